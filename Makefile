@@ -1,0 +1,87 @@
+# Each verb sets up all it needs in $(VENV): python3, a C++20 compiler and make are enough.
+#
+#   make test                                the system's compiler
+#   make test CXX=clang++ VENV=.venv-clang   another one, beside it
+#   make test PYTHON=python3.12 VENV=.venv-312
+
+PYTHON ?= python3
+VENV   ?= .venv
+JOBS   ?= 2
+
+PY    := $(VENV)/bin/python
+BUILD := build/$(notdir $(VENV))
+PIP   := $(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# editable: Python is read from src/, the extension is built in $(BUILD) and lives in $(VENV)
+INSTALL := $(PIP) --no-build-isolation --config-settings=build-dir=$(BUILD) \
+           --config-settings=cmake.define.POISE_WERROR=ON --editable
+
+CPP := $(shell find cpp -name '*.hpp' -o -name '*.cpp')
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all bench lint docs stub check-stub format clean
+
+help:
+	@echo "make demo        a humanoid follows a moving target; plot and table in out/demo"
+	@echo "make test        the tests but the slow ones"
+	@echo "make test-all    all tests"
+	@echo "make bench       the benchmarks, with the peers that are installed"
+	@echo "make lint        ruff, mypy, clang-format: look only"
+	@echo "make format      ruff and clang-format: mend"
+	@echo "make docs        the documentation, in docs/_build/html"
+	@echo "make stub        write src/poise/_core.pyi anew (check-stub: compare only)"
+	@echo "make clean       remove the builds and what runs wrote (the environment stays)"
+
+demo: $(VENV)/.core
+	$(PY) examples/00_track_a_target.py --out out/demo
+
+test: $(VENV)/.core $(VENV)/.with-test
+	$(PY) -m pytest -n $(JOBS) -m "not slow"
+
+test-all: $(VENV)/.core $(VENV)/.with-test
+	$(PY) -m pytest -n $(JOBS)
+
+bench: $(VENV)/.core $(VENV)/.with-bench
+	$(PY) benchmarks/run.py
+
+lint: $(VENV)/.core $(VENV)/.with-dev $(VENV)/.with-test
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/clang-format --dry-run --Werror $(CPP)
+
+format: $(VENV)/.with-dev
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/clang-format -i $(CPP)
+
+docs: $(VENV)/.core $(VENV)/.with-docs
+	$(PY) -m sphinx -W --keep-going -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+stub: $(VENV)/.core
+	$(PY) -m nanobind.stubgen -m poise._core -o src/poise/_core.pyi
+
+check-stub: $(VENV)/.core
+	$(PY) -m nanobind.stubgen -m poise._core -o $(BUILD)/_core.pyi
+	diff -u src/poise/_core.pyi $(BUILD)/_core.pyi || (echo "run 'make stub' and commit" && false)
+
+clean:
+	rm -rf build dist out docs/_build $(VENV)/.core
+
+# stamps ---------------------------------------------------------------------------------------
+
+$(VENV)/.tools: pyproject.toml constraints.txt
+	@echo "setting up $(VENV)"
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PIP) scikit-build-core nanobind cmake ninja
+	@touch $@
+
+$(VENV)/.core: $(VENV)/.tools CMakeLists.txt $(CPP)
+	@echo "building the extension"
+	$(INSTALL) .
+	@touch $@
+
+$(VENV)/.with-%: $(VENV)/.tools | $(VENV)/.core
+	@echo "installing what '$*' needs"
+	$(INSTALL) '.[$*]'
+	@touch $@

@@ -1,0 +1,91 @@
+#include "arrays.hpp"
+
+#include <cstring>
+
+namespace poise {
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+    std::string s = "(";
+    for (std::size_t i = 0; i < shape.size(); ++i)
+        s += (i ? ", " : "") + std::to_string(shape[i]);
+    return s + (shape.size() == 1 ? ",)" : ")");
+}
+
+namespace {
+
+std::string name_of_type(nb::handle h) { return nb::cast<std::string>(nb::str(h.type().attr("__name__"))); }
+
+}  // namespace
+
+InArray array_in(nb::handle h, const char* name) {
+    InArray a;
+    if (h.is_none() || !nb::try_cast(h, a, false))
+        throw Error(std::string(name) + " must be a C-contiguous float64 array, not " + name_of_type(h) +
+                    (nb::hasattr(h, "dtype")
+                         ? " of " + nb::cast<std::string>(nb::str(h.attr("dtype")))
+                         : std::string()));
+    return a;
+}
+
+InInts ints_in(nb::handle h, const char* name) {
+    InInts a;
+    if (h.is_none() || !nb::try_cast(h, a, false))
+        throw Error(std::string(name) + " must be a C-contiguous int32 array, not " + name_of_type(h));
+    return a;
+}
+
+std::vector<std::int64_t> shape_of(const InArray& a) {
+    std::vector<std::int64_t> s;
+    for (std::size_t i = 0; i < a.ndim(); ++i) s.push_back(static_cast<std::int64_t>(a.shape(i)));
+    return s;
+}
+
+const double* shaped(const InArray& a, const char* name, const std::vector<std::int64_t>& shape) {
+    if (shape_of(a) != shape)
+        throw Error(std::string(name) + " has shape " + shape_text(shape_of(a)) + ", expected " +
+                    shape_text(shape));
+    return a.data();
+}
+
+void check_finite(const double* p, std::int64_t count, const char* name) {
+    // x * 0 is NaN exactly where x is not finite; eight sums, so that they overlap
+    double s[8] = {};
+    std::int64_t i = 0;
+    for (; i + 8 <= count; i += 8)
+        for (int k = 0; k < 8; ++k) s[k] += p[i + k] * 0.0;
+    for (; i < count; ++i) s[0] += p[i] * 0.0;
+    if (s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7] == 0.0) return;
+    for (i = 0; i < count; ++i)
+        if (!(p[i] * 0.0 == 0.0)) break;
+    throw Error(std::string(name) + " holds a number that is not finite (flat index " +
+                std::to_string(i) + "): every entry must be finite");
+}
+
+OutArray make_array(const std::vector<std::int64_t>& shape) {
+    std::size_t size = 1;
+    std::vector<std::size_t> dims;
+    for (auto n : shape) {
+        dims.push_back(static_cast<std::size_t>(n));
+        size *= static_cast<std::size_t>(n);
+    }
+    double* data = new double[size ? size : 1];
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    return OutArray(data, dims.size(), dims.data(), owner);
+}
+
+std::vector<double> copy_in(nb::handle h, const char* name, const std::vector<std::int64_t>& shape,
+                            bool finite) {
+    const InArray a = array_in(h, name);
+    const double* p = shaped(a, name, shape);
+    if (finite) check_finite(p, static_cast<std::int64_t>(a.size()), name);
+    return std::vector<double>(p, p + a.size());
+}
+
+std::vector<std::int32_t> copy_ints(nb::handle h, const char* name, std::int64_t size) {
+    const InInts a = ints_in(h, name);
+    if (a.ndim() != 1 || static_cast<std::int64_t>(a.size()) != size)
+        throw Error(std::string(name) + " must have " + std::to_string(size) + " entries");
+    return std::vector<std::int32_t>(a.data(), a.data() + a.size());
+}
+
+}  // namespace poise

@@ -1,0 +1,48 @@
+// Arrays at the door: shapes, types and finiteness are checked here, by name.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace poise {
+
+// becomes poise.PoiseError in Python
+struct Error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+using InArray = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+using InInts = nb::ndarray<const std::int32_t, nb::c_contig, nb::device::cpu>;
+using OutArray = nb::ndarray<nb::numpy, double>;
+
+std::string shape_text(const std::vector<std::int64_t>& shape);
+
+// a C-contiguous float64 array, or an Error that names it
+InArray array_in(nb::handle h, const char* name);
+InInts ints_in(nb::handle h, const char* name);
+std::vector<std::int64_t> shape_of(const InArray& a);
+
+// exactly this shape
+const double* shaped(const InArray& a, const char* name, const std::vector<std::int64_t>& shape);
+
+void check_finite(const double* p, std::int64_t count, const char* name);
+
+// a new array that Python owns
+OutArray make_array(const std::vector<std::int64_t>& shape);
+
+std::vector<double> copy_in(nb::handle h, const char* name, const std::vector<std::int64_t>& shape,
+                            bool finite = true);
+std::vector<std::int32_t> copy_ints(nb::handle h, const char* name, std::int64_t size);
+
+}  // namespace poise

@@ -1,0 +1,226 @@
+// The kernels of one instruction set. This file is compiled once for each, with POISE_ISA set.
+#include "poise/answer.hpp"
+#include "poise/kernel.hpp"
+#include "poise/step.hpp"
+
+namespace poise {
+inline namespace POISE_ISA {
+
+// Gains laid out for the lanes.
+template <class S>
+struct GainSet {
+    Buffer<Gain<S>> gain;       // (tiles or 1, nv)
+    Buffer<double> pin;         // (nl, 4)
+    Buffer<bool> isotropic;     // (nb)
+    bool own = false;           // one row per copy
+};
+
+template <class S>
+class WorldOf final : public WorldKernel {
+  public:
+    WorldOf(const Forest& forest, const Numbers& x, std::int64_t n, double dt, int threads)
+        : f(forest), n_(n), tiles_((n + lanes - 1) / lanes), dt_(dt), threads_(threads),
+          own_(x.mass_stride || x.mc_stride || x.Io_stride || x.armature_stride || x.effort_stride),
+          constants_((own_ ? tiles_ : 1) * f.nb), axis_((own_ ? tiles_ : 1) * f.nv),
+          one_axis_(f.nb), q_(tiles_ * f.nq), v_(tiles_ * f.nv), tau_(tiles_ * f.nv),
+          spin_(tiles_ * f.nb), scratch_(threads) {
+        for (std::int64_t t = 0; t < (own_ ? tiles_ : 1); ++t)
+            load_constants(f, x, t * lanes, own_ ? n : 1, constants_.data() + t * f.nb,
+                           axis_.data() + t * f.nv);
+        for (std::int64_t copy = 0; copy < (own_ ? n : 1); ++copy) look_at_axes(x, copy);
+        for (std::int64_t i = 0; i < tiles_ * f.nv; ++i) tau_[i] = v_[i] = S(T(0));
+        for (int i = 0; i < threads; ++i) scratch_[i] = new Scratch<S>(f);
+    }
+    ~WorldOf() override {
+        for (int i = 0; i < threads_; ++i) delete scratch_[i];
+        for (GainSet<S>* g : gains_) delete g;
+    }
+
+    std::int64_t tiles() const override { return tiles_; }
+
+    void read(double* q, double* v) const override {
+        for (std::int64_t t = 0; t < tiles_; ++t) {
+            store_rows(q_.data() + t * f.nq, f.nq, t * lanes, n_ - t * lanes, q);
+            store_rows(v_.data() + t * f.nv, f.nv, t * lanes, n_ - t * lanes, v);
+        }
+    }
+    void read_torque(double* tau) const override {
+        for (std::int64_t t = 0; t < tiles_; ++t)
+            store_rows(tau_.data() + t * f.nv, f.nv, t * lanes, n_ - t * lanes, tau);
+    }
+
+    void write(const double* q, const double* v, std::int64_t q_stride, std::int64_t v_stride,
+               const std::uint8_t* which) override {
+        for (std::int64_t t = 0; t < tiles_; ++t) {
+            S* tq = q_.data() + t * f.nq;
+            S* tv = v_.data() + t * f.nv;
+            bool touched = false;
+            for (int lane = 0; lane < lanes; ++lane) {
+                // lanes beyond the last copy repeat it
+                const std::int64_t copy = t * lanes + lane < n_ ? t * lanes + lane : n_ - 1;
+                if (which && !which[copy]) continue;
+                touched = true;
+                write_lane(q + copy * q_stride, f.nq, lane, tq);
+                unit_lane(lane, tq);
+                write_lane(v + copy * v_stride, f.nv, lane, tv);
+            }
+            if (touched) spins(f, tv, T(dt_), spin_.data() + t * f.nb);
+        }
+    }
+
+    int add_gains(const GainTable& table) override {
+        const int place = next_;
+        next_ = (next_ + 1) % kGains;
+        delete gains_[place];
+        GainSet<S>* g = gains_[place] = new GainSet<S>;
+        g->own = table.stride != 0;
+        const std::int64_t count = g->own ? tiles_ : 1;
+        g->gain.resize(count * f.nv);
+        g->pin.resize(4 * f.nl);
+        g->isotropic.resize(f.nb);
+        for (int i = 0; i < 4 * f.nl; ++i) g->pin[i] = table.pin[i];
+        for (int i = 0; i < f.nb; ++i) g->isotropic[i] = one_axis_[i];
+        for (std::int64_t t = 0; t < count; ++t) {
+            for (int lane = 0; lane < lanes; ++lane) {
+                const std::int64_t copy = t * lanes + lane < n_ ? t * lanes + lane : n_ - 1;
+                const double* kp = table.kp + copy * table.stride;
+                const double* kd = table.kd + copy * table.stride;
+                for (int k = 0; k < f.nv; ++k) {
+                    put(g->gain[t * f.nv + k].kp, lane, T(kp[k]));
+                    put(g->gain[t * f.nv + k].kd, lane, T(kd[k]));
+                }
+                for (int i = 0; i < f.nb; ++i)
+                    if (!same(kp, i) || !same(kd, i)) g->isotropic[i] = false;
+            }
+        }
+        return place;
+    }
+
+    void step(const StepCall& call, std::int64_t begin, std::int64_t end, int thread) override {
+        const GainSet<S>* g = call.gains >= 0 ? gains_[call.gains] : nullptr;
+        for (std::int64_t t = begin; t < end; ++t) {
+            Tile<S> tile;
+            tile.constants = constants_.data() + (own_ ? t * f.nb : 0);
+            tile.axis = axis_.data() + (own_ ? t * f.nv : 0);
+            tile.gain = g ? g->gain.data() + (g->own ? t * f.nv : 0) : nullptr;
+            tile.pin_table = g ? g->pin.data() : nullptr;
+            tile.isotropic = g ? g->isotropic.data() : one_axis_.data();
+            tile.q = q_.data() + t * f.nq;
+            tile.v = v_.data() + t * f.nv;
+            tile.spin = spin_.data() + t * f.nb;
+            tile.tau = tau_.data() + t * f.nv;
+            tile.passive = passive_;
+            tile.limits = limits_;
+            tile.first = t * lanes;
+            tile.count = n_ - t * lanes < lanes ? n_ - t * lanes : lanes;
+            step_tile(f, call, tile, *scratch_[thread]);
+        }
+    }
+
+  private:
+    using T = Element<S>;
+    static constexpr std::int64_t lanes = Traits<S>::lanes;
+    static constexpr int kGains = 8;
+
+    bool same(const double* x, int i) const {
+        const Body& b = f.body[i];
+        return b.kind != Kind::ball || (x[b.v] == x[b.v + 1] && x[b.v] == x[b.v + 2]);
+    }
+    // which features the joints' own numbers call for
+    void look_at_axes(const Numbers& x, std::int64_t copy) {
+        const double* armature = x.armature + copy * x.armature_stride;
+        const double* effort = x.effort + copy * x.effort_stride;
+        for (int k = 0; k < f.nv; ++k) {
+            if (armature[k] != 0 || x.damping[k] != 0 || x.stiffness[k] != 0) passive_ = true;
+            if (effort[k] < 1e300) limits_ = true;
+        }
+        for (int i = 0; i < f.nb; ++i) {
+            const bool split = f.effort_per_axis[i] && effort[f.body[i].v] < 1e300;
+            const bool one = same(armature, i) && same(x.damping, i) && same(x.stiffness, i);
+            one_axis_[i] = (copy == 0 || one_axis_[i]) && one && !split;
+        }
+    }
+    static void write_lane(const double* from, int size, int lane, S* to) {
+        for (int i = 0; i < size; ++i) put(to[i], lane, T(from[i]));
+    }
+    // in double, so that a float world starts from the nearest unit quaternion
+    void unit_lane(int lane, S* q) const {
+        for (int i = 0; i < f.nb; ++i) {
+            const Body& b = f.body[i];
+            if (b.kind == Kind::hinge || b.kind == Kind::slide) continue;
+            S* p = q + b.q + (b.kind == Kind::free ? 3 : 0);
+            double sum = 0;
+            for (int j = 0; j < 4; ++j) sum += double(get(p[j], lane)) * double(get(p[j], lane));
+            // leave what is already of unit length: a state read and written back stays the same
+            if (std::fabs(sum - 1) <= (sizeof(T) == 8 ? 4e-16 : 4e-7)) continue;
+            const double k = 1 / std::sqrt(sum);
+            for (int j = 0; j < 4; ++j) put(p[j], lane, T(k * double(get(p[j], lane))));
+        }
+    }
+
+    Forest f;
+    std::int64_t n_, tiles_;
+    double dt_;
+    int threads_;
+    bool own_, passive_ = false, limits_ = false;
+    Buffer<Constants<S>> constants_;
+    Buffer<Axis<S>> axis_;
+    Buffer<bool> one_axis_;
+    Buffer<S> q_, v_, tau_;
+    Buffer<Quat<S>> spin_;
+    Buffer<Scratch<S>*> scratch_;
+    GainSet<S>* gains_[kGains] = {};
+    int next_ = 0;
+};
+
+template <class S>
+class KernelOf final : public Kernel {
+  public:
+    int lanes() const override { return Traits<S>::lanes; }
+    WorldKernel* make_world(const Forest& forest, const Numbers& numbers, std::int64_t n, double dt,
+                            int threads) const override {
+        return new WorldOf<S>(forest, numbers, n, dt, threads);
+    }
+    void answer(const Forest& forest, const Numbers& numbers, const Query& query,
+                std::int64_t begin, std::int64_t end) const override {
+        Answer<S> a(forest, query);
+        for (std::int64_t i = begin; i < end; i += Traits<S>::lanes)
+            a.run(numbers, i, end - i < Traits<S>::lanes ? end - i : Traits<S>::lanes);
+    }
+    double multiply_add_rate(std::int64_t count) const override {
+        using T = Element<S>;
+        // ten sums by name: an array would live in memory
+        S a(T(0)), b(T(1)), c(T(2)), d(T(3)), e(T(4)), f(T(5)), g(T(6)), h(T(7)), i(T(8)), j(T(9));
+        const S x(T(0.999)), y(T(0.001));
+        for (std::int64_t k = 0; k < count; ++k) {
+            a = a * x + y, b = b * x + y, c = c * x + y, d = d * x + y, e = e * x + y;
+            f = f * x + y, g = g * x + y, h = h * x + y, i = i * x + y, j = j * x + y;
+        }
+        return double(get(a + b + c + d + e + f + g + h + i + j, 0));
+    }
+};
+
+#if defined(__AVX512F__)
+constexpr int kBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kBytes = 32;
+#else
+constexpr int kBytes = 16;
+#endif
+
+const Kernel* kernel_at(int index) {
+    static const KernelOf<double> one_double{};
+    static const KernelOf<float> one_float{};
+    static const KernelOf<Pack<double, kBytes / 8>> many_double{};
+    static const KernelOf<Pack<float, kBytes / 4>> many_float{};
+    const Kernel* table[] = {&one_double, &one_float, &many_double, &many_float};
+    return table[index];
+}
+
+}  // namespace POISE_ISA
+
+#define POISE_JOIN2(a, b) a##b
+#define POISE_JOIN(a, b) POISE_JOIN2(a, b)
+const Kernel* POISE_JOIN(kernels_, POISE_ISA)(int index) { return kernel_at(index); }
+
+}  // namespace poise

@@ -1,0 +1,79 @@
+#include "pool.hpp"
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
+
+namespace poise {
+
+namespace {
+
+constexpr int kSpins = 4000;  // about 40 us: longer than the gap between two calls in a loop
+
+void relax() {
+#if defined(__x86_64__) || defined(_M_X64)
+    _mm_pause();
+#else
+    std::this_thread::yield();
+#endif
+}
+
+}  // namespace
+
+Pool::Pool(int threads) {
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { loop(i); });
+}
+
+Pool::~Pool() {
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        stop_ = true;
+        round_.fetch_add(1);
+    }
+    wake_.notify_all();
+    for (auto& t : workers_) t.join();
+}
+
+void Pool::share(int thread) {
+    const std::int64_t n = size();
+    const std::int64_t begin = count_ * thread / n, end = count_ * (thread + 1) / n;
+    if (begin < end) (*work_)(begin, end, thread);
+}
+
+void Pool::run(std::int64_t count, const Work& work) {
+    if (workers_.empty() || count < 2) {
+        work(0, count, 0);
+        return;
+    }
+    work_ = &work;
+    count_ = count;
+    open_ = static_cast<int>(workers_.size());
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        round_.fetch_add(1, std::memory_order_release);
+    }
+    wake_.notify_all();
+    share(0);
+    for (int spin = 0; open_.load(std::memory_order_acquire) > 0; ++spin) {
+        if (spin < kSpins) relax();
+        else std::this_thread::yield();
+    }
+}
+
+void Pool::loop(int thread) {
+    std::uint64_t seen = 0;
+    for (;;) {
+        for (int spin = 0; spin < kSpins && round_.load(std::memory_order_acquire) == seen; ++spin)
+            relax();
+        if (round_.load(std::memory_order_acquire) == seen) {
+            std::unique_lock<std::mutex> lock(mutex_);
+            wake_.wait(lock, [&] { return round_.load(std::memory_order_acquire) != seen; });
+        }
+        seen = round_.load(std::memory_order_acquire);
+        if (stop_) return;
+        share(thread);
+        open_.fetch_sub(1, std::memory_order_release);
+    }
+}
+
+}  // namespace poise

@@ -1,0 +1,315 @@
+#include "world.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "dispatch.hpp"
+
+namespace poise {
+
+namespace {
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+std::uint64_t next_id() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+}
+
+void check_gain(const std::vector<double>& k, int nv, const Model& model, const char* name) {
+    for (std::size_t i = 0; i < k.size(); ++i) {
+        if (k[i] >= 0) continue;
+        const int body = model.forest().dof_body[i % nv];
+        throw Error(std::string(name) + " of joint '" + model.joint_name(body) + "' is " +
+                    std::to_string(k[i]) + "; gains must be 0 or more");
+    }
+}
+
+}  // namespace
+
+Gains::Gains(const Model& model, nb::object kp, nb::object kd, nb::object pin)
+    : id(next_id()), copies(1), nv(model.nv()), nl(model.nl()) {
+    const InArray a = array_in(kp, "kp");
+    const auto shape = shape_of(a);
+    if (shape.size() == 2) copies = shape[0];
+    if (shape.size() < 1 || shape.size() > 2 || shape.back() != nv || copies < 1)
+        throw Error("kp has shape " + shape_text(shape) + ", expected (" + std::to_string(nv) +
+                    ",) or (n, " + std::to_string(nv) + ")");
+    kp_ = copy_in(kp, "kp", shape);
+    kd_ = copy_in(kd, "kd", shape);
+    pin_ = copy_in(pin, "pin", {nl, 4});
+    check_gain(kp_, nv, model, "kp");
+    check_gain(kd_, nv, model, "kd");
+    for (double x : pin_)
+        if (!(x >= 0)) throw Error("pin gains must be 0 or more");
+    if (shape.size() == 1) copies = 1;
+}
+
+GainTable Gains::table() const {
+    return {kp_.data(), kd_.data(), copies > 1 ? nv : 0, pin_.data()};
+}
+
+World::World(nb::object model, std::int64_t n, double dt, bool single_precision, int threads,
+             nb::object gravity, nb::object numbers)
+    : owner_(model), model_(nb::cast<const Model&>(model)), n_(n), dt_(dt),
+      pool_(std::clamp(threads, 1, 256)), push_until_(kNever) {
+    if (n < 1) throw Error("n is " + std::to_string(n) + "; a world has at least one copy");
+    if (!(dt > 0) || !std::isfinite(dt))
+        throw Error("dt is " + std::to_string(dt) + " s; it must be positive");
+    set_gravity(gravity);
+    time_.assign(n, 0);
+    memory_.assign(n * kMemory, 0);
+    frozen_.assign(n, 0);
+    fault_.assign(n, Fault{-1, 0});
+
+    // numbers of its own: (mass, mc, Io, armature, effort), each None, shared or per copy
+    Numbers x = model_.numbers();
+    const std::int64_t nb_count = model_.nb_(), nv = model_.nv();
+    const auto own = [&](int i, const char* name, std::vector<std::int64_t> shape, const double*& p,
+                         std::int64_t& stride, bool finite) {
+        nb::object given = numbers[i];
+        if (given.is_none()) return;
+        const InArray a = array_in(given, name);
+        std::int64_t size = 1;
+        for (auto s : shape) size *= s;
+        const bool per_copy = a.ndim() == shape.size() + 1;
+        if (per_copy) shape.insert(shape.begin(), n);
+        own_.push_back(copy_in(given, name, shape, finite));
+        p = own_.back().data();
+        stride = per_copy ? size : 0;
+    };
+    own_.reserve(5);
+    own(0, "mass", {nb_count}, x.mass, x.mass_stride, true);
+    own(1, "mc", {nb_count, 3}, x.mc, x.mc_stride, true);
+    own(2, "Io", {nb_count, 6}, x.Io, x.Io_stride, true);
+    own(3, "armature", {nv}, x.armature, x.armature_stride, true);
+    own(4, "effort", {nv}, x.effort, x.effort_stride, false);
+    const Kernel& k = kernel((n > 1 ? 2 : 0) + (single_precision ? 1 : 0));
+    kernel_.reset(k.make_world(model_.forest(), x, n, dt, pool_.size()));
+}
+
+void World::set_gravity(nb::object gravity) {
+    const InArray a = array_in(gravity, "gravity");
+    const double* g = shaped(a, "gravity", {3});
+    check_finite(g, 3, "gravity");
+    std::copy(g, g + 3, gravity_);
+}
+
+nb::tuple World::read() const {
+    OutArray q = make_array({n_, model_.nq()}), v = make_array({n_, model_.nv()});
+    kernel_->read(q.data(), v.data());
+    return nb::make_tuple(q, v);
+}
+
+OutArray World::time() const {
+    OutArray t = make_array({n_});
+    std::copy(time_.begin(), time_.end(), t.data());
+    return t;
+}
+
+OutArray World::memory() const {
+    OutArray m = make_array({n_, kMemory});
+    std::copy(memory_.begin(), memory_.end(), m.data());
+    return m;
+}
+
+OutArray World::torque() const {
+    OutArray tau = make_array({n_, model_.nv()});
+    kernel_->read_torque(tau.data());
+    return tau;
+}
+
+nb::tuple World::faults() const {
+    nb::list copies, joints, times;
+    for (std::int64_t i = 0; i < n_; ++i) {
+        if (!frozen_[i]) continue;
+        copies.append(i);
+        joints.append(model_.joint_name(fault_[i].body));
+        times.append(fault_[i].time);
+    }
+    return nb::make_tuple(copies, joints, times);
+}
+
+std::vector<std::uint8_t> World::mask_in(nb::handle h) const {
+    nb::ndarray<const bool, nb::c_contig, nb::device::cpu> a;
+    if (!nb::try_cast(h, a, false) || a.ndim() != 1 || static_cast<std::int64_t>(a.size()) != n_)
+        throw Error("where must be a boolean array of shape " + shape_text({n_}));
+    std::vector<std::uint8_t> mask(n_);
+    for (std::int64_t i = 0; i < n_; ++i) mask[i] = a.data()[i];
+    return mask;
+}
+
+void World::write(nb::object q, nb::object v, nb::object time, nb::object memory, nb::object which) {
+    if (busy_) throw Error("another thread is stepping this world");
+    const int nq = model_.nq(), nv = model_.nv();
+    InArray kq, kv;
+    const Rows rq = rows_in(q, "state.q", nq, 0, kq), rv = rows_in(v, "state.v", nv, 0, kv);
+    model_.check_q(rq.p, rq.copy ? n_ : 1, "state.q");
+    check_finite(rv.p, (rv.copy ? n_ : 1) * nv, "state.v");
+    const std::vector<double> t = copy_in(time, "state.time", {n_});
+    const std::vector<double> m =
+        memory.is_none() ? std::vector<double>(n_ * kMemory, 0.0)
+                         : copy_in(memory, "state.memory", {n_, kMemory}, false);
+    for (std::int64_t i = 0; i < n_ * kPushes; ++i) {
+        const double link = m[12 * i];
+        if (!(link >= 0 && link <= model_.nl() && link == std::floor(link)))
+            throw Error("state.memory is not one of this world");
+        check_finite(m.data() + 12 * i, link == 0 ? 0 : 2, "state.memory");
+        check_finite(m.data() + 12 * i + 3, link == 0 ? 0 : 9, "state.memory");
+    }
+    const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
+    kernel_->write(rq.p, rv.p, rq.copy, rv.copy, mask.data());
+    for (std::int64_t i = 0; i < n_; ++i) {
+        if (!mask[i]) continue;
+        time_[i] = t[i];
+        std::copy_n(m.data() + i * kMemory, kMemory, memory_.data() + i * kMemory);
+        frozen_[i] = 0;
+        fault_[i] = {-1, 0};
+    }
+    find_pushes();
+}
+
+// until when any push runs
+void World::find_pushes() {
+    push_until_ = kNever;
+    const Push* p = reinterpret_cast<const Push*>(memory_.data());
+    for (std::int64_t i = 0; i < n_ * kPushes; ++i)
+        if (p[i].link != 0) push_until_ = std::max(push_until_, p[i].end);
+}
+
+void World::push(int link, nb::object force, nb::object torque, nb::object point, double at,
+                 double duration, nb::object which) {
+    if (busy_) throw Error("another thread is stepping this world");
+    if (link < 0 || link >= model_.nl()) throw Error("push: no such link");
+    if (!(duration > 0)) throw Error("push: duration must be positive [s]");
+    InArray kf, kt, kp;
+    const Rows f = rows_in(force, "push force", 3, 0, kf), t = rows_in(torque, "push torque", 3, 0, kt);
+    const Rows p = rows_in(point, "push point", 3, 0, kp);
+    check_finite(f.p, f.copy ? 3 * n_ : 3, "push force");
+    check_finite(t.p, t.copy ? 3 * n_ : 3, "push torque");
+    check_finite(p.p, p.copy ? 3 * n_ : 3, "push point");
+    const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
+    // find a slot for every copy before any is filled: all or nothing
+    std::vector<int> slot(n_, -1);
+    for (std::int64_t i = 0; i < n_; ++i) {
+        if (!mask[i]) continue;
+        const Push* pushes = reinterpret_cast<const Push*>(memory_.data() + i * kMemory);
+        for (int k = kPushes - 1; k >= 0; --k)
+            if (pushes[k].link == 0 || pushes[k].end <= time_[i]) slot[i] = k;
+        if (slot[i] < 0)
+            throw Error("push: copy " + std::to_string(i) + " has " + std::to_string(kPushes) +
+                        " pushes running or waiting, which is the most");
+    }
+    for (std::int64_t i = 0; i < n_; ++i) {
+        if (slot[i] < 0) continue;
+        Push& o = reinterpret_cast<Push*>(memory_.data() + i * kMemory)[slot[i]];
+        const double start = std::isnan(at) ? time_[i] : at;
+        o.link = link + 1;
+        o.start = start;
+        o.end = start + duration;
+        for (int k = 0; k < 3; ++k) {
+            o.force[k] = f.p[i * f.copy + k];
+            o.torque[k] = t.p[i * t.copy + k];
+            o.point[k] = p.p[i * p.copy + k];
+        }
+        push_until_ = std::max(push_until_, o.end);
+    }
+}
+
+// (size,) or (n, size), and with rows (rows, size) or (rows, n, size)
+Rows World::rows_in(nb::handle h, const char* name, int size, int rows, InArray& keep) const {
+    keep = array_in(h, name);
+    const std::size_t lead = rows ? 1 : 0, ndim = keep.ndim();
+    bool good = (ndim == lead + 1 || ndim == lead + 2) &&
+                static_cast<std::int64_t>(keep.shape(ndim - 1)) == size;
+    good = good && (!rows || static_cast<std::int64_t>(keep.shape(0)) == rows);
+    const bool per_copy = good && ndim == lead + 2;
+    if (per_copy) good = static_cast<std::int64_t>(keep.shape(lead)) == n_;
+    if (!good) {
+        const std::string r = rows ? std::to_string(rows) + ", " : "", s = std::to_string(size);
+        throw Error(std::string(name) + " has shape " + shape_text(shape_of(keep)) + ", expected (" +
+                    r + s + (rows ? ")" : ",)") + " or (" + r + std::to_string(n_) + ", " + s + ")");
+    }
+    const std::int64_t copy = per_copy && n_ > 1 ? size : 0;
+    return {keep.data(), rows ? (per_copy ? n_ * size : size) : 0, copy};
+}
+
+int World::place_of(const Gains& gains) {
+    for (int i = 0; i < 8; ++i)
+        if (gains_met_[i] == gains.id) return i;
+    if (gains.nv != model_.nv() || gains.nl != model_.nl())
+        throw Error("these gains were made for " + std::to_string(gains.nv) +
+                    " degrees of freedom, the world has " + std::to_string(model_.nv()));
+    if (gains.copies != 1 && gains.copies != n_)
+        throw Error("these gains hold " + std::to_string(gains.copies) +
+                    " rows, the world has " + std::to_string(n_) + " copies");
+    const int place = kernel_->add_gains(gains.table());
+    gains_met_[place] = gains.id;
+    return place;
+}
+
+int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
+                nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
+                int steps, int rows, int form, int method, bool embedded, bool feedforward) {
+    if (busy_) throw Error("another thread is stepping this world");
+    if (steps < 1) throw Error("steps is " + std::to_string(steps) + "; it must be 1 or more");
+    if (rows && rows != steps)
+        throw Error("the target has " + std::to_string(rows) + " rows and steps is " +
+                    std::to_string(steps) + "; one row is one step");
+    const int nq = model_.nq(), nv = model_.nv(), nl = model_.nl();
+    StepCall call;
+    InArray keep[8];
+    const auto take = [&](nb::handle h, const char* name, int size, int k, InArray& hold) {
+        Rows r = rows_in(h, name, size, k, hold);
+        check_finite(r.p, static_cast<std::int64_t>(hold.size()), name);
+        return r;
+    };
+    if (!gains.is_none()) {
+        call.gains = place_of(nb::cast<const Gains&>(gains));
+        call.target_q = rows_in(target_q, "target.q", nq, rows, keep[0]);
+        model_.check_q(call.target_q.p, static_cast<std::int64_t>(keep[0].size()) / nq, "target.q");
+        if (!target_v.is_none()) call.target_v = take(target_v, "target.v", nv, rows, keep[1]);
+        if (!target_a.is_none()) call.target_a = take(target_a, "target.a", nv, rows, keep[2]);
+        if (!strength.is_none()) call.strength = take(strength, "strength", nl, 0, keep[3]);
+        if (!pin.is_none()) call.pin = take(pin, "pin", nl, 0, keep[4]);
+        for (int i = 3; i < 5; ++i)
+            for (std::size_t k = 0; k < (keep[i].is_valid() ? keep[i].size() : 0); ++k)
+                if (keep[i].data()[k] < 0)
+                    throw Error(std::string(i == 3 ? "strength" : "pin") + " must be 0 or more");
+        if (call.pin.p && method != 0) throw Error("pins need the method 'maba'");
+    }
+    if (!force.is_none()) call.force = take(force, "force", nv, 0, keep[5]);
+    if (!acceleration.is_none())
+        call.acceleration = take(acceleration, "acceleration", nv, 0, keep[6]);
+    if (form < 0 || form > 3 || method < 0 || method > 3) throw Error("no such form or method");
+    call.steps = steps;
+    call.dt = dt_;
+    std::copy(gravity_, gravity_ + 3, call.gravity);
+    call.form = static_cast<Form>(form);
+    call.method = static_cast<Method>(method);
+    call.embedded = embedded;
+    call.feedforward = feedforward && call.gains >= 0;
+    call.time = time_.data();
+    call.frozen = frozen_.data();
+    call.fault = fault_.data();
+    if (push_until_ > kNever) {
+        const double first = *std::min_element(time_.begin(), time_.end());
+        if (first < push_until_) call.memory = memory_.data();
+    }
+    const auto lost = [&] { return std::count(frozen_.begin(), frozen_.end(), 1); };
+    const auto before = lost();
+    busy_ = true;
+    {
+        nb::gil_scoped_release release;
+        const Pool::Work work = [&](std::int64_t begin, std::int64_t end, int thread) {
+            kernel_->step(call, begin, end, thread);
+        };
+        pool_.run(kernel_->tiles(), work);
+    }
+    busy_ = false;
+    return static_cast<int>(lost() - before);
+}
+
+}  // namespace poise

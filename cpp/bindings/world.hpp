@@ -1,0 +1,67 @@
+// n copies of a scene, as Python sees them.
+#pragma once
+
+#include <memory>
+
+#include "model.hpp"
+#include "pool.hpp"
+
+namespace poise {
+
+// Gains, checked once; a world lays them out for its lanes when it first meets them.
+class Gains {
+  public:
+    Gains(const Model& model, nb::object kp, nb::object kd, nb::object pin);
+    GainTable table() const;
+
+    const std::uint64_t id;
+    std::int64_t copies;        // 1: shared
+    int nv, nl;
+
+  private:
+    std::vector<double> kp_, kd_, pin_;
+};
+
+class World {
+  public:
+    World(nb::object model, std::int64_t n, double dt, bool single_precision, int threads,
+          nb::object gravity, nb::object numbers);
+
+    nb::tuple read() const;
+    void write(nb::object q, nb::object v, nb::object time, nb::object memory, nb::object which);
+    OutArray time() const;
+    OutArray memory() const;
+    OutArray torque() const;
+    nb::tuple faults() const;   // copies, joints, times
+    void push(int link, nb::object force, nb::object torque, nb::object point, double at,
+              double duration, nb::object which);
+    int step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
+             nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
+             int steps, int rows, int form, int method, bool embedded, bool feedforward);
+    int threads() const { return pool_.size(); }
+    void set_gravity(nb::object gravity);
+
+  private:
+    Rows rows_in(nb::handle h, const char* name, int size, int rows, InArray& keep) const;
+    void check_q_rows(const Rows& rows, int steps, const char* name) const;
+    int place_of(const Gains& gains);
+    std::vector<std::uint8_t> mask_in(nb::handle h) const;
+    void find_pushes();
+
+    nb::object owner_;          // keeps the model alive
+    const Model& model_;
+    std::int64_t n_;
+    double dt_;
+    double gravity_[3];
+    std::vector<double> time_, memory_;
+    std::vector<std::uint8_t> frozen_;
+    std::vector<Fault> fault_;
+    std::vector<std::vector<double>> own_;  // numbers that differ from copy to copy
+    std::unique_ptr<WorldKernel> kernel_;
+    Pool pool_;
+    std::uint64_t gains_met_[8] = {};
+    double push_until_;
+    bool busy_ = false;
+};
+
+}  // namespace poise

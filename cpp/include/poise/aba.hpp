@@ -1,0 +1,253 @@
+// Forward dynamics by the articulated-body algorithm, and stable PD by its modified form (MABA).
+//
+// yin2020, appendix A, with K added to the joint's inertia D (eq. 37) and Q as the joint's force
+// (eq. 40); K = 0 and Q = tau give Featherstone's ABA. Three departures, all exact:
+//   - world axes at the joints (spatial.hpp) and classical accelerations;
+//   - the velocity and gravity terms c, p (eq. 32, 33) become accelerations at q'' = 0, found on
+//     the way out; what is solved for is the rise above them, so that I^a c drops out of eq. 42
+//     and the root starts from zero;
+//   - a ball joint's H D^-1 H' with D = C + K is written without differences of large numbers:
+//     C^a = K D^-1 C,  B^a = K D^-1 B,  A^a = A - B' D^-1 B.
+// The passes: move (kinematics.hpp), then contract (inward), then expand (outward).
+#pragma once
+
+#include "poise/rnea.hpp"
+
+namespace poise::inline POISE_ISA {
+
+// What the joints do in this step.
+template <class S>
+struct JointForces {
+    const S* Q;             // (nv) force at q'' = 0
+    const S* K;             // (nv) added inertia: the force is Q - K q''
+    const bool* isotropic;  // (nb) the axes of this ball share one K
+    const Wrench<S>* external;  // (nb) about the joints, or null
+    const Inertia<S>* pinned;   // (nb) inertia added by pins, or null
+};
+
+// What the inward pass carries from body to body.
+template <class S>
+struct Carry {
+    Inertia<S> I;
+    Wrench<S> p;
+};
+
+// A pivot below this fraction of its scale cannot be told from zero.
+template <class S>
+constexpr Element<S> pivot_tolerance() {
+    return sizeof(Element<S>) == 8 ? Element<S>(1e-14) : Element<S>(2e-6);
+}
+
+template <class S>
+POISE_INLINE void hand_over(const Body& b, const Inertia<S>& I, const Wrench<S>& p,
+                            const Vec3<S>& r, Carry<S>* carry) {
+    if (b.parent < 0) return;
+    Carry<S>& to = carry[b.parent_slot];
+    if (b.first) {
+        to.I = shift(I, r);
+        to.p = shift(p, r);
+    } else {
+        to.I = to.I + shift(I, r);
+        to.p = to.p + shift(p, r);
+    }
+}
+
+// Ball joint whose axes share one K: everything in world axes.
+template <class S>
+POISE_INLINE MaskOf<S> contract_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, S k,
+                                     const Vec3<S>& Q) {
+    Sym3<S> D = I.C;
+    D.xx = D.xx + k;
+    D.yy = D.yy + k;
+    D.zz = D.zz + k;
+    S det;
+    const Sym3<S> Di = inverse(D, det);
+    const S scale = trace(D);
+    const auto good = S(pivot_tolerance<S>()) * (scale * scale * scale) < det;
+    const Vec3<S> u = o.R * Q;
+    const Vec3<S> x = Di * (u - p.n);
+    const Mat3<S> G = Di * I.B;
+    const Sym3<S> kDi = k * Di;
+    p.n = u - k * x;
+    p.f = p.f + tmul(I.B, x);
+    I.A = I.A - symmetric_tmul(I.B, G);
+    I.B = k * G;
+    I.C = commuting(kDi, I.C);
+    o.ball.kDi = kDi;
+    o.ball.G = G;
+    o.ball.x = x;
+    return good;
+}
+
+// Ball joint with a K per axis of the child frame.
+template <class S>
+POISE_INLINE MaskOf<S> contract_skew_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p,
+                                          const Vec3<S>& k, const Vec3<S>& Q) {
+    const Sym3<S> K = rotate_diagonal(o.R, k);
+    const Sym3<S> D = I.C + K;
+    S det;
+    const Sym3<S> Di = inverse(D, det);
+    const S scale = trace(D);
+    const auto good = S(pivot_tolerance<S>()) * (scale * scale * scale) < det;
+    const Vec3<S> u = o.R * Q;
+    const Vec3<S> x = Di * (u - p.n);
+    const Mat3<S> G = Di * I.B;
+    const Mat3<S> Kf = {K.xx, K.xy, K.xz, K.xy, K.yy, K.yz, K.xz, K.yz, K.zz};
+    const Mat3<S> Cf = {I.C.xx, I.C.xy, I.C.xz, I.C.xy, I.C.yy, I.C.yz, I.C.xz, I.C.yz, I.C.zz};
+    const Mat3<S> DiK = Di * Kf;
+    p.n = u - K * x;
+    p.f = p.f + tmul(I.B, x);
+    I.A = I.A - symmetric_tmul(I.B, G);
+    I.B = K * G;
+    I.C = symmetric_tmul(DiK, Cf);  // K D^-1 C
+    o.skew.kDi = DiK;
+    o.skew.G = G;
+    o.skew.x = x;
+    return good;
+}
+
+// Hinge (angular) or slide (linear): one axis.
+template <class S>
+POISE_INLINE MaskOf<S> contract_axis(Work<S>& o, bool hinge, Inertia<S>& I, Wrench<S>& p, S k,
+                                     S Q) {
+    const Vec3<S> s = axis_of(o.R);
+    const Vec3<S> Hn = hinge ? I.C * s : I.B * s;
+    const Vec3<S> Hf = hinge ? tmul(I.B, s) : I.A * s;
+    const S D = dot(s, hinge ? Hn : Hf) + k;
+    const auto good = S(pivot_tolerance<S>()) * (trace(hinge ? I.C : I.A) + k) < D;
+    const S Di = S(Element<S>(1)) / D;
+    const S x = Di * (Q - dot(s, hinge ? p.n : p.f));
+    const Vec3<S> hn = Di * Hn, hf = Di * Hf;
+    p.n = p.n + x * Hn;
+    p.f = p.f + x * Hf;
+    I.C = I.C - outer(Hn, hn);
+    I.A = I.A - outer(Hf, hf);
+    const Mat3<S>& B = I.B;
+    I.B = {B.xx - Hn.x * hf.x, B.xy - Hn.x * hf.y, B.xz - Hn.x * hf.z,
+           B.yx - Hn.y * hf.x, B.yy - Hn.y * hf.y, B.yz - Hn.y * hf.z,
+           B.zx - Hn.z * hf.x, B.zy - Hn.z * hf.y, B.zz - Hn.z * hf.z};
+    o.axis.n = hn;
+    o.axis.f = hf;
+    o.axis.x = x;
+    return good;
+}
+
+// Free joint: the tree ends here, so its rise is found at once. D = [C + Ka, B; B', A + Kl].
+template <class S>
+POISE_INLINE MaskOf<S> contract_free(Work<S>& o, Inertia<S>& I, Wrench<S>& p, const S* K,
+                                     const S* Q) {
+    const S none(Element<S>(0));
+    I.C = I.C + rotate_diagonal(o.R, vec_at(K + 3));
+    I.A = I.A + Sym3<S>{K[0], K[1], K[2], none, none, none};
+    const Vec3<S> n = o.R * vec_at(Q + 3) - p.n;
+    const Vec3<S> f = vec_at(Q) - p.f;
+    S det_a, det_s;
+    const Sym3<S> Ai = inverse(I.A, det_a);
+    const Mat3<S> BAi = I.B * Ai;
+    const Sym3<S> D = I.C - symmetric_mult(BAi, I.B);
+    const Sym3<S> Di = inverse(D, det_s);
+    const S sa = trace(I.A), ss = trace(I.C);
+    const S tol(pivot_tolerance<S>());
+    const auto good = (tol * (sa * sa * sa) < det_a) & (tol * (ss * ss * ss) < det_s);
+    const Vec3<S> al = Di * (n - BAi * f);
+    o.rise = {al, Ai * (f - tmul(I.B, al))};
+    return good;
+}
+
+// Inward pass. Lanes with a singular joint are marked in bad, the joint's body in bad_body.
+template <class S>
+void contract(const Forest& f, const Constants<S>* c, const JointForces<S>& j, Work<S>* work,
+              Carry<S>* carry, MaskOf<S>& bad, int* bad_body) {
+    using T = Element<S>;
+    for (int i = f.nb - 1; i >= 0; --i) {
+        const Body& b = f.body[i];
+        Work<S>& o = work[i];
+        Inertia<S> I;
+        Wrench<S> p;
+        if (b.massless) {
+            I = carry[b.slot].I;
+            p = carry[b.slot].p;
+        } else {
+            const Rigid<S> rigid = rigid_in_world(c[i], o.R);
+            p = rigid_wrench(rigid, o.motion.W, o.motion.a);
+            const S half = trace(rigid.P);
+            const Sym3<S>& P = rigid.P;
+            const Vec3<S>& mc = rigid.mc;
+            const S m = rigid.m;
+            if (b.leaf) {
+                const S none(T(0));
+                I.C = {half - P.xx, half - P.yy, half - P.zz, -P.xy, -P.xz, -P.yz};
+                I.B = {none, -mc.z, mc.y, mc.z, none, -mc.x, -mc.y, mc.x, none};
+                I.A = diagonal(m);
+            } else {
+                const Carry<S>& k = carry[b.slot];
+                const auto& C = k.I.C;
+                const auto& B = k.I.B;
+                const auto& A = k.I.A;
+                I.C = {C.xx + (half - P.xx), C.yy + (half - P.yy), C.zz + (half - P.zz),
+                       C.xy - P.xy,          C.xz - P.xz,          C.yz - P.yz};
+                I.B = {B.xx,        B.xy - mc.z, B.xz + mc.y, B.yx + mc.z, B.yy,
+                       B.yz - mc.x, B.zx - mc.y, B.zy + mc.x, B.zz};
+                I.A = {A.xx + m, A.yy + m, A.zz + m, A.xy, A.xz, A.yz};
+                p = p + k.p;
+            }
+        }
+        if (j.external) p = {p.n - j.external[i].n, p.f - j.external[i].f};
+        if (j.pinned) I = I + j.pinned[i];
+
+        MaskOf<S> good;
+        const S* Q = j.Q + b.v;
+        const S* K = j.K + b.v;
+        switch (b.kind) {
+            case Kind::ball:
+                good = j.isotropic[i] ? contract_ball(o, I, p, K[0], vec_at(Q))
+                                      : contract_skew_ball(o, I, p, vec_at(K), vec_at(Q));
+                break;
+            case Kind::hinge: good = contract_axis(o, true, I, p, K[0], Q[0]); break;
+            case Kind::slide: good = contract_axis(o, false, I, p, K[0], Q[0]); break;
+            default: good = contract_free(o, I, p, K, Q); break;
+        }
+        const auto failed = negate(good);
+        if (any(failed)) {
+            for (int lane = 0; lane < Traits<S>::lanes; ++lane)
+                if (get(failed, lane) && !get(bad, lane)) bad_body[lane] = i;
+            bad = bad | failed;
+        }
+        hand_over(b, I, p, o.r, carry);
+    }
+}
+
+// Outward pass: joint accelerations.
+template <class S>
+void expand(const Forest& f, const bool* isotropic, Work<S>* work, S* qdd) {
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        Work<S>& o = work[i];
+        if (b.kind == Kind::free) {
+            store(qdd + b.v, o.rise.a);
+            store(qdd + b.v + 3, tmul(o.R, o.rise.al));
+            continue;
+        }
+        Motion<S> m = {zero3<S>(), zero3<S>()};
+        if (b.parent >= 0) {
+            m = work[b.parent].rise;
+            m.a = m.a + cross(m.al, o.r);
+        }
+        if (b.kind == Kind::ball) {
+            Vec3<S> al;
+            if (isotropic[i]) al = o.ball.x + o.ball.kDi * m.al - o.ball.G * m.a;
+            else al = o.skew.x + o.skew.kDi * m.al - o.skew.G * m.a;
+            store(qdd + b.v, tmul(o.R, al - m.al));
+            m.al = al;
+        } else {
+            const Vec3<S> s = axis_of(o.R);
+            const S a = o.axis.x - dot(o.axis.n, m.al) - dot(o.axis.f, m.a);
+            qdd[b.v] = a;
+            if (b.kind == Kind::hinge) m.al = m.al + a * s;
+            else m.a = m.a + a * s;
+        }
+        o.rise = m;
+    }
+}
+
+}  // namespace poise::inline POISE_ISA

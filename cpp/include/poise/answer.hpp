@@ -1,0 +1,274 @@
+// One question about one tile of states: the functions of poise.dynamics.
+#pragma once
+
+#include "poise/limits.hpp"
+
+namespace poise::inline POISE_ISA {
+
+// Results go back to rows of doubles, one per copy.
+template <class S>
+void store_rows(const S* from, int size, std::int64_t first, std::int64_t count, double* to) {
+    for (int lane = 0; lane < Traits<S>::lanes && lane < count; ++lane)
+        for (int i = 0; i < size; ++i)
+            to[(first + lane) * size + i] = static_cast<double>(get(from[i], lane));
+}
+
+template <class S>
+class Answer {
+  public:
+    Answer(const Forest& forest, const Query& query)
+        : f(forest), o(query), s(forest), constants(f.nb), axis(f.nv), q(f.nq), v(f.nv), x(f.nv),
+          K(f.nv), out(room()), isotropic(f.nb), gain(f.nv) {
+        // decided over all copies, so that a copy's result does not depend on its neighbours
+        for (int i = 0; i < f.nb; ++i)
+            isotropic[i] = !o.kp.p || (one_gain(o.kp, i) && one_gain(o.kd, i) &&
+                                       !(o.limits && f.effort_per_axis[i]));
+    }
+
+    // states first .. first + count - 1
+    void run(const Numbers& numbers, std::int64_t first_, std::int64_t count_) {
+        first = first_;
+        count = count_;
+        load_constants(f, numbers, first, first + count, constants.data(), axis.data());
+        rows(o.q).load(0, f.nq, q.data());
+        normalise(f, q.data());
+        if (o.v.p) rows(o.v).load(0, f.nv, v.data());
+        else
+            for (int k = 0; k < f.nv; ++k) v[k] = zero;
+        switch (o.what) {
+            case What::forward_kinematics: return forward_kinematics();
+            case What::inverse_dynamics: return inverse();
+            case What::forward_dynamics: return forward();
+            case What::mass_matrix: return matrix_of_mass();
+            case What::jacobian: return jacobian();
+            case What::jacobian_bias: return jacobian_bias();
+            case What::center_of_mass: return center();
+            case What::centroidal_momentum: return momentum();
+            case What::energy: return energy();
+            case What::stable_pd: return stable_pd();
+            case What::drive: return drive();
+        }
+    }
+
+  private:
+    using T = Element<S>;
+
+    LaneRows<S> rows(const Rows& r) const { return {r, first, count}; }
+
+    bool one_gain(const Rows& r, int i) const {
+        const Body& b = f.body[i];
+        if (b.kind != Kind::ball) return true;
+        for (std::int64_t copy = 0; copy < (r.copy ? o.n : 1); ++copy) {
+            const double* p = r.p + copy * r.copy + b.v;
+            if (p[0] != p[1] || p[0] != p[2]) return false;
+        }
+        return true;
+    }
+    std::size_t room() const {
+        const std::size_t nv = f.nv, nl = f.nl;
+        return nv * nv + 6 * nv + 7 * nl + 16;
+    }
+    void give(double* to, int size) { store_rows(out.data(), size, first, count, to); }
+
+    void pose(const S* qdd, bool with_gravity) {
+        Vec3<S> g = zero3<S>();
+        if (with_gravity) g = {S(T(o.gravity[0])), S(T(o.gravity[1])), S(T(o.gravity[2]))};
+        move(f, constants.data(), q.data(), v.data(), qdd, g, s.work.data());
+        place(f, s.work.data(), s.origin.data());
+    }
+
+    // wrenches on the links, moved to their bodies' joints
+    const Wrench<S>* external() {
+        if (!o.external.p) return nullptr;
+        for (int i = 0; i < f.nb; ++i) s.external[i] = {zero3<S>(), zero3<S>()};
+        for (int l = 0; l < f.nl; ++l) {
+            const int i = f.link_body[l];
+            if (i < 0) continue;
+            S w[6];
+            for (int k = 0; k < 6; ++k) w[k] = rows(o.external).at(0, 6 * l + k);
+            const double* p = f.link_p + 3 * l;
+            const Vec3<S> arm = s.work[i].R * Vec3<S>{S(T(p[0])), S(T(p[1])), S(T(p[2]))};
+            const Wrench<S> at = {{w[3], w[4], w[5]}, {w[0], w[1], w[2]}};
+            s.external[i] = s.external[i] + shift(at, arm);
+        }
+        return s.external.data();
+    }
+
+    void forward_kinematics() {
+        pose(nullptr, false);
+        S* quats = out.data() + 3 * f.nl;
+        for (int l = 0; l < f.nl; ++l) {
+            Vec3<S> p;
+            Quat<S> Q;
+            link_pose(f, l, s.work.data(), s.origin.data(), p, Q);
+            store(out.data() + 3 * l, p);
+            store(quats + 4 * l, Q);
+        }
+        store_rows(quats, 4 * f.nl, first, count, o.out1);
+        give(o.out0, 3 * f.nl);
+    }
+
+    void inverse() {
+        const S* a = nullptr;
+        if (o.a.p) {
+            rows(o.a).load(0, f.nv, x.data());
+            a = x.data();
+        }
+        pose(a, true);
+        inverse_dynamics(f, constants.data(), s.work.data(), external(), s.total.data(),
+                         out.data());
+        if (a) add_armature(f, axis.data(), a, out.data());
+        give(o.out0, f.nv);
+    }
+
+    // the body of a singular joint, or a cell that holds it, per copy
+    void report(const MaskOf<S>& bad, const int* body) {
+        for (int lane = 0; lane < Traits<S>::lanes && lane < count; ++lane)
+            o.fault[first + lane] = get(bad, lane) ? body[lane] : -1;
+    }
+
+    void solve_with(Method method, const S* Q, const S* Kj) {
+        auto bad = constant_mask<S>(false);
+        int body[Traits<S>::lanes] = {};
+        pose(nullptr, true);
+        const Problem<S> p = {f,  constants.data(), q.data(), v.data(), zero3<S>(), Q, Kj,
+                              isotropic.data(), external(), nullptr};
+        solve(method, p, s, s.qdd.data(), bad, body);
+        report(bad, body);
+    }
+
+    void forward() {
+        rows(o.tau).load(0, f.nv, x.data());
+        for (int k = 0; k < f.nv; ++k) K[k] = axis[k].armature;
+        solve_with(Method::maba, x.data(), K.data());
+        store_rows(s.qdd.data(), f.nv, first, count, o.out0);
+    }
+
+    void matrix_of_mass() {
+        pose(nullptr, false);
+        composites(f, constants.data(), s.work.data(), s.composite.data());
+        mass_matrix(f, s.composite.data(), s.work.data(), out.data());
+        for (int k = 0; k < f.nv; ++k)
+            out[k * f.nv + k] = out[k * f.nv + k] + axis[k].armature;
+        give(o.out0, f.nv * f.nv);
+    }
+
+    Vec3<S> world_point(Vec3<S>& from_joint) {
+        Vec3<S> p;
+        Quat<S> Q;
+        link_pose(f, o.link, s.work.data(), s.origin.data(), p, Q);
+        p = p + rotate(Q, Vec3<S>{S(T(o.point[0])), S(T(o.point[1])), S(T(o.point[2]))});
+        const int b = f.link_body[o.link];
+        if (b >= 0) from_joint = p - s.origin[b];
+        return p;
+    }
+
+    void jacobian() {
+        pose(nullptr, false);
+        Vec3<S> arm;
+        const Vec3<S> p = world_point(arm);
+        point_jacobian(f, f.link_body[o.link], p, s.work.data(), s.origin.data(), out.data());
+        give(o.out0, 6 * f.nv);
+    }
+
+    void jacobian_bias() {
+        pose(nullptr, false);
+        const int b = f.link_body[o.link];
+        Vec3<S> a = zero3<S>(), al = zero3<S>(), arm;
+        world_point(arm);
+        if (b >= 0) {
+            a = s.work[b].motion.a + s.work[b].motion.W * arm;
+            al = s.work[b].motion.al;
+        }
+        store(out.data(), a);
+        store(out.data() + 3, al);
+        give(o.out0, 6);
+    }
+
+    Vec3<S> center_now() {
+        S mass;
+        composites(f, constants.data(), s.work.data(), s.composite.data());
+        return center_of_mass(f, s.composite.data(), s.origin.data(), mass);
+    }
+
+    void center() {
+        pose(nullptr, false);
+        store(out.data(), center_now());
+        give(o.out0, 3);
+    }
+
+    void momentum() {
+        pose(nullptr, false);
+        const Vec3<S> c = center_now();
+        momentum_matrix(f, s.composite.data(), s.work.data(), s.origin.data(), c, out.data());
+        give(o.out0, 6 * f.nv);
+        // its rate at rest in the joints: what all the roots need, about the mass centre
+        inverse_dynamics<S>(f, constants.data(), s.work.data(), nullptr, s.total.data(), x.data());
+        Wrench<S> rate = {zero3<S>(), zero3<S>()};
+        for (int i = 0; i < f.nb; ++i)
+            if (f.body[i].parent < 0) rate = rate + shift(s.total[i], s.origin[i] - c);
+        store(out.data(), rate.f);
+        store(out.data() + 3, rate.n);
+        store_rows(out.data(), 6, first, count, o.out1);
+    }
+
+    void energy() {
+        pose(nullptr, false);
+        velocities(f, v.data(), s.work.data(), s.velocity.data());
+        S kinetic = kinetic_energy(f, constants.data(), s.work.data(), s.velocity.data());
+        for (int k = 0; k < f.nv; ++k)
+            kinetic = kinetic + S(T(0.5)) * axis[k].armature * (v[k] * v[k]);
+        composites(f, constants.data(), s.work.data(), s.composite.data());
+        S mass;
+        const Vec3<S> c = center_of_mass(f, s.composite.data(), s.origin.data(), mass);
+        const Vec3<S> g = {S(T(o.gravity[0])), S(T(o.gravity[1])), S(T(o.gravity[2]))};
+        out[0] = kinetic;
+        out[1] = -(mass * dot(g, c));
+        give(o.out0, 2);
+    }
+
+    // Q and K of the drive
+    void ask() {
+        rows(o.target_q).load(0, f.nq, s.tq.data());
+        normalise(f, s.tq.data());
+        if (o.target_v.p) rows(o.target_v).load(0, f.nv, s.tv.data());
+        for (int k = 0; k < f.nv; ++k) gain[k] = {rows(o.kp).at(0, k), rows(o.kd).at(0, k)};
+        spins(f, v.data(), T(o.dt), s.spin.data());
+        drive_forces(o.form, f, gain.data(), T(o.dt), q.data(), v.data(), s.spin.data(),
+                     static_cast<const S*>(s.tq.data()), static_cast<const S*>(s.tv.data()),
+                     o.target_v.p != nullptr, s.Q.data(), s.K.data());
+    }
+
+    void drive() {
+        ask();
+        store_rows(s.Q.data(), f.nv, first, count, o.out0);
+        store_rows(s.K.data(), f.nv, first, count, o.out1);
+    }
+
+    void stable_pd() {
+        ask();
+        const auto solve_now = [&] {
+            for (int k = 0; k < f.nv; ++k) K[k] = s.K[k] + axis[k].armature;
+            solve_with(o.method, s.Q.data(), K.data());
+        };
+        const LaneRows<S> full_strength = {Rows{}, first, count};
+        if (o.limits) within_limits(f, axis.data(), full_strength, s, solve_now);
+        else solve_now();
+        for (int k = 0; k < f.nv; ++k) x[k] = s.Q[k] - s.K[k] * s.qdd[k];
+        store_rows(s.qdd.data(), f.nv, first, count, o.out0);
+        store_rows(x.data(), f.nv, first, count, o.out1);
+    }
+
+    const Forest& f;
+    const Query& o;
+    Scratch<S> s;
+    Buffer<Constants<S>> constants;
+    Buffer<Axis<S>> axis;
+    Buffer<S> q, v, x, K, out;
+    Buffer<bool> isotropic;
+    Buffer<Gain<S>> gain;
+    std::int64_t first = 0, count = 0;
+    const S zero{Element<S>(0)};
+};
+
+}  // namespace poise::inline POISE_ISA

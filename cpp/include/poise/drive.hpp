@@ -1,0 +1,194 @@
+// What a PD drive asks of the joints: the force Q at q'' = 0 and the added inertia K, so that
+// the joint's force is Q - K q''. Targets are those at t + dt.
+//     pd        Q = -kp (q - (q̄ - dt v̄)) - kd (v - v̄)     K = 0
+//     explicit  Q as pd                                    K = kd dt              (LYWG13)
+//     spd       Q = -kp (q + dt v - q̄) - kd (v - v̄)       K = kd dt              (yin2020, eq. 6)
+//     implicit  Q as spd                                   K = kd dt + kp dt^2
+// A ball's position error is log(q̄^-1 q exp(dt v)), in the child frame; its target velocity is
+// turned from the target's child frame into the child frame. A free joint is a point and a ball.
+#pragma once
+
+#include "poise/kernel.hpp"
+#include "poise/kinematics.hpp"
+
+namespace poise::inline POISE_ISA {
+
+template <class S>
+struct Gain {
+    S kp, kd;
+};
+
+// a row of numbers that all lanes share; a plain pointer is a row per lane
+template <class S>
+struct SharedRow {
+    const double* p;
+    POISE_INLINE S operator[](int i) const { return S(static_cast<Element<S>>(p[i])); }
+};
+template <class S, Form form>
+POISE_INLINE void drive_axis(S e, S ev, S vbar, S v, const Gain<S>& g, S dt, S& Q, S& K) {
+    using T = Element<S>;
+    if constexpr (form == Form::spd || form == Form::implicit) e = e + dt * v;
+    else e = e + dt * vbar;
+    Q = -(g.kp * e + g.kd * ev);
+    if constexpr (form == Form::pd) K = S(T(0));
+    else if constexpr (form == Form::implicit) K = dt * (g.kd + dt * g.kp);
+    else K = dt * g.kd;
+}
+
+template <class S, Form form>
+POISE_INLINE void drive_ball(const Quat<S>& q, const Vec3<S>& v, const Quat<S>& spin,
+                             const Quat<S>& qbar, const Vec3<S>& vbar, const Gain<S>* g, S dt,
+                             S* Q, S* K) {
+    using T = Element<S>;
+    const Quat<S> d = difference(qbar, q);
+    Quat<S> ahead;
+    if constexpr (form == Form::spd || form == Form::implicit) ahead = d * spin;
+    else ahead = exponential(dt * vbar) * d;
+    const Vec3<S> e = logarithm(ahead);
+    const Vec3<S> ev = v - rotate_back(d, vbar);
+    Q[0] = -(g[0].kp * e.x + g[0].kd * ev.x);
+    Q[1] = -(g[1].kp * e.y + g[1].kd * ev.y);
+    Q[2] = -(g[2].kp * e.z + g[2].kd * ev.z);
+    for (int k = 0; k < 3; ++k) {
+        if constexpr (form == Form::pd) K[k] = S(T(0));
+        else if constexpr (form == Form::implicit) K[k] = dt * (g[k].kd + dt * g[k].kp);
+        else K[k] = dt * g[k].kd;
+    }
+}
+
+// Q and K of every joint. spin (nb) holds exp(dt v) of ball and free joints; target_v may be
+// null rows (velocity 0).
+template <class S, Form form, class Row>
+void drive_forces(const Forest& f, const Gain<S>* gain, Element<S> step, const S* q, const S* v,
+                  const Quat<S>* spin, Row qbar, Row vbar, bool moving, S* Q, S* K) {
+    const S dt(step), zero(Element<S>(0));
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        const Gain<S>* g = gain + b.v;
+        if (b.kind == Kind::hinge || b.kind == Kind::slide) {
+            const S target = moving ? vbar[b.v] : zero;
+            drive_axis<S, form>(q[b.q] - qbar[b.q], v[b.v] - target, target, v[b.v], *g, dt,
+                                Q[b.v], K[b.v]);
+            continue;
+        }
+        int nq = b.q, nv = b.v;
+        if (b.kind == Kind::free) {
+            for (int k = 0; k < 3; ++k) {
+                const S target = moving ? vbar[nv + k] : zero;
+                drive_axis<S, form>(q[nq + k] - qbar[nq + k], v[nv + k] - target, target,
+                                    v[nv + k], g[k], dt, Q[nv + k], K[nv + k]);
+            }
+            nq += 3;
+            nv += 3;
+            g += 3;
+        }
+        const Quat<S> target = {qbar[nq], qbar[nq + 1], qbar[nq + 2], qbar[nq + 3]};
+        Vec3<S> rate = zero3<S>();
+        if (moving) rate = {vbar[nv], vbar[nv + 1], vbar[nv + 2]};
+        drive_ball<S, form>(quat_at(q + nq), vec_at(v + nv), spin[i], target, rate, g, dt, Q + nv,
+                            K + nv);
+    }
+}
+
+template <class S, class Row>
+void drive_forces(Form form, const Forest& f, const Gain<S>* gain, Element<S> dt, const S* q,
+                  const S* v, const Quat<S>* spin, Row qbar, Row vbar, bool moving, S* Q, S* K) {
+    switch (form) {
+        case Form::pd:
+            return drive_forces<S, Form::pd>(f, gain, dt, q, v, spin, qbar, vbar, moving, Q, K);
+        case Form::explicit_position:
+            return drive_forces<S, Form::explicit_position>(f, gain, dt, q, v, spin, qbar, vbar,
+                                                            moving, Q, K);
+        case Form::spd:
+            return drive_forces<S, Form::spd>(f, gain, dt, q, v, spin, qbar, vbar, moving, Q, K);
+        default:
+            return drive_forces<S, Form::implicit>(f, gain, dt, q, v, spin, qbar, vbar, moving, Q,
+                                                   K);
+    }
+}
+
+// exp(dt v) of ball and free joints, which both the drive and the integrator need
+template <class S>
+void spins(const Forest& f, const S* v, Element<S> dt, Quat<S>* spin) {
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        if (b.kind == Kind::ball) spin[i] = exponential(S(dt) * vec_at(v + b.v));
+        if (b.kind == Kind::free) spin[i] = exponential(S(dt) * vec_at(v + b.v + 3));
+    }
+}
+
+// The lanes' own numbers in an array of rows. The last tile may be short: lanes beyond its count
+// repeat its last copy.
+template <class S>
+struct LaneRows {
+    Rows rows;
+    std::int64_t first, count;
+
+    POISE_INLINE S at(int step, int i) const {
+        using T = Element<S>;
+        const double* p = rows.p + step * rows.step + first * rows.copy + i;
+        if (rows.copy == 0) return S(static_cast<T>(*p));
+        S r;
+        for (int lane = 0; lane < Traits<S>::lanes; ++lane)
+            put(r, lane, static_cast<T>(p[(lane < count ? lane : count - 1) * rows.copy]));
+        return r;
+    }
+    void load(int step, int size, S* out) const {
+        for (int i = 0; i < size; ++i) out[i] = at(step, i);
+    }
+};
+
+// Strength scales what the drive does at a link's joints.
+template <class S>
+void scale_drive(const Forest& f, const LaneRows<S>& strength, S* Q, S* K) {
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        const S s = strength.at(0, f.body_link[i]);
+        for (int k = b.v; k < b.v + dof_count(b.kind); ++k) {
+            Q[k] = s * Q[k];
+            K[k] = s * K[k];
+        }
+    }
+}
+
+// Where everything is and how it moves: what pins compare.
+template <class S>
+struct Placed {
+    Work<S>* work;
+    Vec3<S>* origin;
+    Vec3<S>* velocity;
+};
+
+// Pins pull links to their target pose in the world, fully implicitly: with
+// K = dt (kd + dt kp), the wrench at q'' = 0 goes to external and K to the inertia.
+template <class S>
+void pin_forces(const Forest& f, const double* table, const LaneRows<S>& weight, Element<S> step,
+                const Vec3<S>& gravity, const Placed<S>& now, const Placed<S>& target,
+                Wrench<S>* external, Inertia<S>* pinned) {
+    const S dt(step), zero(Element<S>(0));
+    for (int i = 0; i < f.nb; ++i) {
+        pinned[i].B = {zero, zero, zero, zero, zero, zero, zero, zero, zero};
+        pinned[i].C = pinned[i].A = diagonal(zero);
+    }
+    for (int l = 0; l < f.nl; ++l) {
+        const int i = f.link_body[l];
+        if (i < 0) continue;
+        const S w = weight.at(0, l);
+        const auto entry = [&](int k) { return w * S(static_cast<Element<S>>(table[4 * l + k])); };
+        const S kp = entry(0), kd = entry(1), kp_turn = entry(2), kd_turn = entry(3);
+        const S K = dt * (kd + dt * kp), K_turn = dt * (kd_turn + dt * kp_turn);
+        const auto& m = now.work[i].motion;
+        const auto& t = target.work[i].motion;
+        const Vec3<S> e = now.origin[i] + dt * now.velocity[i] - target.origin[i];
+        const Vec3<S> ev = now.velocity[i] - target.velocity[i];
+        const Quat<S> ahead = exponential(dt * m.w) * m.Q;
+        const Vec3<S> turn = logarithm(ahead * conjugate(t.Q));
+        const Vec3<S> force = kp * e + kd * ev + K * (m.a + gravity);
+        const Vec3<S> torque = kp_turn * turn + kd_turn * (m.w - t.w) + K_turn * m.al;
+        external[i] = {external[i].n - torque, external[i].f - force};
+        pinned[i].C = pinned[i].C + diagonal(K_turn);
+        pinned[i].A = pinned[i].A + diagonal(K);
+    }
+}
+
+}  // namespace poise::inline POISE_ISA

@@ -1,0 +1,129 @@
+// The border between the bindings and the kernels: plain data and virtual calls, nothing else.
+//
+// Everything here is the same for every instruction set. The bindings own the memory of inputs
+// and outputs and have checked it; a kernel owns its state in blocks of lanes.
+#pragma once
+
+#include <cstdint>
+
+#include "poise/model.hpp"
+
+namespace poise {
+
+enum class Form : std::int32_t { pd = 0, explicit_position = 1, spd = 2, implicit = 3 };
+enum class Method : std::int32_t { maba = 0, df = 1, sf = 2, pcg = 3 };
+
+// An input array: one row per step and per copy; a stride of 0 repeats.
+struct Rows {
+    const double* p = nullptr;
+    std::int64_t step = 0, copy = 0;
+};
+
+struct GainTable {
+    const double* kp;           // (n or 1, nv)
+    const double* kd;
+    std::int64_t stride;        // 0: shared by all copies
+    const double* pin;          // (nl, 4) kp, kd of the translation; kp, kd of the rotation
+};
+
+// A running push, one of the fixed number of slots in a copy's memory.
+struct Push {
+    double link;                // index + 1, 0 is an empty slot
+    double start, end;          // [s]
+    double force[3], torque[3]; // world axes [N, N m]
+    double point[3];            // in the link's frame [m]
+};
+constexpr int kPushes = 8;
+constexpr int kMemory = kPushes * 12;  // doubles of memory per copy
+static_assert(sizeof(Push) == 12 * sizeof(double));
+
+// Where and when a copy was lost.
+struct Fault {
+    std::int32_t body;
+    double time;
+};
+
+struct StepCall {
+    int steps = 1;
+    double dt = 0;
+    double gravity[3] = {0, 0, 0};
+    Rows force, acceleration;             // (nv)
+    Rows target_q, target_v, target_a;    // (nq), (nv), (nv)
+    Rows strength, pin;                   // (nl)
+    int gains = -1;                       // from WorldKernel::add_gains; -1 is no drive
+    Form form = Form::implicit;
+    Method method = Method::maba;
+    bool embedded = true;
+    bool feedforward = false;             // of the roots, from the target's acceleration
+    double* time = nullptr;               // (n) clocks
+    double* memory = nullptr;             // (n, kMemory) running pushes, or null if there are none
+    std::uint8_t* frozen = nullptr;       // (n)
+    Fault* fault = nullptr;               // (n)
+};
+
+// n copies of a scene.
+class WorldKernel {
+  public:
+    virtual ~WorldKernel() = default;
+    virtual std::int64_t tiles() const = 0;
+    virtual void read(double* q, double* v) const = 0;
+    virtual void write(const double* q, const double* v, std::int64_t q_stride,
+                       std::int64_t v_stride, const std::uint8_t* which) = 0;
+    virtual void read_torque(double* tau) const = 0;
+    virtual int add_gains(const GainTable& gains) = 0;  // returns its place, old ones are dropped
+    virtual void step(const StepCall& call, std::int64_t begin, std::int64_t end, int thread) = 0;
+};
+
+enum class What : std::int32_t {
+    forward_kinematics,   // out0 (nl, 3), out1 (nl, 4)
+    inverse_dynamics,     // out0 (nv) from v, a
+    forward_dynamics,     // out0 (nv) from v, tau
+    mass_matrix,          // out0 (nv, nv)
+    jacobian,             // out0 (6, nv)
+    jacobian_bias,        // out0 (6)
+    center_of_mass,       // out0 (3)
+    centroidal_momentum,  // out0 (6, nv), out1 (6)
+    energy,               // out0 (2) kinetic, potential
+    stable_pd,            // out0 (nv) acceleration, out1 (nv) torque
+    drive,                // out0 (nv) Q, out1 (nv) K
+};
+
+// One question about many states.
+struct Query {
+    What what;
+    std::int64_t n;
+    double gravity[3];
+    Rows q, v, a, tau, external;          // external: (nl, 6) force at the link's origin, torque
+    Rows target_q, target_v, kp, kd;
+    double dt;
+    Form form;
+    Method method;
+    bool limits;                          // stable_pd: respect the effort limits
+    int link;
+    double point[3];
+    double* out0;
+    double* out1;
+    std::int32_t* fault;                  // (n) body of a singular joint, -1 is none
+};
+
+// One scalar type of one instruction set.
+class Kernel {
+  public:
+    virtual ~Kernel() = default;
+    virtual int lanes() const = 0;
+    virtual WorldKernel* make_world(const Forest& forest, const Numbers& numbers, std::int64_t n,
+                                    double dt, int threads) const = 0;
+    // states begin .. end - 1, in steps of lanes()
+    virtual void answer(const Forest& forest, const Numbers& numbers, const Query& query,
+                        std::int64_t begin, std::int64_t end) const = 0;
+    // multiply-adds per second of one core with this kernel's registers, for benchmarks
+    virtual double multiply_add_rate(std::int64_t count) const = 0;
+};
+
+// index 0: double, 1: float, 2: double in lanes, 3: float in lanes
+using KernelTable = const Kernel* (*)(int index);
+const Kernel* kernels_baseline(int index);
+const Kernel* kernels_avx2(int index);
+const Kernel* kernels_avx512(int index);
+
+}  // namespace poise

@@ -1,0 +1,152 @@
+// The compiled forest: topology, joints, inertias.
+//
+// A body is one joint and what it carries. Its frame has its origin at the joint; for hinge and
+// slide the joint's axis is its z axis. Bodies are in depth-first order, so parents come before
+// children; any number of bodies may have the world (-1) as parent.
+#pragma once
+
+#include <cstdint>
+
+#include "poise/spatial.hpp"
+
+namespace poise {
+
+enum class Kind : std::int32_t { free = 0, ball = 1, hinge = 2, slide = 3 };
+
+struct Body {
+    std::int32_t parent;        // -1 is the world
+    Kind kind;
+    std::int32_t q, v;          // first entry in q and in v
+    std::int32_t slot;          // where the inward pass accumulates this body
+    std::int32_t parent_slot;
+    bool leaf;                  // nothing has been accumulated
+    bool first;                 // first child that the inward pass meets: it writes, later ones add
+    bool massless;
+    bool turned;                // E is not the identity
+};
+
+// Plain data that every instruction set reads; the owner is the binding.
+struct Forest {
+    std::int32_t nb, nq, nv, nl, slots;
+    const Body* body;
+    const double* E;            // (nb, 4) body frame in the parent's frame at q = 0
+    const double* r;            // (nb, 3)
+    const std::int32_t* dof_parent;  // (nv) the next degree of freedom towards the root, -1 at the end
+    const std::int32_t* dof_body;    // (nv)
+    const std::int32_t* body_link;   // (nb) the link that a body belongs to
+    const std::int32_t* link_body;   // (nl) -1 is the world
+    const double* link_p;       // (nl, 3) link frame in its body's frame
+    const double* link_E;       // (nl, 4)
+    const double* spring_q;     // (nq) rest position of the passive springs
+    double fixed_mass;          // of links welded to the world [kg]
+    double fixed_moment[3];     // mass times position
+    const std::int32_t* effort_per_axis;  // (nb) ball joints: limit each axis instead of the length
+};
+
+// Numbers that may differ from copy to copy; a stride of 0 shares them.
+struct Numbers {
+    const double* mass;         // (nb)
+    const double* mc;           // (nb, 3) mass times centre of mass, from the joint
+    const double* Io;           // (nb, 6) inertia about the joint: xx yy zz xy xz yz
+    const double* armature;     // (nv)
+    const double* damping;      // (nv) passive
+    const double* stiffness;    // (nv) passive
+    const double* effort;       // (nv) inf is none
+    std::int64_t mass_stride, mc_stride, Io_stride, armature_stride, effort_stride;
+};
+
+inline namespace POISE_ISA {
+
+// One body's constants, laid out for the lanes.
+template <class S>
+struct Constants {
+    S m;
+    Vec3<S> mc;     // first moment of mass about the joint
+    Sym3<S> P;      // second moment of mass about the joint, P = trace(Io)/2 - Io
+    Vec3<S> r;
+    Quat<S> E;
+};
+
+// What the joints carry besides the links: rotor inertia, passive springs and dampers, limits.
+template <class S>
+struct Axis {
+    S armature, damping, stiffness, effort;
+};
+
+// One tile's constants, copies first .. first + lanes - 1, clamped to n - 1.
+template <class S>
+void load_constants(const Forest& f, const Numbers& x, std::int64_t first, std::int64_t n,
+                    Constants<S>* c, Axis<S>* axis) {
+    using T = Element<S>;
+    for (int lane = 0; lane < Traits<S>::lanes; ++lane) {
+        const std::int64_t i = first + lane < n ? first + lane : n - 1;
+        for (int b = 0; b < f.nb; ++b) {
+            const double* mc = x.mc + i * x.mc_stride + 3 * b;
+            const double* I = x.Io + i * x.Io_stride + 6 * b;
+            const double half = 0.5 * (I[0] + I[1] + I[2]);
+            const double P[6] = {half - I[0], half - I[1], half - I[2], -I[3], -I[4], -I[5]};
+            Constants<S>& o = c[b];
+            put(o.m, lane, T(x.mass[i * x.mass_stride + b]));
+            put(o.mc.x, lane, T(mc[0]));
+            put(o.mc.y, lane, T(mc[1]));
+            put(o.mc.z, lane, T(mc[2]));
+            put(o.P.xx, lane, T(P[0]));
+            put(o.P.yy, lane, T(P[1]));
+            put(o.P.zz, lane, T(P[2]));
+            put(o.P.xy, lane, T(P[3]));
+            put(o.P.xz, lane, T(P[4]));
+            put(o.P.yz, lane, T(P[5]));
+            put(o.r.x, lane, T(f.r[3 * b]));
+            put(o.r.y, lane, T(f.r[3 * b + 1]));
+            put(o.r.z, lane, T(f.r[3 * b + 2]));
+            put(o.E.w, lane, T(f.E[4 * b]));
+            put(o.E.x, lane, T(f.E[4 * b + 1]));
+            put(o.E.y, lane, T(f.E[4 * b + 2]));
+            put(o.E.z, lane, T(f.E[4 * b + 3]));
+        }
+        for (int k = 0; k < f.nv; ++k) {
+            put(axis[k].armature, lane, T(x.armature[i * x.armature_stride + k]));
+            put(axis[k].damping, lane, T(x.damping[k]));
+            put(axis[k].stiffness, lane, T(x.stiffness[k]));
+            put(axis[k].effort, lane, T(x.effort[i * x.effort_stride + k]));
+        }
+    }
+}
+
+template <class S>
+POISE_INLINE Quat<S> quat_at(const S* q) {
+    return {q[0], q[1], q[2], q[3]};
+}
+template <class S>
+POISE_INLINE Vec3<S> vec_at(const S* v) {
+    return {v[0], v[1], v[2]};
+}
+template <class S>
+POISE_INLINE void store(S* v, const Vec3<S>& a) {
+    v[0] = a.x;
+    v[1] = a.y;
+    v[2] = a.z;
+}
+template <class S>
+POISE_INLINE void store(S* v, const Quat<S>& a) {
+    v[0] = a.w;
+    v[1] = a.x;
+    v[2] = a.y;
+    v[3] = a.z;
+}
+
+// Quaternions to unit length.
+template <class S>
+void normalise(const Forest& f, S* q) {
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        if (b.kind == Kind::hinge || b.kind == Kind::slide) continue;
+        S* p = q + b.q + (b.kind == Kind::free ? 3 : 0);
+        const S k = S(Element<S>(1)) /
+                    square_root(p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3]);
+        for (int j = 0; j < 4; ++j) p[j] = k * p[j];
+    }
+}
+
+}  // namespace POISE_ISA
+}  // namespace poise

@@ -1,0 +1,288 @@
+// Pack<T, N>: N numbers that move together; one lane is one copy of the scene.
+//
+// Every algorithm is a template over its Scalar: double and float for one character, Pack for a
+// batch. A Pack is one native register; operations act lane by lane, so a copy's result does not
+// depend on its neighbours or on its place in the batch.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
+
+// The kernel file is compiled once per instruction set; each build lives in its own namespace, so
+// that the linker can never hand code of one instruction set to another.
+#ifndef POISE_ISA
+#define POISE_ISA baseline
+#endif
+
+#if defined(__GNUC__)
+#define POISE_INLINE inline __attribute__((always_inline))
+#elif defined(_MSC_VER)
+#define POISE_INLINE __forceinline
+#else
+#define POISE_INLINE inline
+#endif
+
+namespace poise::inline POISE_ISA {
+
+#if defined(__GNUC__)
+template <class T, int N>
+struct Lanes {
+    typedef T type __attribute__((vector_size(sizeof(T) * N)));
+    typedef decltype(type{} < type{}) mask;
+};
+#else
+// compilers without vector types: an array, and loops that they may vectorise
+template <class T, int N>
+struct Lanes {
+    struct type {
+        T x[N];
+        T& operator[](int i) { return x[i]; }
+        const T& operator[](int i) const { return x[i]; }
+    };
+    struct mask {
+        bool x[N];
+        bool& operator[](int i) { return x[i]; }
+        const bool& operator[](int i) const { return x[i]; }
+    };
+};
+#endif
+
+template <class T, int N>
+struct Mask {
+    typename Lanes<T, N>::mask x;
+};
+
+template <class T, int N>
+struct Pack {
+    typename Lanes<T, N>::type x;
+
+    Pack() = default;
+    POISE_INLINE Pack(T a) {
+        for (int i = 0; i < N; ++i) x[i] = a;
+    }
+#if defined(__GNUC__)
+    POISE_INLINE explicit Pack(typename Lanes<T, N>::type a) : x(a) {}
+#endif
+};
+
+#if defined(__GNUC__)
+#define POISE_PACK_OP(op)                                                                         \
+    template <class T, int N>                                                                     \
+    POISE_INLINE Pack<T, N> operator op(Pack<T, N> a, Pack<T, N> b) {                             \
+        return Pack<T, N>(a.x op b.x);                                                            \
+    }                                                                                             \
+    template <class T, int N>                                                                     \
+    POISE_INLINE Pack<T, N> operator op(Pack<T, N> a, T b) {                                      \
+        return Pack<T, N>(a.x op b);                                                              \
+    }                                                                                             \
+    template <class T, int N>                                                                     \
+    POISE_INLINE Pack<T, N> operator op(T a, Pack<T, N> b) {                                      \
+        return Pack<T, N>(a op b.x);                                                              \
+    }
+#define POISE_PACK_COMPARE(op)                                                                    \
+    template <class T, int N>                                                                     \
+    POISE_INLINE Mask<T, N> operator op(Pack<T, N> a, Pack<T, N> b) {                             \
+        return {a.x op b.x};                                                                      \
+    }
+#define POISE_MASK_OP(name, op)                                                                   \
+    template <class T, int N>                                                                     \
+    POISE_INLINE Mask<T, N> name(Mask<T, N> a, Mask<T, N> b) {                                    \
+        return {a.x op b.x};                                                                      \
+    }
+#else
+#define POISE_PACK_OP(op)                                                                         \
+    template <class T, int N>                                                                     \
+    POISE_INLINE Pack<T, N> operator op(Pack<T, N> a, Pack<T, N> b) {                             \
+        Pack<T, N> c;                                                                             \
+        for (int i = 0; i < N; ++i) c.x[i] = a.x[i] op b.x[i];                                    \
+        return c;                                                                                 \
+    }                                                                                             \
+    template <class T, int N>                                                                     \
+    POISE_INLINE Pack<T, N> operator op(Pack<T, N> a, T b) {                                      \
+        return a op Pack<T, N>(b);                                                                \
+    }                                                                                             \
+    template <class T, int N>                                                                     \
+    POISE_INLINE Pack<T, N> operator op(T a, Pack<T, N> b) {                                      \
+        return Pack<T, N>(a) op b;                                                                \
+    }
+#define POISE_PACK_COMPARE(op)                                                                    \
+    template <class T, int N>                                                                     \
+    POISE_INLINE Mask<T, N> operator op(Pack<T, N> a, Pack<T, N> b) {                             \
+        Mask<T, N> c;                                                                             \
+        for (int i = 0; i < N; ++i) c.x[i] = a.x[i] op b.x[i];                                    \
+        return c;                                                                                 \
+    }
+#define POISE_MASK_OP(name, op)                                                                   \
+    template <class T, int N>                                                                     \
+    POISE_INLINE Mask<T, N> name(Mask<T, N> a, Mask<T, N> b) {                                    \
+        Mask<T, N> c;                                                                             \
+        for (int i = 0; i < N; ++i) c.x[i] = a.x[i] op b.x[i];                                    \
+        return c;                                                                                 \
+    }
+#endif
+POISE_PACK_OP(+)
+POISE_PACK_OP(-)
+POISE_PACK_OP(*)
+POISE_PACK_OP(/)
+POISE_PACK_COMPARE(<)
+POISE_PACK_COMPARE(<=)
+POISE_PACK_COMPARE(>)
+POISE_PACK_COMPARE(==)
+POISE_MASK_OP(operator&, &)
+POISE_MASK_OP(operator|, |)
+#undef POISE_PACK_OP
+#undef POISE_PACK_COMPARE
+#undef POISE_MASK_OP
+
+template <class T, int N>
+POISE_INLINE Pack<T, N> operator-(Pack<T, N> a) {
+    return T(0) - a;
+}
+template <class T, int N>
+POISE_INLINE Pack<T, N>& operator+=(Pack<T, N>& a, Pack<T, N> b) {
+    return a = a + b;
+}
+template <class T, int N>
+POISE_INLINE Pack<T, N>& operator-=(Pack<T, N>& a, Pack<T, N> b) {
+    return a = a - b;
+}
+template <class T, int N>
+POISE_INLINE Pack<T, N>& operator*=(Pack<T, N>& a, Pack<T, N> b) {
+    return a = a * b;
+}
+
+// what a Scalar is made of: its element, its number of lanes, its mask
+template <class S>
+struct Traits {
+    using Element = S;
+    using Mask = bool;
+    static constexpr int lanes = 1;
+};
+template <class T, int N>
+struct Traits<Pack<T, N>> {
+    using Element = T;
+    using Mask = poise::POISE_ISA::Mask<T, N>;
+    static constexpr int lanes = N;
+};
+template <class S>
+using Element = typename Traits<S>::Element;
+template <class S>
+using MaskOf = typename Traits<S>::Mask;
+
+template <class T>
+POISE_INLINE T get(const T& a, int) {
+    return a;
+}
+template <class T, int N>
+POISE_INLINE T get(const Pack<T, N>& a, int lane) {
+    return a.x[lane];
+}
+template <class T>
+POISE_INLINE void put(T& a, int, T value) {
+    a = value;
+}
+template <class T, int N>
+POISE_INLINE void put(Pack<T, N>& a, int lane, T value) {
+    a.x[lane] = value;
+}
+
+// masks: of one number a bool, of a Pack one per lane
+POISE_INLINE bool get(bool m, int) { return m; }
+template <class T, int N>
+POISE_INLINE bool get(const Mask<T, N>& m, int lane) {
+    return m.x[lane] != 0;
+}
+POISE_INLINE void put(bool& m, int, bool value) { m = value; }
+template <class T, int N>
+POISE_INLINE void put(Mask<T, N>& m, int lane, bool value) {
+    m.x[lane] = value ? -1 : 0;
+}
+POISE_INLINE bool any(bool m) { return m; }
+template <class T, int N>
+POISE_INLINE bool any(const Mask<T, N>& m) {
+    bool r = false;
+    for (int i = 0; i < N; ++i) r |= m.x[i] != 0;
+    return r;
+}
+POISE_INLINE bool negate(bool m) { return !m; }
+template <class T, int N>
+POISE_INLINE Mask<T, N> negate(const Mask<T, N>& m) {
+    Mask<T, N> r;
+    for (int i = 0; i < N; ++i) r.x[i] = m.x[i] ? 0 : -1;
+    return r;
+}
+template <class S>
+POISE_INLINE MaskOf<S> constant_mask(bool value) {
+    MaskOf<S> m;
+    for (int i = 0; i < Traits<S>::lanes; ++i) put(m, i, value);
+    return m;
+}
+
+template <class T>
+POISE_INLINE T select(bool m, T yes, T no) {
+    return m ? yes : no;
+}
+template <class T, int N>
+POISE_INLINE Pack<T, N> select(const Mask<T, N>& m, Pack<T, N> yes, Pack<T, N> no) {
+#if defined(__GNUC__)
+    return Pack<T, N>(m.x ? yes.x : no.x);
+#else
+    for (int i = 0; i < N; ++i)
+        if (!m.x[i]) yes.x[i] = no.x[i];
+    return yes;
+#endif
+}
+
+POISE_INLINE double square_root(double a) { return std::sqrt(a); }
+POISE_INLINE float square_root(float a) { return std::sqrt(a); }
+template <class T, int N>
+POISE_INLINE Pack<T, N> square_root(Pack<T, N> a) {
+#if defined(__GNUC__) && defined(__x86_64__)
+    if constexpr (sizeof(T) * N == 16) {
+        if constexpr (sizeof(T) == 8) return Pack<T, N>(_mm_sqrt_pd(a.x));
+        else return Pack<T, N>(_mm_sqrt_ps(a.x));
+    }
+#if defined(__AVX__)
+    if constexpr (sizeof(T) * N == 32) {
+        if constexpr (sizeof(T) == 8) return Pack<T, N>(_mm256_sqrt_pd(a.x));
+        else return Pack<T, N>(_mm256_sqrt_ps(a.x));
+    }
+#endif
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) * N == 64) {
+        if constexpr (sizeof(T) == 8) return Pack<T, N>(_mm512_maskz_sqrt_pd(0xff, a.x));
+        else return Pack<T, N>(_mm512_maskz_sqrt_ps(0xffff, a.x));
+    }
+#endif
+#endif
+    Pack<T, N> r;
+    for (int i = 0; i < N; ++i) r.x[i] = square_root(a.x[i]);
+    return r;
+}
+
+template <class S>
+POISE_INLINE S absolute(S a) {
+    return select(a < S(Element<S>(0)), -a, a);
+}
+template <class S>
+POISE_INLINE S larger(S a, S b) {
+    return select(a < b, b, a);
+}
+template <class S>
+POISE_INLINE S smaller(S a, S b) {
+    return select(b < a, b, a);
+}
+
+// nearest whole number, ties to even, for |a| below 2^51 (double) or 2^22 (float)
+template <class S>
+POISE_INLINE S round_nearest(S a) {
+    constexpr Element<S> magic = sizeof(Element<S>) == 8 ? Element<S>(6755399441055744.0)
+                                                         : Element<S>(12582912.0);
+    return (a + magic) - magic;
+}
+
+}  // namespace poise::inline POISE_ISA

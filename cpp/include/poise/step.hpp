@@ -1,0 +1,370 @@
+// One step of the world: ask the joints, solve, respect the effort limits, integrate.
+//
+// Semi-implicit Euler: v += dt q'', then x += dt v and q <- q exp(dt v) with the new v.
+#pragma once
+
+#include "poise/limits.hpp"
+
+namespace poise::inline POISE_ISA {
+
+// A world's numbers for one tile: n copies in blocks of lanes.
+template <class S>
+struct Tile {
+    const Constants<S>* constants;
+    const Axis<S>* axis;
+    const Gain<S>* gain;        // null without a drive
+    const double* pin_table;
+    const bool* isotropic;
+    S* q;
+    S* v;
+    Quat<S>* spin;              // exp(dt v)
+    S* tau;                     // torque of the last step
+    bool passive;               // some joint has armature, a spring or a damper
+    bool limits;                // some joint has an effort limit
+    std::int64_t first, count;  // copies first .. first + count - 1
+};
+
+template <class S>
+POISE_INLINE LaneRows<S> rows_of(const Rows& rows, const Tile<S>& t) {
+    return {rows, t.first, t.count};
+}
+
+// ---- what acts on the joints
+
+template <class S>
+void drive(const Forest& f, const StepCall& call, int step, const Tile<S>& t, Scratch<S>& s) {
+    using T = Element<S>;
+    const bool moving = call.target_v.p != nullptr;
+    const T dt = T(call.dt);
+    if (call.target_q.copy == 0 && call.target_v.copy == 0) {
+        const SharedRow<S> q{call.target_q.p + step * call.target_q.step};
+        const SharedRow<S> v{moving ? call.target_v.p + step * call.target_v.step : nullptr};
+        drive_forces(call.form, f, t.gain, dt, t.q, t.v, t.spin, q, v, moving, s.Q.data(),
+                     s.K.data());
+    } else {
+        rows_of(call.target_q, t).load(step, f.nq, s.tq.data());
+        if (moving) rows_of(call.target_v, t).load(step, f.nv, s.tv.data());
+        drive_forces(call.form, f, t.gain, dt, t.q, t.v, t.spin,
+                     static_cast<const S*>(s.tq.data()), static_cast<const S*>(s.tv.data()),
+                     moving, s.Q.data(), s.K.data());
+    }
+}
+
+// The target's motion, for pins and for the roots' feedforward: positions, velocities and, if
+// asked, accelerations.
+template <class S>
+void move_target(const Forest& f, const StepCall& call, int step, const Tile<S>& t, bool rising,
+                 const Vec3<S>& gravity, Scratch<S>& s) {
+    const S zero(Element<S>(0));
+    rows_of(call.target_q, t).load(step, f.nq, s.tq.data());
+    if (call.target_v.p) rows_of(call.target_v, t).load(step, f.nv, s.tv.data());
+    else
+        for (int k = 0; k < f.nv; ++k) s.tv[k] = zero;
+    if (rising && call.target_a.p) rows_of(call.target_a, t).load(step, f.nv, s.ta.data());
+    const S* a = rising && call.target_a.p ? s.ta.data() : nullptr;
+    move(f, t.constants, s.tq.data(), s.tv.data(), a, gravity, s.target_work.data());
+}
+
+// The force that the target's own motion needs at its free roots, added to Q.
+template <class S>
+void add_feedforward(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
+                     const Vec3<S>& gravity, Scratch<S>& s) {
+    move_target(f, call, step, t, true, gravity, s);
+    inverse_dynamics<S>(f, t.constants, s.target_work.data(), nullptr, s.total.data(),
+                        s.load.data());
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        if (b.kind != Kind::free) continue;
+        for (int k = b.v; k < b.v + 6; ++k) s.Q[k] = s.Q[k] + s.load[k];
+    }
+}
+
+// Joint forces that give the joints the accelerations s.ta while free roots go where the rest
+// takes them (floating-base inverse dynamics); pushes are not known to it. Added to Q.
+template <class S>
+void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity, Scratch<S>& s) {
+    const S zero(Element<S>(0));
+    S* a = s.ta.data();
+    S* h = s.load.data();
+    for (int i = 0; i < f.nb; ++i)
+        if (f.body[i].kind == Kind::free)
+            for (int k = 0; k < 6; ++k) a[f.body[i].v + k] = zero;
+    // with the roots at rest their force h is what they lack
+    move<S>(f, t.constants, t.q, t.v, a, gravity, s.work.data());
+    composites(f, t.constants, s.work.data(), s.composite.data());
+    inverse_dynamics<S>(f, t.constants, s.work.data(), nullptr, s.total.data(), h);
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        if (b.kind != Kind::free) continue;
+        const Rigid<S>& c = s.composite[i];
+        const S half = trace(c.P);
+        Inertia<S> I;
+        I.C = {half - c.P.xx, half - c.P.yy, half - c.P.zz, -c.P.xy, -c.P.xz, -c.P.yz};
+        I.B = {zero, -c.mc.z, c.mc.y, c.mc.z, zero, -c.mc.x, -c.mc.y, c.mc.x, zero};
+        I.A = diagonal(c.m);
+        Wrench<S> none = {zero3<S>(), zero3<S>()};
+        S K[6], Q[6];
+        for (int k = 0; k < 6; ++k) {
+            K[k] = t.axis[b.v + k].armature;
+            Q[k] = -h[b.v + k];
+        }
+        Work<S> root;
+        root.R = s.work[i].R;
+        contract_free(root, I, none, K, Q);
+        store(a + b.v, root.rise.a);
+        store(a + b.v + 3, tmul(root.R, root.rise.al));
+    }
+    move<S>(f, t.constants, t.q, t.v, a, gravity, s.work.data());
+    inverse_dynamics<S>(f, t.constants, s.work.data(), nullptr, s.total.data(), h);
+    add_armature(f, t.axis, a, h);
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        if (b.kind == Kind::free) continue;
+        for (int k = b.v; k < b.v + dof_count(b.kind); ++k) s.Q[k] = s.Q[k] + h[k];
+    }
+}
+
+// Springs, dampers and rotor inertia of the joints themselves, implicitly.
+template <class S>
+void add_passive(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<S>& s) {
+    Gain<S>* gain = reinterpret_cast<Gain<S>*>(s.total.data());  // room for (nb, 6) numbers
+    for (int k = 0; k < f.nv; ++k) gain[k] = {t.axis[k].stiffness, t.axis[k].damping};
+    const SharedRow<S> rest{f.spring_q};
+    drive_forces<S, Form::implicit>(f, gain, Element<S>(call.dt), t.q, t.v, t.spin, rest, rest,
+                                    false, s.Q_sum.data(), s.K_sum.data());
+    for (int k = 0; k < f.nv; ++k) {
+        s.Q_sum[k] = s.Q[k] + s.Q_sum[k];
+        s.K_sum[k] = s.K[k] + (s.K_sum[k] + t.axis[k].armature);
+    }
+}
+
+// Running pushes as wrenches about the joints. A push that covers part of the step acts in part.
+template <class S>
+bool push_forces(const Forest& f, const StepCall& call, const Tile<S>& t, const Work<S>* work,
+                 Wrench<S>* external) {
+    using T = Element<S>;
+    bool found = false;
+    for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane) {
+        const std::int64_t copy = t.first + lane;
+        const Push* pushes = reinterpret_cast<const Push*>(call.memory + copy * kMemory);
+        const double now = call.time[copy], next = now + call.dt;
+        for (int k = 0; k < kPushes; ++k) {
+            const Push& p = pushes[k];
+            if (p.link == 0 || p.end <= now || p.start >= next) continue;
+            if (!found) {
+                for (int i = 0; i < f.nb; ++i) external[i] = {zero3<S>(), zero3<S>()};
+                found = true;
+            }
+            const int link = static_cast<int>(p.link) - 1, i = f.link_body[link];
+            if (i < 0) continue;
+            const double share = ((p.end < next ? p.end : next) - (p.start > now ? p.start : now)) / call.dt;
+            // the point in the body's frame, then in world axes from the joint
+            const double* lp = f.link_p + 3 * link;
+            const double* le = f.link_E + 4 * link;
+            const Quat<double> E = {le[0], le[1], le[2], le[3]};
+            const Vec3<double> at = Vec3<double>{lp[0], lp[1], lp[2]} +
+                                    rotate(E, Vec3<double>{p.point[0], p.point[1], p.point[2]});
+            const Mat3<S>& R = work[i].R;
+            const Mat3<double> Rl = {
+                double(get(R.xx, lane)), double(get(R.xy, lane)), double(get(R.xz, lane)),
+                double(get(R.yx, lane)), double(get(R.yy, lane)), double(get(R.yz, lane)),
+                double(get(R.zx, lane)), double(get(R.zy, lane)), double(get(R.zz, lane))};
+            const Vec3<double> force = {share * p.force[0], share * p.force[1], share * p.force[2]};
+            const Vec3<double> torque = Vec3<double>{share * p.torque[0], share * p.torque[1],
+                                                     share * p.torque[2]} +
+                                        cross(Rl * at, force);
+            Wrench<S>& w = external[i];
+            put(w.f.x, lane, T(double(get(w.f.x, lane)) + force.x));
+            put(w.f.y, lane, T(double(get(w.f.y, lane)) + force.y));
+            put(w.f.z, lane, T(double(get(w.f.z, lane)) + force.z));
+            put(w.n.x, lane, T(double(get(w.n.x, lane)) + torque.x));
+            put(w.n.y, lane, T(double(get(w.n.y, lane)) + torque.y));
+            put(w.n.z, lane, T(double(get(w.n.z, lane)) + torque.z));
+        }
+    }
+    return found;
+}
+
+// ---- the step
+
+template <class S>
+void integrate(const Forest& f, Element<S> step, S* q, S* v, const S* v_next, Quat<S>* spin) {
+    const S dt(step);
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        if (b.kind == Kind::hinge || b.kind == Kind::slide) {
+            v[b.v] = v_next[b.v];
+            q[b.q] = q[b.q] + dt * v_next[b.v];
+            continue;
+        }
+        int nq = b.q, nv = b.v;
+        if (b.kind == Kind::free) {
+            for (int k = 0; k < 3; ++k) {
+                v[nv + k] = v_next[nv + k];
+                q[nq + k] = q[nq + k] + dt * v_next[nv + k];
+            }
+            nq += 3;
+            nv += 3;
+        }
+        const Vec3<S> w = vec_at(v_next + nv);
+        store(v + nv, w);
+        spin[i] = exponential(dt * w);
+        store(q + nq, renormalise(quat_at(q + nq) * spin[i]));
+    }
+}
+
+// The sum of |v| of a copy beyond which it counts as lost, and the distance of a root [m].
+constexpr double kFastest = 1e6;
+
+// Body with the largest or a non-finite velocity in this lane.
+template <class S>
+int fastest_body(const Forest& f, const S* v, int lane) {
+    int worst = 0;
+    double most = -1;
+    for (int k = 0; k < f.nv; ++k) {
+        const double x = std::fabs(double(get(v[k], lane)));
+        if (!(x <= most)) {
+            worst = f.dof_body[k];
+            most = x;
+            if (!(x < 1e300)) break;
+        }
+    }
+    return worst;
+}
+
+// Joint forces of this step: s.Q, s.K of the drive; p.Q, p.K with the passive parts.
+template <class S>
+void ask_joints(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
+                const Vec3<S>& gravity, Scratch<S>& s) {
+    const S zero(Element<S>(0));
+    if (t.gain) {
+        drive(f, call, step, t, s);
+    } else {
+        for (int k = 0; k < f.nv; ++k) s.Q[k] = s.K[k] = zero;
+    }
+    if (call.strength.p) scale_drive(f, rows_of(call.strength, t), s.Q.data(), s.K.data());
+    if (call.feedforward) add_feedforward(f, call, step, t, gravity, s);
+    if (call.force.p) {
+        rows_of(call.force, t).load(0, f.nv, s.load.data());
+        for (int k = 0; k < f.nv; ++k) s.Q[k] = s.Q[k] + s.load[k];
+    }
+    if (call.acceleration.p) {
+        rows_of(call.acceleration, t).load(0, f.nv, s.ta.data());
+        add_acceleration(f, t, gravity, s);
+    }
+}
+
+// Accelerations under the present s.Q, s.K.
+template <class S>
+void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
+                const Vec3<S>& gravity, Method method, Scratch<S>& s, MaskOf<S>& bad,
+                int* bad_body) {
+    if (t.passive) add_passive(f, call, t, s);
+    move<S>(f, t.constants, t.q, t.v, nullptr, gravity, s.work.data());
+    const bool pushed = call.memory && push_forces(f, call, t, s.work.data(), s.external.data());
+    const bool pinned = call.pin.p && t.gain;
+    if (pinned) {
+        if (!pushed)
+            for (int i = 0; i < f.nb; ++i) s.external[i] = {zero3<S>(), zero3<S>()};
+        move_target(f, call, step, t, false, zero3<S>(), s);
+        const Placed<S> now = {s.work.data(), s.origin.data(), s.velocity.data()};
+        const Placed<S> then = {s.target_work.data(), s.target_origin.data(),
+                                s.target_velocity.data()};
+        place(f, now.work, now.origin);
+        place(f, then.work, then.origin);
+        velocities(f, t.v, now.work, now.velocity);
+        velocities(f, s.tv.data(), then.work, then.velocity);
+        pin_forces(f, t.pin_table, rows_of(call.pin, t), Element<S>(call.dt), gravity, now, then,
+                   s.external.data(), s.pinned.data());
+    }
+    const Problem<S> p = {f,
+                          t.constants,
+                          t.q,
+                          t.v,
+                          gravity,
+                          t.passive ? s.Q_sum.data() : s.Q.data(),
+                          t.passive ? s.K_sum.data() : s.K.data(),
+                          t.isotropic,
+                          pushed || pinned ? s.external.data() : nullptr,
+                          pinned ? s.pinned.data() : nullptr};
+    solve(method, p, s, s.qdd.data(), bad, bad_body);
+}
+
+// Accelerations that respect the effort limits.
+template <class S>
+void accelerate_limited(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
+                        const Vec3<S>& gravity, Scratch<S>& s, MaskOf<S>& bad, int* bad_body) {
+    const LaneRows<S> strength = rows_of(call.strength, t);
+    within_limits(f, t.axis, strength, s, [&] {
+        accelerate(f, call, step, t, gravity, call.method, s, bad, bad_body);
+    });
+}
+
+// Take the step in the lanes that are good; the others stay where they are and are reported.
+template <class S>
+void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskOf<S>& bad,
+            const int* bad_body, MaskOf<S>& frozen, Scratch<S>& s) {
+    using T = Element<S>;
+    S speed(T(0));
+    for (int k = 0; k < f.nv; ++k) {
+        s.v_next[k] = t.v[k] + S(T(call.dt)) * s.qdd[k];
+        speed = speed + absolute(s.v_next[k]);
+    }
+    for (int i = 0; i < f.nb; ++i) {
+        if (f.body[i].parent >= 0 || f.body[i].kind != Kind::free) continue;
+        for (int k = 0; k < 3; ++k) speed = speed + absolute(t.q[f.body[i].q + k]);
+    }
+    const auto lost = bad | negate(speed < S(T(kFastest)));
+    const auto still = lost | frozen;
+    if (!any(still)) {
+        integrate(f, T(call.dt), t.q, t.v, s.v_next.data(), t.spin);
+        return;
+    }
+    for (int k = 0; k < f.nq; ++k) s.q_old[k] = t.q[k];
+    for (int k = 0; k < f.nv; ++k) s.v_old[k] = t.v[k];
+    integrate(f, T(call.dt), t.q, t.v, s.v_next.data(), t.spin);
+    for (int k = 0; k < f.nq; ++k) t.q[k] = select(still, s.q_old[k], t.q[k]);
+    for (int k = 0; k < f.nv; ++k) t.v[k] = select(still, s.v_old[k], t.v[k]);
+    spins(f, t.v, T(call.dt), t.spin);
+    for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane) {
+        if (!get(lost, lane) || get(frozen, lane)) continue;
+        const std::int64_t copy = t.first + lane;
+        call.frozen[copy] = 1;
+        call.fault[copy] = {get(bad, lane) ? bad_body[lane]
+                                           : fastest_body(f, s.v_next.data(), lane),
+                            call.time[copy]};
+    }
+    frozen = still;
+}
+
+// All the steps of a call for one tile.
+template <class S>
+void step_tile(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<S>& s) {
+    using T = Element<S>;
+    const Vec3<S> gravity = {S(T(call.gravity[0])), S(T(call.gravity[1])), S(T(call.gravity[2]))};
+    auto frozen = constant_mask<S>(false);
+    for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane)
+        put(frozen, lane, call.frozen[t.first + lane] != 0);
+    for (int step = 0; step < call.steps; ++step) {
+        auto bad = constant_mask<S>(false);
+        int bad_body[Traits<S>::lanes] = {};
+        ask_joints(f, call, step, t, gravity, s);
+        if (t.limits) accelerate_limited(f, call, step, t, gravity, s, bad, bad_body);
+        else accelerate(f, call, step, t, gravity, call.method, s, bad, bad_body);
+        if (!call.embedded) {
+            // standalone: the torque is handed to a second, forward solve
+            for (int k = 0; k < f.nv; ++k) {
+                s.Q[k] = s.Q[k] - s.K[k] * s.qdd[k];
+                s.K[k] = S(T(0));
+            }
+            accelerate(f, call, step, t, gravity, Method::maba, s, bad, bad_body);
+        }
+        if (step + 1 == call.steps)
+            for (int k = 0; k < f.nv; ++k) t.tau[k] = s.Q[k] - s.K[k] * s.qdd[k];
+        settle(f, call, t, bad, bad_body, frozen, s);
+        for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane)
+            if (!get(frozen, lane)) call.time[t.first + lane] += call.dt;
+    }
+}
+
+}  // namespace poise::inline POISE_ISA

@@ -1,0 +1,27 @@
+"""Sphinx configuration; `make docs` builds it with warnings as errors."""
+
+from importlib import metadata
+
+project = "poise"
+author = "The poise developers"
+copyright = "The poise developers"
+release = version = metadata.version("poise")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+
+html_theme = "furo"
+html_title = f"poise {release}"

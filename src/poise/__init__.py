@@ -1,0 +1,35 @@
+"""poise: simulated characters that follow a motion."""
+
+from poise import dynamics
+from poise.character import Character, Joint, Link, Shape
+from poise.characters import load_character
+from poise.command import Command, Drive, Target
+from poise.control import PD, Gains, StablePD, suggest_gains
+from poise.errors import CharacterError, Diverged, PoiseError
+from poise.run import run
+from poise.state import State
+from poise.world import World
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "PD",
+    "Character",
+    "CharacterError",
+    "Command",
+    "Diverged",
+    "Drive",
+    "Gains",
+    "Joint",
+    "Link",
+    "PoiseError",
+    "Shape",
+    "StablePD",
+    "State",
+    "Target",
+    "World",
+    "dynamics",
+    "load_character",
+    "run",
+    "suggest_gains",
+]

@@ -1,0 +1,120 @@
+"""The dog: 72 degrees of freedom, depth 24 (Yin and Yin 2020, Table 1).
+
+A free root and 22 ball joints, at most six in a row. It is of medium size, 0.6 m at the withers.
+All numbers are ours: lengths drawn for looks, masses from the volume of the shapes. It stands on
+z = 0 and looks along +x; the frame of each link sits in the joint that moves it, with the axes of
+the world.
+"""
+
+from __future__ import annotations
+
+from poise.character import Character, Joint, Link, Shape, Vector
+
+DENSITY = 800.0  # less than water, because the shapes overlap at the joints [kg/m^3]
+
+FUR: Vector = (0.62, 0.44, 0.26)
+PALE: Vector = (0.88, 0.78, 0.62)
+
+
+def dog() -> Character:
+    """Make the dog."""
+    links = [*_trunk(), *_tail()]
+    limbs = {
+        "torso": ("pelvis", "spine", "chest"),
+        "head": ("neck", "head"),
+        "tail": ("tail", "tail_tip"),
+    }
+    for side, y in (("left", 1.0), ("right", -1.0)):
+        for end, leg in (("front", _front_leg(side, y)), ("hind", _hind_leg(side, y))):
+            links += leg
+            limbs[f"{end}_{side}_leg"] = tuple(link.name for link in leg)
+    return Character("dog", tuple(links), limbs)
+
+
+def _trunk() -> list[Link]:
+    pelvis = Shape.capsule((-0.06, 0.0, 0.02), (0.08, 0.0, 0.02), 0.075, FUR)
+    root = Link.from_shapes(
+        "pelvis",
+        None,
+        [pelvis],
+        density=DENSITY,
+        pos=(0.0, 0.0, 0.50),
+        joints=[Joint("root", "free")],
+    )
+    neck, skull = (0.16, 0.0, 0.14), Shape("sphere", (0.07,), (0.03, 0.0, 0.02), color=FUR)
+    return [
+        root,
+        _link("spine", "pelvis", "spine", (0.10, 0.0, 0.03), _bone((0.16, 0.0, -0.01), 0.08)),
+        _link(
+            "chest",
+            "spine",
+            "chest",
+            (0.18, 0.0, 0.0),
+            Shape.capsule((0.03, 0.0, -0.03), (0.20, 0.0, -0.05), 0.105, FUR),
+        ),
+        _link("neck", "chest", "neck", (0.25, 0.0, 0.04), _bone(neck, 0.055)),
+        _link(
+            "head",
+            "neck",
+            "head",
+            neck,
+            skull,
+            Shape.capsule((0.08, 0.0, -0.005), (0.16, 0.0, -0.02), 0.035, PALE),
+        ),
+    ]
+
+
+def _tail() -> list[Link]:
+    first, second = (-0.13, 0.0, -0.06), (-0.13, 0.0, 0.0)
+    return [
+        _link("tail", "pelvis", "tail", (-0.12, 0.0, 0.05), _bone(first, 0.022)),
+        _link("tail_tip", "tail", "tail_tip", first, _bone(second, 0.018, PALE)),
+    ]
+
+
+def _front_leg(side: str, y: float) -> list[Link]:
+    """Shoulder blade, upper arm, forearm, paw; y is the sign of the side."""
+    leg = f"front_{side}_"
+    blade, upper_arm, forearm = (0.07, 0.02 * y, -0.14), (-0.08, 0.0, -0.14), (0.01, 0.0, -0.20)
+    # the carpus is 0.11 m above the ground
+    sole = Shape("box", (0.045, 0.03, 0.015), (0.035, 0.0, -0.095), color=PALE)
+    return [
+        _link(
+            f"{leg}scapula", "chest", f"{leg}scapula", (0.16, 0.06 * y, 0.06), _bone(blade, 0.035)
+        ),
+        _link(f"{leg}upper_arm", f"{leg}scapula", f"{leg}shoulder", blade, _bone(upper_arm, 0.035)),
+        _link(f"{leg}forearm", f"{leg}upper_arm", f"{leg}elbow", upper_arm, _bone(forearm, 0.026)),
+        _link(
+            f"{leg}paw",
+            f"{leg}forearm",
+            f"{leg}wrist",
+            forearm,
+            _bone((0.015, 0.0, -0.08), 0.022, PALE),
+            sole,
+        ),
+    ]
+
+
+def _hind_leg(side: str, y: float) -> list[Link]:
+    """Thigh, shin, metatarsus, paw; y is the sign of the side."""
+    leg = f"hind_{side}_"
+    thigh, shin, metatarsus = (0.07, 0.0, -0.17), (-0.14, 0.0, -0.16), (0.02, 0.0, -0.12)
+    # the toes' joint is 0.04 m above the ground
+    sole = Shape("box", (0.05, 0.03, 0.02), (0.03, 0.0, -0.02), color=PALE)
+    return [
+        _link(f"{leg}thigh", "pelvis", f"{leg}hip", (0.0, 0.07 * y, -0.01), _bone(thigh, 0.05)),
+        _link(f"{leg}shin", f"{leg}thigh", f"{leg}knee", thigh, _bone(shin, 0.03)),
+        _link(f"{leg}metatarsus", f"{leg}shin", f"{leg}hock", shin, _bone(metatarsus, 0.02, PALE)),
+        _link(f"{leg}paw", f"{leg}metatarsus", f"{leg}toes", metatarsus, sole),
+    ]
+
+
+def _bone(end: Vector, radius: float, color: Vector = FUR) -> Shape:
+    """A capsule from the link's origin to the next joint."""
+    return Shape.capsule((0.0, 0.0, 0.0), end, radius, color)
+
+
+def _link(name: str, parent: str, joint: str, pos: Vector, *shapes: Shape) -> Link:
+    return Link.from_shapes(
+        name, parent, shapes, density=DENSITY, pos=pos, joints=[Joint(joint, "ball")]
+    )

@@ -1,0 +1,143 @@
+"""The humanoid: 34 degrees of freedom, depth 13 (Yin and Yin 2020, Table 1).
+
+A grown person of 1.66 m and 60 kg. Masses are the fractions of body mass in Winter, *Biomechanics
+and Motor Control of Human Movement* (4th ed. 2009), Table 4.1 (after Dempster). Heights of hip,
+knee, ankle and shoulder, and the lengths of arm and foot, are the fractions of stature in its
+Figure 4.1 (after Drillis and Contini), rounded to the millimetre; the rest is ours. Centres
+and inertias are those of the shapes.
+
+At q = 0 it stands upright and looks along +x, arms down, soles on z = 0. Knees and elbows flex with
+positive angles. The frame of each link sits in the joint that moves it.
+"""
+
+from __future__ import annotations
+
+from poise.character import Character, Joint, Link, Shape, Vector
+
+MASS = 60.0  # [kg]
+
+# fractions of body mass: Winter, Table 4.1; the forearm includes the hand
+FRACTION = {
+    "pelvis": 0.142,
+    "chest": 0.355,
+    "head": 0.081,
+    "thigh": 0.100,
+    "shin": 0.0465,
+    "foot": 0.0145,
+    "upper_arm": 0.028,
+    "forearm": 0.022,
+}
+
+# heights above the ground [m]
+PELVIS = 0.940
+SPINE = 1.040
+NECK = 1.410
+SHOULDER = 1.358
+HIP = 0.880
+KNEE = 0.473
+ANKLE = 0.065
+
+# lengths of the arm [m]
+UPPER_ARM = 0.309
+FOREARM = 0.242
+
+# halves of the widths between the joints [m]; the shoulder's centre lies inside of the acromion
+HIP_Y = 0.085
+SHOULDER_Y = 0.190
+
+SKIN: Vector = (0.86, 0.68, 0.56)
+SHIRT: Vector = (0.25, 0.45, 0.65)
+TROUSERS: Vector = (0.27, 0.29, 0.34)
+SHOES: Vector = (0.80, 0.38, 0.22)
+
+
+def humanoid() -> Character:
+    """Make the humanoid."""
+    links = [*_trunk(), *_side("left", 1.0), *_side("right", -1.0)]
+    limbs = {
+        "torso": ("pelvis", "chest"),
+        "head": ("head",),
+        "left_arm": ("left_upper_arm", "left_forearm"),
+        "right_arm": ("right_upper_arm", "right_forearm"),
+        "left_leg": ("left_thigh", "left_shin", "left_foot"),
+        "right_leg": ("right_thigh", "right_shin", "right_foot"),
+    }
+    return Character("humanoid", tuple(links), limbs)
+
+
+def _trunk() -> list[Link]:
+    pelvis = [
+        Shape.capsule((0.0, -0.07, -0.02), (0.0, 0.07, -0.02), 0.095, TROUSERS),
+        Shape.capsule((0.0, -0.05, 0.07), (0.0, 0.05, 0.07), 0.085, SHIRT),
+    ]
+    chest = [
+        Shape.capsule((0.0, -0.055, 0.09), (0.0, 0.055, 0.09), 0.09, SHIRT),
+        Shape.capsule((0.0, -0.075, 0.23), (0.0, 0.075, 0.23), 0.11, SHIRT),
+    ]
+    head = [
+        Shape.capsule((0.0, 0.0, 0.01), (0.0, 0.0, 0.06), 0.05, SKIN),
+        Shape("sphere", (0.105,), (0.015, 0.0, 0.145), color=SKIN),
+    ]
+    return [
+        _link("pelvis", None, (0.0, 0.0, PELVIS), Joint("root", "free"), pelvis),
+        _link("chest", "pelvis", (0.0, 0.0, SPINE - PELVIS), Joint("chest", "ball"), chest),
+        _link("head", "chest", (0.0, 0.0, NECK - SPINE), Joint("neck", "ball"), head),
+    ]
+
+
+def _side(side: str, y: float) -> list[Link]:
+    """The leg and the arm of one side; y is the sign of that side."""
+
+    def limb(name: str, parent: str, pos: Vector, joint: Joint, *shapes: Shape) -> Link:
+        parent = parent if parent in ("pelvis", "chest") else f"{side}_{parent}"
+        return _link(f"{side}_{name}", parent, pos, joint, list(shapes))
+
+    thigh, shin = KNEE - HIP, ANKLE - KNEE
+    knee = Joint(f"{side}_knee", "hinge", axis=(0.0, 1.0, 0.0), limits=(-0.05, 2.6))
+    elbow = Joint(f"{side}_elbow", "hinge", axis=(0.0, -1.0, 0.0), limits=(-0.05, 2.6))
+    hip, ankle, shoulder = (
+        Joint(f"{side}_{name}", "ball") for name in ("hip", "ankle", "shoulder")
+    )
+    return [
+        limb(
+            "thigh",
+            "pelvis",
+            (0.0, y * HIP_Y, HIP - PELVIS),
+            hip,
+            Shape.capsule((0.0, 0.0, -0.03), (0.0, 0.0, thigh + 0.02), 0.07, TROUSERS),
+        ),
+        limb(
+            "shin",
+            "thigh",
+            (0.0, 0.0, thigh),
+            knee,
+            Shape.capsule((0.0, 0.0, -0.02), (0.0, 0.0, shin + 0.03), 0.05, TROUSERS),
+        ),
+        limb(
+            "foot",
+            "shin",
+            (0.0, 0.0, shin),
+            ankle,
+            Shape("box", (0.126, 0.045, 0.03), (0.066, 0.0, 0.03 - ANKLE), color=SHOES),
+        ),
+        limb(
+            "upper_arm",
+            "chest",
+            (0.0, y * SHOULDER_Y, SHOULDER - SPINE),
+            shoulder,
+            Shape.capsule((0.0, 0.0, -0.02), (0.0, 0.0, 0.02 - UPPER_ARM), 0.045, SHIRT),
+        ),
+        limb(
+            "forearm",
+            "upper_arm",
+            (0.0, 0.0, -UPPER_ARM),
+            elbow,
+            Shape.capsule((0.0, 0.0, -0.01), (0.0, 0.0, -FOREARM), 0.037, SKIN),
+            Shape("box", (0.040, 0.017, 0.075), (0.0, 0.0, -FOREARM - 0.085), color=SKIN),
+        ),
+    ]
+
+
+def _link(name: str, parent: str | None, pos: Vector, joint: Joint, shapes: list[Shape]) -> Link:
+    mass = MASS * FRACTION[name.removeprefix("left_").removeprefix("right_")]
+    return Link.from_shapes(name, parent, shapes, mass=mass, pos=pos, joints=[joint])

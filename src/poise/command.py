@@ -1,0 +1,127 @@
+"""What is asked of a world: a Command, and the Target that a drive follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise.arrays import Floats, choice, floats
+from poise.dynamics import FORMS, METHODS
+from poise.errors import PoiseError
+
+if TYPE_CHECKING:
+    from poise.control.gains import Gains
+
+
+class Target:
+    """Where a character should be at the end of the step, or of each of several steps.
+
+    Args:
+        q: Positions, shape (nq,) or (n, nq); with rows (k, nq) or (k, n, nq).
+        v: Velocities, shaped alike; None is rest.
+        a: Accelerations, shaped alike; used where the reference is fed forward.
+        rows: k if the first axis is one row per step, else None.
+    """
+
+    __slots__ = ("a", "q", "rows", "v")
+
+    def __init__(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        a: ArrayLike | None = None,
+        *,
+        rows: int | None = None,
+    ) -> None:
+        self.q: Floats = floats(q, "target.q")
+        self.v: Floats | None = None if v is None else floats(v, "target.v")
+        self.a: Floats | None = None if a is None else floats(a, "target.a")
+        self.rows = rows
+        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+            raise PoiseError(f"rows is {rows!r}; it is the number of steps, 1 or more")
+
+    @classmethod
+    def of(cls, target: Any) -> Target:
+        """A Target as it is, or that of a State or of anything with q and v."""
+        if isinstance(target, Target):
+            return target
+        if not hasattr(target, "q"):
+            raise PoiseError(f"a target is a Target or a State, got {target!r:.80}")
+        return cls(target.q, getattr(target, "v", None), getattr(target, "a", None))
+
+    def row(self, i: int) -> Target:
+        """One row as a target of its own."""
+        if self.rows is None:
+            return self
+        v = None if self.v is None else self.v[i]
+        return Target(self.q[i], v, None if self.a is None else self.a[i])
+
+
+class Drive:
+    """Gains and a target that the engine solves implicitly inside the dynamics.
+
+    Args:
+        gains: Made once, referred to by every command.
+        target: At t + dt, one row or one per step.
+        form: "implicit", "spd", "explicit" or "pd"; see `poise.dynamics.stable_pd`.
+        method: "maba" (linear time), or a baseline: "df", "sf", "pcg".
+        embedded: False solves for the torques first and then again for the motion.
+        feedforward: Add to free roots the force that the target's own motion needs there.
+        strength: Factor of gains and effort limits per link, shape (nl,) or (n, nl).
+        pin: Weight of the pin that holds a link to its target in the world, 0 to 1,
+            shape (nl,) or (n, nl).
+    """
+
+    __slots__ = ("embedded", "feedforward", "form", "gains", "method", "pin", "strength", "target")
+
+    def __init__(
+        self,
+        gains: Gains,
+        target: Target,
+        *,
+        form: str = "implicit",
+        method: str = "maba",
+        embedded: bool = True,
+        feedforward: bool = False,
+        strength: ArrayLike | None = None,
+        pin: ArrayLike | None = None,
+    ) -> None:
+        self.gains = gains
+        self.target = target
+        self.form = choice(form, "form", FORMS)
+        self.method = choice(method, "method", METHODS)
+        self.embedded = embedded
+        self.feedforward = feedforward
+        self.strength = None if strength is None else floats(strength, "strength")
+        self.pin = None if pin is None else floats(pin, "pin")
+
+
+@dataclass(slots=True)
+class Command:
+    """What is asked of a world. Parts add up; an engine that cannot take a part says so.
+
+    Args:
+        force: Generalized forces [N, N·m], shape (nv,) or (n, nv), held for the call.
+        drive: Gains and targets, solved implicitly inside the dynamics.
+        acceleration: Joint accelerations held for the call, turned into joint forces in every step
+            by floating-base inverse dynamics; entries of free roots are not used.
+        velocity: Joint velocities at the end of the step; for impulse-based worlds.
+    """
+
+    force: Floats | None = None
+    drive: Drive | None = None
+    acceleration: Floats | None = None
+    velocity: Floats | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("force", "acceleration", "velocity"):
+            value = getattr(self, name)
+            if value is not None and type(value) is not np.ndarray or _odd(value):
+                setattr(self, name, floats(value, name))
+
+
+def _odd(value: Any) -> bool:
+    return value is not None and not (value.dtype == np.float64 and value.flags.c_contiguous)

@@ -1,0 +1,161 @@
+"""Gains: how stiffly joints follow, by torque gains or by frequency and damping ratio."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise import _core
+from poise.arrays import Floats, floats
+from poise.errors import PoiseError
+from poise.forest import composite_inertia
+from poise.scene import Scene, SceneLike, scene_of
+
+HELD_KP, HELD_KD = 20000.0, 2000.0
+"""Gains of a held root (yin2020): [N/m, N·m/rad] and [N·s/m, N·m·s/rad]."""
+
+FREQUENCY = 8.0
+"""How fast joints follow unless told otherwise [Hz]."""
+
+SOFT_FREQUENCY = 1.0
+"""How fast a soft root follows [Hz]."""
+
+PIN_FREQUENCY = 5.0
+"""How fast a pin of weight 1 holds a link [Hz]."""
+
+
+class Gains:
+    """Gains of a scene, made and checked once; commands refer to them.
+
+    Args:
+        scene: The character, or a scene.
+        kp: Stiffness [N·m/rad, N/m]: a number, shape (nv,), or (n, nv) for gains per copy.
+        kd: Damping [N·m·s/rad, N·s/m], shaped alike.
+        pin_frequency: Frequency at which a pin of weight 1 holds the link and what it carries [Hz].
+        pin_damping: Damping ratio of the pins.
+    """
+
+    __slots__ = ("core", "kd", "kp", "pin")
+
+    def __init__(
+        self,
+        scene: SceneLike,
+        kp: ArrayLike,
+        kd: ArrayLike,
+        *,
+        pin_frequency: float = PIN_FREQUENCY,
+        pin_damping: float = 1.0,
+    ) -> None:
+        compiled = scene_of(scene)
+        kp, kd = floats(kp, "kp"), floats(kd, "kd")
+        shape = np.broadcast_shapes(kp.shape, kd.shape, (compiled.nv,))
+        if len(shape) > 2 or shape[-1] != compiled.nv:
+            raise PoiseError(
+                f"kp has shape {kp.shape} and kd {kd.shape}, expected a number, "
+                f"({compiled.nv},) or (n, {compiled.nv})"
+            )
+        self.kp: Floats = np.ascontiguousarray(np.broadcast_to(kp, shape))
+        self.kd: Floats = np.ascontiguousarray(np.broadcast_to(kd, shape))
+        self.pin = _pin_table(compiled, pin_frequency, pin_damping)
+        self.core = _core.Gains(compiled.model, self.kp, self.kd, self.pin)
+        for array in (self.kp, self.kd, self.pin):
+            array.flags.writeable = False
+
+    def __repr__(self) -> str:
+        return f"Gains(kp={self.kp.min():g}..{self.kp.max():g}, kd={self.kd.min():g}..{self.kd.max():g})"
+
+
+def suggest_gains(
+    character: SceneLike,
+    frequency: ArrayLike = FREQUENCY,
+    damping: ArrayLike = 1.0,
+    *,
+    root: str = "free",
+    root_frequency: float = SOFT_FREQUENCY,
+    per_axis: bool = False,
+) -> Gains:
+    """Gains by frequency and damping ratio, through the inertia that each joint carries at rest.
+
+    With I the inertia of all that the joint moves, as one rigid body about its axis in the rest
+    pose, kp = I ω² and kd = 2 ζ I ω. A ball's axes share the largest of their three inertias.
+
+    Args:
+        character: The character, or a scene.
+        frequency: Natural frequency ω / 2π of the joints [Hz], a number or shape (nv,).
+        damping: Damping ratio ζ, 1 is critical; a number or shape (nv,).
+        root: Free roots: "free" no force, "soft" at root_frequency, "held" with the gains of
+            yin2020.
+        root_frequency: Frequency of a soft root [Hz].
+        per_axis: Give each axis of a ball the gain of its own inertia.
+    """
+    scene = scene_of(character)
+    inertia = carried_inertia(scene, per_axis=per_axis)
+    rate = 2.0 * math.pi * _positive(frequency, "frequency", scene.nv)
+    ratio = _positive(damping, "damping", scene.nv)
+    kp, kd = inertia * rate**2, 2.0 * ratio * inertia * rate
+    for at in root_slices(scene):
+        if root == "free":
+            kp[at], kd[at] = 0.0, 0.0
+        elif root == "held":
+            kp[at], kd[at] = HELD_KP, HELD_KD
+        elif root == "soft":
+            w = 2.0 * math.pi * float(_positive(root_frequency, "root_frequency", scene.nv)[0])
+            kp[at], kd[at] = inertia[at] * w**2, 2.0 * inertia[at] * w
+        else:
+            raise PoiseError(f"root is {root!r}; it must be 'free', 'soft' or 'held'")
+    return Gains(scene, kp, kd)
+
+
+def carried_inertia(character: SceneLike, *, per_axis: bool = False) -> Floats:
+    """Inertia that each degree of freedom moves in the rest pose, armature included (nv,)."""
+    scene = scene_of(character)
+    forest = scene.forest
+    mass, _, about = composite_inertia(forest)
+    out = forest.armature.copy()
+    for b, kind in enumerate(forest.kind):
+        v = int(forest.v_adr[b])
+        turning = np.diag(about[b]) if per_axis else np.full(3, np.linalg.eigvalsh(about[b])[-1])
+        if kind == 0:
+            out[v : v + 3] += mass[b]
+            out[v + 3 : v + 6] += turning
+        elif kind == 1:
+            out[v : v + 3] += turning
+        elif kind == 2:
+            out[v] += about[b][2, 2]
+        else:
+            out[v] += mass[b]
+    return out
+
+
+def root_slices(scene: Scene) -> list[slice]:
+    """Velocities of the free roots."""
+    forest = scene.forest
+    return [
+        slice(int(v), int(v) + 6) for v, kind in zip(forest.v_adr, forest.kind, strict=True) if kind == 0
+    ]
+
+
+def _pin_table(scene: Scene, frequency: float, damping: float) -> Floats:
+    """kp, kd of the translation and of the rotation that hold a link and what it carries."""
+    w = 2.0 * math.pi * float(_positive(frequency, "pin_frequency", 1)[0])
+    z = 2.0 * float(_positive(damping, "pin_damping", 1)[0])
+    forest = scene.forest
+    mass, _, about = composite_inertia(forest)
+    table = np.zeros((scene.nl, 4))
+    for link, b in enumerate(forest.link_body):
+        if b >= 0:
+            turning = float(np.linalg.eigvalsh(about[b])[-1])
+            table[link] = mass[b] * w**2, mass[b] * z * w, turning * w**2, turning * z * w
+    return table
+
+
+def _positive(value: Any, name: str, size: int) -> Floats:
+    array = floats(value, name)
+    if array.ndim > 1 or (array.ndim == 1 and array.shape != (size,)):
+        raise PoiseError(f"{name} has shape {array.shape}, expected a number or ({size},)")
+    if not (np.isfinite(array) & (array > 0)).all():
+        raise PoiseError(f"{name} is {value!r:.80}; it must be positive")
+    return np.broadcast_to(array, (size,))

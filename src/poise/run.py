@@ -1,0 +1,77 @@
+"""The one loop: a world, a controller and what it follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from poise.command import Command, Target
+from poise.errors import PoiseError
+from poise.world import World
+
+ROWS = 64
+"""Rows of target in one command, for controllers that take several."""
+
+
+class Motion(Protocol):
+    """Anything that knows where a character should be: a clip, or a function of time."""
+
+    def target(self, t: float) -> Target:
+        """The target at time t [s]."""
+
+    def targets(self, t: float, dt: float, k: int) -> Target:
+        """k rows of target: at t, t + dt, ..."""
+
+
+def run(
+    world: World,
+    controller: Callable[[Any, Any], Command],
+    clip: Any,
+    duration: float,
+    record: Any = None,
+    progress: Callable[[float], None] | None = None,
+) -> None:
+    """Let a controller follow a motion for a while.
+
+    Drives get chunks of target rows, other controllers are called every step. Stops early when
+    every copy has diverged.
+
+    Args:
+        world: The world, in its start state.
+        controller: (state, target) -> Command.
+        clip: A clip or another Motion, or a Target or State to hold.
+        duration: How long [s], on the clock of the world's first copy.
+        record: Something with append(), called now and then every `record.interval` seconds, or
+            every step if it has no interval.
+        progress: Called with the time done [s] after every chunk.
+    """
+    if not duration > 0:
+        raise PoiseError(f"duration is {duration!r}; it must be positive [s]")
+    target_at, targets_at = _lookups(clip)
+    rows = ROWS if getattr(controller, "takes_rows", False) else 1
+    dt, left = world.dt, round(duration / world.dt)
+    every = 0
+    if record is not None:
+        every = max(1, round(getattr(record, "interval", dt) / dt))
+        record.append()
+    start = float(world.time.flat[0])
+    done = 0
+    while left > 0 and len(world.diverged) < world.n:
+        k = min(rows, left, every - done % every if every else rows)
+        ahead = start + (done + 1) * dt
+        if rows == 1:
+            world.step(controller(world.state, target_at(ahead)))
+        else:
+            world.step(controller(world.state, targets_at(ahead, dt, k)), steps=k)
+        done, left = done + k, left - k
+        if every and done % every == 0:
+            record.append()
+        if progress is not None:
+            progress(done * dt)
+
+
+def _lookups(clip: Any) -> tuple[Callable[[float], Any], Callable[[float, float, int], Any]]:
+    if hasattr(clip, "target") and hasattr(clip, "targets"):
+        return clip.target, clip.targets
+    held = Target.of(clip)
+    return (lambda t: held), (lambda t, dt, k: held)

@@ -1,0 +1,75 @@
+"""A scene: one or several characters, compiled for the core.
+
+Everything that works on a single character takes a scene as well: a Character, a sequence of
+them, or a World that has compiled its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Union
+
+from poise import _core
+from poise.character import Character
+from poise.errors import PoiseError, unknown_name
+from poise.forest import Forest, compile_forest
+
+if TYPE_CHECKING:
+    from poise.world import World
+
+SceneLike = Union["Character", "Sequence[Character]", "World", "Scene"]
+
+
+class Scene(NamedTuple):
+    """Characters as one forest, and its compiled form."""
+
+    characters: tuple[Character, ...]
+    forest: Forest
+    model: _core.Model
+
+    @property
+    def nq(self) -> int:
+        return self.forest.nq
+
+    @property
+    def nv(self) -> int:
+        return self.forest.nv
+
+    @property
+    def nl(self) -> int:
+        return len(self.forest.link_names)
+
+    def link_index(self, link: str | int) -> int:
+        """Index of a link by its name, or checked as it is."""
+        if isinstance(link, str):
+            names = self.forest.link_names
+            if link not in names:
+                raise PoiseError(unknown_name("link", link, names))
+            return names.index(link)
+        if isinstance(link, bool) or not isinstance(link, int) or not 0 <= link < self.nl:
+            raise PoiseError(f"link {link!r} is neither a name nor an index from 0 to {self.nl - 1}")
+        return link
+
+
+def scene_of(source: SceneLike) -> Scene:
+    """The compiled scene; that of a Character is made once and kept on it."""
+    if isinstance(source, Scene):
+        return source
+    if isinstance(source, Character):
+        kept: Scene | None = source.__dict__.get("_scene")
+        if kept is None:
+            forest = source.forest
+            kept = Scene((source,), forest, _core.Model(forest))
+            source.__dict__["_scene"] = kept
+        return kept
+    scene = getattr(source, "scene", None)
+    if isinstance(scene, Scene):
+        return scene
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        characters = tuple(source)
+        if len(characters) == 1:
+            return scene_of(characters[0])
+        if characters and all(isinstance(c, Character) for c in characters):
+            forest = compile_forest(characters)
+            return Scene(characters, forest, _core.Model(forest))
+    raise PoiseError(f"expected a Character, a sequence of them or a World, got {source!r:.80}")

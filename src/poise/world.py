@@ -1,0 +1,356 @@
+"""World: what happens. A scene, copied n times, stepped by the core."""
+
+from __future__ import annotations
+
+import math
+import os
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise import _core
+from poise.arrays import Floats, choice, finite, floats
+from poise.character import Character
+from poise.command import Command
+from poise.dynamics import DTYPES, GRAVITY
+from poise.errors import Diverged, PoiseError, unknown_name
+from poise.forest import Part, merge_inertia
+from poise.scene import scene_of
+from poise.state import State
+
+_NO_TORQUE = np.zeros(3)
+
+
+class Loss(NamedTuple):
+    """A copy that diverged: which, first in which joint, and when [s]."""
+
+    copy: int
+    joint: str
+    time: float
+
+
+class World:
+    """A scene, copied n times; copies never touch.
+
+    Args:
+        character: A character, or a list of characters and free objects.
+        n: Number of copies. States of a world of one have no leading axis.
+        dt: Time step [s].
+        dtype: "float64" or "float32", the precision inside.
+        threads: At most this many; None takes the cores. Results do not depend on it.
+        gravity: [m/s^2], shape (3,).
+        on_divergence: "raise" raises Diverged, "freeze" stops a lost copy at its last good state;
+            None raises for n = 1 and freezes otherwise.
+        mass: Masses of the links [kg], shape (nl,) or (n, nl); inertias scale along unless given.
+        inertia: Inertias of the links about their mass centres, in link axes [kg m^2],
+            shape (nl, 3, 3) or (n, nl, 3, 3).
+        armature: Rotor inertia per degree of freedom [kg m^2, kg], shape (nv,) or (n, nv).
+    """
+
+    def __init__(
+        self,
+        character: Character | Sequence[Character],
+        *,
+        n: int = 1,
+        dt: float,
+        dtype: str = "float64",
+        threads: int | None = None,
+        gravity: ArrayLike = GRAVITY,
+        on_divergence: str | None = None,
+        mass: ArrayLike | None = None,
+        inertia: ArrayLike | None = None,
+        armature: ArrayLike | None = None,
+    ) -> None:
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise PoiseError(f"n is {n!r}; a world has at least one copy")
+        if not isinstance(dt, (int, float, np.number)) or not math.isfinite(dt) or dt <= 0:
+            raise PoiseError(f"dt is {dt!r}; the time step must be a positive number of seconds")
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise PoiseError(f"threads is {threads!r}; it must be 1 or more, or None")
+        self.scene = scene_of(character)
+        self.n = int(n)
+        self.dt = float(dt)
+        self.dtype = DTYPES[choice(dtype, "dtype", DTYPES)]
+        behaviours = ("raise", "freeze")
+        default = 0 if n == 1 else 1
+        picked = default if on_divergence is None else choice(
+            on_divergence, "on_divergence", behaviours
+        )
+        self.on_divergence = behaviours[picked]
+        if threads is None:
+            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+            # a thread is worth its while from some dozens of copies on
+            threads = min(cores or os.cpu_count() or 1, max(1, self.n // 32))
+        self._numbers = self._own_numbers(mass, inertia, armature)
+        self._core = _core.World(
+            self.scene.model,
+            self.n,
+            self.dt,
+            self.dtype == "float32",
+            threads,
+            finite(floats(gravity, "gravity"), "gravity"),
+            self._numbers,
+        )
+        self._live: weakref.ref[State] | None = None
+        self._step = self._core.step
+        self.reset()
+
+    # ---- where it is
+
+    @property
+    def state(self) -> State:
+        """The present state. Its arrays are copied when they are first read."""
+        state = None if self._live is None else self._live()
+        if state is None:
+            state = State._of(self)
+            self._live = weakref.ref(state)
+        return state
+
+    @property
+    def time(self) -> Floats:
+        """Clock of each copy [s], shape () or (n,)."""
+        return self._shape(self._core.time())
+
+    @property
+    def torque(self) -> Floats:
+        """Torque that drive and forces applied in the last step [N, N·m], (nv,) or (n, nv)."""
+        return self._shape(self._core.torque())
+
+    @property
+    def threads(self) -> int:
+        """Number of threads."""
+        return int(self._core.threads)
+
+    @property
+    def diverged(self) -> list[Loss]:
+        """The copies that diverged and stand at their last good state."""
+        return [Loss(*loss) for loss in zip(*self._core.faults(), strict=True)]
+
+    def part(self, name: str) -> Part:
+        """Slices of q, v and links that belong to one part of the scene."""
+        parts = self.scene.forest.parts
+        if name not in parts:
+            raise PoiseError(unknown_name("part", name, parts))
+        return parts[name]
+
+    # ---- what happens
+
+    def reset(self, state: State | None = None, where: ArrayLike | None = None) -> None:
+        """Put copies into a state; their clocks and memory come with it.
+
+        Args:
+            state: A State; None is the rest pose at rest, at time 0.
+            where: Indices or mask of the copies; None is all.
+        """
+        if state is None:
+            state = State(self.scene.forest.rest_q)
+        if not isinstance(state, State):
+            raise PoiseError(f"reset takes a State, got {state!r:.80}")
+        q, memory = state.q, state.memory
+        v = state.v if state.moving else np.zeros(self.scene.nv)
+        time = state.time
+        if time.shape not in ((), (1,), (self.n,)):
+            raise PoiseError(f"state.time has shape {time.shape}, expected () or ({self.n},)")
+        clocks = np.ascontiguousarray(np.broadcast_to(time, (self.n,)))
+        if memory is not None and memory.ndim == 1:
+            memory = np.ascontiguousarray(np.broadcast_to(memory, (self.n, memory.size)))
+        self._leave()
+        self._core.write(q, v, finite(clocks, "state.time"), memory, self._mask(where))
+
+    def step(self, command: Command | None = None, steps: int = 1) -> None:
+        """Advance by `steps` time steps under one command.
+
+        A target of k rows is followed row by row, and steps must be k. Everything else is held.
+        """
+        live = self._live
+        if live is not None:
+            state = live()
+            if state is not None:
+                state._read()
+            self._live = None
+        if command is None:
+            command = _NOTHING
+        drive = command.drive
+        if command.velocity is not None:
+            raise PoiseError(
+                "this world takes force, drive and acceleration; a velocity needs an "
+                "impulse-based world"
+            )
+        if drive is None:
+            lost = self._step(
+                None, None, None, None, None, None, command.force, command.acceleration,
+                steps, 0, 3, 0, True, False,
+            )  # fmt: skip
+        else:
+            target = drive.target
+            lost = self._step(
+                drive.gains.core, target.q, target.v, target.a, drive.strength, drive.pin,
+                command.force, command.acceleration, steps, target.rows or 0, drive.form,
+                drive.method, drive.embedded, drive.feedforward,
+            )  # fmt: skip
+        if lost and self.on_divergence == "raise":
+            self._raise()
+
+    def until(self, t: float) -> Iterator[float]:
+        """Times from now to t: one per turn of a loop that steps the world.
+
+        Ends early when every copy has diverged.
+        """
+        while True:
+            clocks = self._core.time()
+            lost = self._core.faults()[0]
+            if len(lost) == self.n:
+                return
+            now = float(np.delete(clocks, lost).max() if lost else clocks.max())
+            if now > t - 0.5 * self.dt:
+                return
+            yield now
+            if (self._core.time() == clocks).all() and len(self._core.faults()[0]) == len(lost):
+                raise PoiseError("the world was not stepped inside `until`")
+
+    def push(
+        self,
+        link: str | int,
+        force: ArrayLike,
+        duration: float,
+        *,
+        torque: ArrayLike | None = None,
+        point: ArrayLike | None = None,
+        at: float | None = None,
+        where: ArrayLike | None = None,
+    ) -> None:
+        """Push a link for a while. A push that covers part of a step acts in part.
+
+        Args:
+            link: Name or index of the link.
+            force: In world axes [N], shape (3,) or (n, 3).
+            duration: [s]; math.inf never ends.
+            torque: In world axes [N·m], shape (3,) or (n, 3).
+            point: Where the force acts, in the link's frame [m]; the link's mass centre if None.
+            at: When it starts [s], on each copy's clock; None is now.
+            where: Indices or mask of the copies; None is all.
+        """
+        index = self.scene.link_index(link)
+        if point is None:
+            point = self.scene.forest.link_com[index]
+        if at is not None and not math.isfinite(at):
+            raise PoiseError(f"at is {at!r}; it must be a time in seconds")
+        if not duration > 0:
+            raise PoiseError(f"duration is {duration!r}; it must be positive [s]")
+        self._leave()
+        self._core.push(
+            index,
+            floats(force, "force"),
+            _NO_TORQUE if torque is None else floats(torque, "torque"),
+            floats(point, "point"),
+            math.nan if at is None else float(at),
+            float(duration),
+            self._mask(where),
+        )
+
+    # ---- inside
+
+    def _snapshot(self) -> tuple[Floats, Floats, Floats, Floats]:
+        q, v = self._core.read()
+        return (
+            self._shape(q),
+            self._shape(v),
+            self._shape(self._core.time()),
+            self._shape(self._core.memory()),
+        )
+
+    def _shape(self, array: Floats) -> Floats:
+        return array[0] if self.n == 1 else array
+
+    def _leave(self) -> None:
+        """Someone may still hold the present state: let it keep its numbers."""
+        state = None if self._live is None else self._live()
+        if state is not None:
+            state._read()
+        self._live = None
+
+    def _raise(self) -> None:
+        copies, joints, times = self._core.faults()
+        first = min(range(len(copies)), key=lambda i: times[i])
+        raise Diverged(times[first], joints[first], self.state.copy(), copies)
+
+    def _mask(self, where: ArrayLike | None) -> Any:
+        if where is None:
+            return None
+        given = np.asarray(where)
+        if given.dtype == bool:
+            if given.shape != (self.n,):
+                raise PoiseError(f"where has shape {given.shape}, a mask has ({self.n},)")
+            return np.ascontiguousarray(given)
+        if given.size and given.dtype.kind not in "iu":
+            raise PoiseError(f"where must be indices or a mask of copies, not {given.dtype}")
+        given = given.astype(np.int64).reshape(-1)
+        if given.size and (given.min() < -self.n or given.max() >= self.n):
+            raise PoiseError(f"where names a copy outside 0 to {self.n - 1}")
+        mask = np.zeros(self.n, dtype=bool)
+        mask[given] = True
+        return mask
+
+    def _own_numbers(
+        self, mass: ArrayLike | None, inertia: ArrayLike | None, armature: ArrayLike | None
+    ) -> tuple[Floats | None, ...]:
+        forest, nl = self.scene.forest, self.scene.nl
+        bodies: tuple[Floats | None, ...] = (None, None, None)
+        if mass is not None or inertia is not None:
+            m, I = forest.link_mass, forest.link_inertia
+            if mass is not None:
+                m = self._per_copy(mass, "mass", (nl,), forest.link_names)
+                scale = np.divide(m, forest.link_mass, where=forest.link_mass > 0, out=np.ones(m.shape))
+                I = I * scale[..., None, None]
+            if inertia is not None:
+                I = self._per_copy(inertia, "inertia", (nl, 3, 3))
+                _check_inertia(I, forest.link_names)
+            merged = merge_inertia(forest, m, forest.link_com, I)
+            light = (merged[0] <= 0) & (forest.mass > 0)
+            if light.any():
+                body = int(np.argwhere(light)[0][-1])
+                name = forest.link_names[forest.link[body]]
+                raise PoiseError(f"mass: link {name!r} moves and needs a mass above 0")
+            bodies = tuple(np.ascontiguousarray(x) for x in merged)
+        rotor = None
+        if armature is not None:
+            names = [forest.joint_names[forest.joint[b]] for b in _body_of_dof(forest)]
+            rotor = self._per_copy(armature, "armature", (self.scene.nv,), names)
+        return (*bodies, rotor, None)
+
+    def _per_copy(
+        self, value: ArrayLike, name: str, tail: tuple[int, ...], names: Sequence[str] = ()
+    ) -> Floats:
+        array = finite(floats(value, name), name)
+        if array.shape not in (tail, (self.n, *tail)):
+            raise PoiseError(f"{name} has shape {array.shape}, expected {tail} or {(self.n, *tail)}")
+        if names and (array < 0).any():
+            at = int(np.argwhere(array < 0)[0][-1])
+            raise PoiseError(f"{name} of {names[at]!r} is negative; it must be 0 or more")
+        return array
+
+
+def _body_of_dof(forest: Any) -> list[int]:
+    sizes = {0: 6, 1: 3, 2: 1, 3: 1}
+    return [b for b, kind in enumerate(forest.kind) for _ in range(sizes[int(kind)])]
+
+
+def _check_inertia(inertia: Floats, names: Sequence[str]) -> None:
+    """Symmetric, not negative, and the triangle inequality of the principal moments."""
+    size = np.abs(inertia).max(axis=(-2, -1))
+    moments = np.linalg.eigvalsh(inertia)
+    slack = 1e-6 * size
+    bad = np.abs(inertia - np.swapaxes(inertia, -1, -2)).max(axis=(-2, -1)) > slack
+    bad |= (moments[..., 0] < -slack) | (moments[..., 2] > moments[..., :2].sum(axis=-1) + slack)
+    if bad.any():
+        name = names[int(np.argwhere(bad)[0][-1])]
+        raise PoiseError(
+            f"inertia of link {name!r} is not physical: it must be symmetric and positive, and no "
+            "principal moment may exceed the sum of the other two"
+        )
+
+
+_NOTHING = Command()
