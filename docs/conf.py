@@ -20,6 +20,7 @@ myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
+suppress_warnings = ["ref.python"]  # a shape such as (n, nv) in a docstring is no reference
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 

@@ -13,24 +13,27 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 
 namespace {
 
-std::string name_of_type(nb::handle h) { return nb::cast<std::string>(nb::str(h.type().attr("__name__"))); }
+std::string text_of(const nb::object& o) { return nb::str(o).c_str(); }
+
+std::string described(nb::handle h) {
+    const std::string type = text_of(h.type().attr("__name__"));
+    if (!nb::hasattr(h, "dtype") || !nb::hasattr(h, "flags")) return type;
+    return type + " of " + text_of(h.attr("dtype")) + ", strides " + text_of(h.attr("strides"));
+}
 
 }  // namespace
 
 InArray array_in(nb::handle h, const char* name) {
     InArray a;
     if (h.is_none() || !nb::try_cast(h, a, false))
-        throw Error(std::string(name) + " must be a C-contiguous float64 array, not " + name_of_type(h) +
-                    (nb::hasattr(h, "dtype")
-                         ? " of " + nb::cast<std::string>(nb::str(h.attr("dtype")))
-                         : std::string()));
+        throw Error(std::string(name) + " must be a C-contiguous float64 array, not " + described(h));
     return a;
 }
 
 InInts ints_in(nb::handle h, const char* name) {
     InInts a;
     if (h.is_none() || !nb::try_cast(h, a, false))
-        throw Error(std::string(name) + " must be a C-contiguous int32 array, not " + name_of_type(h));
+        throw Error(std::string(name) + " must be a C-contiguous int32 array, not " + described(h));
     return a;
 }
 

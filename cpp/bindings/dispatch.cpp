@@ -1,6 +1,7 @@
 #include "dispatch.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 
 #if defined(_MSC_VER) && defined(_M_X64)
@@ -81,8 +82,13 @@ void choose_isa(const std::string& name) {
     current = name;
 }
 
+WorldKernel::~WorldKernel() = default;  // here, so that no kernel object holds a copy
+
 std::string chosen_isa() {
-    if (current.empty()) choose_isa("");
+    if (current.empty()) {
+        const char* asked = std::getenv("POISE_ISA");
+        choose_isa(asked ? asked : "");
+    }
     return current;
 }
 

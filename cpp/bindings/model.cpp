@@ -12,7 +12,13 @@ int v_count(std::int32_t kind) { return kind == 0 ? 6 : kind == 1 ? 3 : 1; }
 }  // namespace
 
 Model::Model(nb::object forest) {
-    read(forest);
+    try {
+        read(forest);
+    } catch (const nb::python_error& e) {
+        throw Error(std::string("this is not a compiled forest: ") + e.what());
+    } catch (const std::bad_cast&) {
+        throw Error("this is not a compiled forest: sizes are whole numbers, names are strings");
+    }
     check();
     plan();
 }
@@ -92,7 +98,7 @@ void Model::check() const {
     if (q != view_.nq || v != view_.nv) throw Error("nq and nv do not match the joints");
     for (auto b : link_body_)
         if (b < -1 || b >= view_.nb) throw Error("link_body out of range");
-    if (view_.nb == 0) throw Error("a scene needs at least one joint");
+    if (view_.nb == 0) throw Error("a scene needs at least one joint that moves");
 }
 
 // what the passes want to know of each body, and where the inward pass accumulates
@@ -144,7 +150,11 @@ void Model::check_q(const double* q, std::int64_t rows, const char* name) const 
     check_finite(q, rows * view_.nq, name);
     for (std::int64_t row = 0; row < rows; ++row, q += view_.nq) {
         for (int i = 0; i < view_.nb; ++i) {
-            if (kind_[i] > 1) continue;
+            if (kind_[i] > 1) {
+                if (std::fabs(q[q_adr_[i]]) <= 1e9) continue;
+                throw Error(std::string(name) + ": joint '" + joint_name(i) + "' is at " +
+                            std::to_string(q[q_adr_[i]]) + "; it must be within 1e9 of 0");
+            }
             const double* p = q + q_adr_[i] + (kind_[i] == 0 ? 3 : 0);
             const double sum = p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3];
             if (std::fabs(sum - 1) > 2e-3)
@@ -152,6 +162,34 @@ void Model::check_q(const double* q, std::int64_t rows, const char* name) const 
                             "' has length " + std::to_string(std::sqrt(sum)) + ", it must be 1");
         }
     }
+}
+
+Numbers OwnNumbers::read(nb::handle given, const Model& model, std::int64_t n) {
+    Numbers x = model.numbers();
+    if (given.is_none()) return x;
+    if (!nb::isinstance<nb::tuple>(given) || nb::len(given) != 5)
+        throw Error("numbers must be a tuple of mass, mc, Io, armature and effort");
+    const nb::tuple all = nb::borrow<nb::tuple>(given);
+    const auto take = [&](int i, const char* name, std::vector<std::int64_t> shape,
+                          const double*& p, std::int64_t& stride, bool finite) {
+        nb::object one = all[i];
+        if (one.is_none()) return;
+        const InArray a = array_in(one, name);
+        std::int64_t size = 1;
+        for (auto s : shape) size *= s;
+        const bool per_copy = a.ndim() == shape.size() + 1;
+        if (per_copy) shape.insert(shape.begin(), n);
+        held_[i] = copy_in(one, name, shape, finite);
+        p = held_[i].data();
+        stride = per_copy ? size : 0;
+    };
+    const std::int64_t bodies = model.nb_(), dofs = model.nv();
+    take(0, "mass", {bodies}, x.mass, x.mass_stride, true);
+    take(1, "mc", {bodies, 3}, x.mc, x.mc_stride, true);
+    take(2, "Io", {bodies, 6}, x.Io, x.Io_stride, true);
+    take(3, "armature", {dofs}, x.armature, x.armature_stride, true);
+    take(4, "effort", {dofs}, x.effort, x.effort_stride, false);
+    return x;
 }
 
 }  // namespace poise

@@ -35,4 +35,14 @@ class Model {
     Numbers numbers_{};
 };
 
+// Numbers that replace the model's: (mass, mc, Io, armature, effort) per body and degree of
+// freedom, each None, shared, or one row per copy.
+class OwnNumbers {
+  public:
+    Numbers read(nb::handle given, const Model& model, std::int64_t n);
+
+  private:
+    std::vector<double> held_[5];
+};
+
 }  // namespace poise

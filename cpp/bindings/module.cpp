@@ -47,7 +47,7 @@ Sizes result_sizes(What what, std::int64_t n, const Model& m) {
     }
 }
 
-nb::object answer(const Model& model, int what, std::int64_t n, bool single_precision, nb::object q,
+nb::object answer(const Model& model, nb::object numbers, int what, std::int64_t n, bool single_precision, nb::object q,
                   nb::object v, nb::object a, nb::object tau, nb::object external,
                   nb::object target_q, nb::object target_v, nb::object kp, nb::object kd,
                   nb::object gravity, double dt, int form, int method, bool limits, int link,
@@ -113,10 +113,12 @@ nb::object answer(const Model& model, int what, std::int64_t n, bool single_prec
     o.out0 = out0.data();
     o.out1 = out1.data();
     o.fault = fault.data();
+    OwnNumbers own;
+    const Numbers x = own.read(numbers, model, n);
     const Kernel& k = kernel((n > 1 ? 2 : 0) + (single_precision ? 1 : 0));
     if (n > 0) {
         nb::gil_scoped_release release;
-        k.answer(model.forest(), model.numbers(), o, 0, n);
+        k.answer(model.forest(), x, o, 0, n);
     }
     for (std::int64_t i = 0; i < n; ++i)
         if (fault[i] >= 0)
@@ -166,6 +168,8 @@ void translate(const std::exception_ptr& p, void*) {
         raise(e.what());
     } catch (const std::invalid_argument& e) {
         raise(e.what());
+    } catch (const std::bad_cast&) {
+        raise("an argument has the wrong type");
     }
 }
 
@@ -198,7 +202,7 @@ NB_MODULE(_core, m) {
 
     nb::class_<World>(m, "World", "n copies of a scene.")
         .def(nb::init<nb::object, std::int64_t, double, bool, int, nb::object, nb::object>(), "model"_a,
-             "n"_a, "dt"_a, "single_precision"_a, "threads"_a, "gravity"_a, "numbers"_a)
+             "n"_a, "dt"_a, "single_precision"_a, "threads"_a, "gravity"_a, "numbers"_a.none())
         .def("read", &World::read)
         .def("write", &World::write, "q"_a, "v"_a, "time"_a, "memory"_a.none(), "which"_a.none())
         .def("time", &World::time)
@@ -214,13 +218,11 @@ NB_MODULE(_core, m) {
         .def("set_gravity", &World::set_gravity, "gravity"_a)
         .def_prop_ro("threads", &World::threads);
 
-    m.def("answer", &answer, "model"_a, "what"_a, "n"_a, "single_precision"_a, "q"_a, "v"_a.none(),
+    m.def("answer", &answer, "model"_a, "numbers"_a.none(), "what"_a, "n"_a, "single_precision"_a, "q"_a, "v"_a.none(),
           "a"_a.none(), "tau"_a.none(), "external"_a.none(), "target_q"_a.none(),
           "target_v"_a.none(), "kp"_a.none(), "kd"_a.none(), "gravity"_a, "dt"_a, "form"_a, "method"_a,
           "limits"_a, "link"_a, "point"_a, "One question of poise.dynamics about n states.");
 
-    const char* asked = std::getenv("POISE_ISA");
-    choose_isa(asked ? asked : "");
 }
 
 }  // namespace poise

@@ -1,5 +1,11 @@
 #include "pool.hpp"
 
+#include <system_error>
+
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
+
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 #endif
@@ -18,13 +24,36 @@ void relax() {
 #endif
 }
 
+// counts the forks between the first process and this one
+std::atomic<int> forks{0};
+
+void watch_forks() {
+#if !defined(_WIN32)
+    static const int once = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+    (void)once;
+#endif
+}
+
 }  // namespace
 
-Pool::Pool(int threads) {
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { loop(i); });
+// A child process has the pool but not its workers.
+bool Pool::orphaned() const { return generation_ != forks.load(std::memory_order_relaxed); }
+
+Pool::Pool(int threads) : generation_(forks) {
+    watch_forks();
+    // where the system gives no more threads, those that are there do the work
+    try {
+        workers_.reserve(threads);
+        for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { loop(i); });
+    } catch (const std::system_error&) {
+    }
 }
 
 Pool::~Pool() {
+    if (orphaned()) {
+        for (auto& t : workers_) t.detach();
+        return;
+    }
     {
         std::lock_guard<std::mutex> lock(mutex_);
         stop_ = true;
@@ -41,7 +70,7 @@ void Pool::share(int thread) {
 }
 
 void Pool::run(std::int64_t count, const Work& work) {
-    if (workers_.empty() || count < 2) {
+    if (workers_.empty() || count < 2 || orphaned()) {
         work(0, count, 0);
         return;
     }

@@ -11,6 +11,7 @@ namespace poise {
 
 namespace {
 
+constexpr int kMostThreads = 256;
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 std::uint64_t next_id() {
@@ -51,10 +52,19 @@ GainTable Gains::table() const {
     return {kp_.data(), kd_.data(), copies > 1 ? nv : 0, pin_.data()};
 }
 
+namespace {
+
+const Model& model_in(nb::handle h) {
+    if (!nb::isinstance<Model>(h)) throw Error("model must be a Model");
+    return nb::cast<const Model&>(h);
+}
+
+}  // namespace
+
 World::World(nb::object model, std::int64_t n, double dt, bool single_precision, int threads,
              nb::object gravity, nb::object numbers)
-    : owner_(model), model_(nb::cast<const Model&>(model)), n_(n), dt_(dt),
-      pool_(std::clamp(threads, 1, 256)), push_until_(kNever) {
+    : owner_(model), model_(model_in(model)), n_(n), dt_(dt),
+      pool_(std::clamp(threads, 1, kMostThreads)), push_until_(kNever) {
     if (n < 1) throw Error("n is " + std::to_string(n) + "; a world has at least one copy");
     if (!(dt > 0) || !std::isfinite(dt))
         throw Error("dt is " + std::to_string(dt) + " s; it must be positive");
@@ -64,64 +74,53 @@ World::World(nb::object model, std::int64_t n, double dt, bool single_precision,
     frozen_.assign(n, 0);
     fault_.assign(n, Fault{-1, 0});
 
-    // numbers of its own: (mass, mc, Io, armature, effort), each None, shared or per copy
-    Numbers x = model_.numbers();
-    const std::int64_t nb_count = model_.nb_(), nv = model_.nv();
-    const auto own = [&](int i, const char* name, std::vector<std::int64_t> shape, const double*& p,
-                         std::int64_t& stride, bool finite) {
-        nb::object given = numbers[i];
-        if (given.is_none()) return;
-        const InArray a = array_in(given, name);
-        std::int64_t size = 1;
-        for (auto s : shape) size *= s;
-        const bool per_copy = a.ndim() == shape.size() + 1;
-        if (per_copy) shape.insert(shape.begin(), n);
-        own_.push_back(copy_in(given, name, shape, finite));
-        p = own_.back().data();
-        stride = per_copy ? size : 0;
-    };
-    own_.reserve(5);
-    own(0, "mass", {nb_count}, x.mass, x.mass_stride, true);
-    own(1, "mc", {nb_count, 3}, x.mc, x.mc_stride, true);
-    own(2, "Io", {nb_count, 6}, x.Io, x.Io_stride, true);
-    own(3, "armature", {nv}, x.armature, x.armature_stride, true);
-    own(4, "effort", {nv}, x.effort, x.effort_stride, false);
+    const Numbers x = own_.read(numbers, model_, n);
     const Kernel& k = kernel((n > 1 ? 2 : 0) + (single_precision ? 1 : 0));
     kernel_.reset(k.make_world(model_.forest(), x, n, dt, pool_.size()));
 }
 
 void World::set_gravity(nb::object gravity) {
+    check_idle();
     const InArray a = array_in(gravity, "gravity");
     const double* g = shaped(a, "gravity", {3});
     check_finite(g, 3, "gravity");
     std::copy(g, g + 3, gravity_);
 }
 
+void World::check_idle() const {
+    if (busy_) throw Error("another thread is stepping this world; wait until its step is done");
+}
+
 nb::tuple World::read() const {
+    check_idle();
     OutArray q = make_array({n_, model_.nq()}), v = make_array({n_, model_.nv()});
     kernel_->read(q.data(), v.data());
     return nb::make_tuple(q, v);
 }
 
 OutArray World::time() const {
+    check_idle();
     OutArray t = make_array({n_});
     std::copy(time_.begin(), time_.end(), t.data());
     return t;
 }
 
 OutArray World::memory() const {
+    check_idle();
     OutArray m = make_array({n_, kMemory});
     std::copy(memory_.begin(), memory_.end(), m.data());
     return m;
 }
 
 OutArray World::torque() const {
+    check_idle();
     OutArray tau = make_array({n_, model_.nv()});
     kernel_->read_torque(tau.data());
     return tau;
 }
 
 nb::tuple World::faults() const {
+    check_idle();
     nb::list copies, joints, times;
     for (std::int64_t i = 0; i < n_; ++i) {
         if (!frozen_[i]) continue;
@@ -142,7 +141,7 @@ std::vector<std::uint8_t> World::mask_in(nb::handle h) const {
 }
 
 void World::write(nb::object q, nb::object v, nb::object time, nb::object memory, nb::object which) {
-    if (busy_) throw Error("another thread is stepping this world");
+    check_idle();
     const int nq = model_.nq(), nv = model_.nv();
     InArray kq, kv;
     const Rows rq = rows_in(q, "state.q", nq, 0, kq), rv = rows_in(v, "state.v", nv, 0, kv);
@@ -181,7 +180,7 @@ void World::find_pushes() {
 
 void World::push(int link, nb::object force, nb::object torque, nb::object point, double at,
                  double duration, nb::object which) {
-    if (busy_) throw Error("another thread is stepping this world");
+    check_idle();
     if (link < 0 || link >= model_.nl()) throw Error("push: no such link");
     if (!(duration > 0)) throw Error("push: duration must be positive [s]");
     InArray kf, kt, kp;
@@ -253,7 +252,7 @@ int World::place_of(const Gains& gains) {
 int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
                 nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
                 int steps, int rows, int form, int method, bool embedded, bool feedforward) {
-    if (busy_) throw Error("another thread is stepping this world");
+    check_idle();
     if (steps < 1) throw Error("steps is " + std::to_string(steps) + "; it must be 1 or more");
     if (rows && rows != steps)
         throw Error("the target has " + std::to_string(rows) + " rows and steps is " +
@@ -267,6 +266,7 @@ int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::
         return r;
     };
     if (!gains.is_none()) {
+        if (!nb::isinstance<Gains>(gains)) throw Error("gains must be Gains");
         call.gains = place_of(nb::cast<const Gains&>(gains));
         call.target_q = rows_in(target_q, "target.q", nq, rows, keep[0]);
         model_.check_q(call.target_q.p, static_cast<std::int64_t>(keep[0].size()) / nq, "target.q");
@@ -298,8 +298,6 @@ int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::
         const double first = *std::min_element(time_.begin(), time_.end());
         if (first < push_until_) call.memory = memory_.data();
     }
-    const auto lost = [&] { return std::count(frozen_.begin(), frozen_.end(), 1); };
-    const auto before = lost();
     busy_ = true;
     {
         nb::gil_scoped_release release;
@@ -309,7 +307,7 @@ int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::
         pool_.run(kernel_->tiles(), work);
     }
     busy_ = false;
-    return static_cast<int>(lost() - before);
+    return static_cast<int>(std::count(frozen_.begin(), frozen_.end(), 1));
 }
 
 }  // namespace poise

@@ -35,6 +35,7 @@ class World {
     nb::tuple faults() const;   // copies, joints, times
     void push(int link, nb::object force, nb::object torque, nb::object point, double at,
               double duration, nb::object which);
+    // returns how many copies stand still
     int step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
              nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
              int steps, int rows, int form, int method, bool embedded, bool feedforward);
@@ -43,10 +44,10 @@ class World {
 
   private:
     Rows rows_in(nb::handle h, const char* name, int size, int rows, InArray& keep) const;
-    void check_q_rows(const Rows& rows, int steps, const char* name) const;
     int place_of(const Gains& gains);
     std::vector<std::uint8_t> mask_in(nb::handle h) const;
     void find_pushes();
+    void check_idle() const;
 
     nb::object owner_;          // keeps the model alive
     const Model& model_;
@@ -56,7 +57,7 @@ class World {
     std::vector<double> time_, memory_;
     std::vector<std::uint8_t> frozen_;
     std::vector<Fault> fault_;
-    std::vector<std::vector<double>> own_;  // numbers that differ from copy to copy
+    OwnNumbers own_;
     std::unique_ptr<WorldKernel> kernel_;
     Pool pool_;
     std::uint64_t gains_met_[8] = {};

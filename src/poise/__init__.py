@@ -1,6 +1,6 @@
 """poise: simulated characters that follow a motion."""
 
-from poise import dynamics
+from poise import _core, dynamics
 from poise.character import Character, Joint, Link, Shape
 from poise.characters import load_character
 from poise.command import Command, Drive, Target
@@ -10,7 +10,7 @@ from poise.run import run
 from poise.state import State
 from poise.world import World
 
-__version__ = "0.1.0"
+__version__ = _core.build_info()["version"]
 
 __all__ = [
     "PD",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,14 +31,11 @@ def floats(value: ArrayLike, name: str) -> Floats:
     return np.require(array, dtype=np.float64, requirements="C")
 
 
-def shaped(value: ArrayLike, name: str, shape: Sequence[int | None]) -> Floats:
-    """As `floats`, with this shape at the end; None takes any length, leading axes are free."""
+def shaped(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Floats:
+    """As `floats`, of exactly this shape."""
     array = floats(value, name)
-    tail = array.shape[array.ndim - len(shape) :] if array.ndim >= len(shape) else None
-    fits = tail is not None and all(w is None or w == g for w, g in zip(shape, tail, strict=True))
-    if not fits:
-        wanted = ", ".join("any" if size is None else str(size) for size in shape)
-        raise PoiseError(f"{name} has shape {array.shape}, expected (..., {wanted})")
+    if array.shape != shape:
+        raise PoiseError(f"{name} has shape {array.shape}, expected {shape}")
     return array
 
 
@@ -47,6 +45,24 @@ def finite(array: Floats, name: str) -> Floats:
         at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise PoiseError(f"{name}{list(at)} is {array[at]}: every entry must be finite")
     return array
+
+
+def number(value: Any, name: str, *, positive: bool = True, unit: str = "s") -> float:
+    """A finite real number, positive unless said otherwise."""
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not real or not math.isfinite(value) or (positive and value <= 0):
+        kind = f"a {'positive' if positive else 'finite'} {'time' if unit == 's' else 'number'}"
+        raise PoiseError(f"{name} is {value!r:.80}; it must be {kind} [{unit}]")
+    return float(value)
+
+
+def count(value: Any, name: str, *, most: int = 2**31 - 1, why: str = "") -> int:
+    """A whole number, 1 or more."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not 1 <= value <= most:
+        why = why or f"it must be a whole number, 1 or more and at most {most}"
+        raise PoiseError(f"{name} is {value!r:.80}; {why}")
+    return int(value)
 
 
 def choice(value: Any, name: str, known: Sequence[str]) -> int:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, choice, floats
+from poise.arrays import Floats, choice, count, floats
 from poise.dynamics import FORMS, METHODS
 from poise.errors import PoiseError
 
@@ -40,8 +39,8 @@ class Target:
         self.v: Floats | None = None if v is None else floats(v, "target.v")
         self.a: Floats | None = None if a is None else floats(a, "target.a")
         self.rows = rows
-        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
-            raise PoiseError(f"rows is {rows!r}; it is the number of steps, 1 or more")
+        if rows is not None:
+            self.rows = count(rows, "rows")
 
     @classmethod
     def of(cls, target: Any) -> Target:
@@ -80,7 +79,7 @@ class Drive:
     def __init__(
         self,
         gains: Gains,
-        target: Target,
+        target: Any,
         *,
         form: str = "implicit",
         method: str = "maba",
@@ -89,8 +88,10 @@ class Drive:
         strength: ArrayLike | None = None,
         pin: ArrayLike | None = None,
     ) -> None:
+        if not hasattr(gains, "core"):
+            raise PoiseError(f"gains must be made by Gains or suggest_gains, got {gains!r:.80}")
         self.gains = gains
-        self.target = target
+        self.target = target if type(target) is Target else Target.of(target)
         self.form = choice(form, "form", FORMS)
         self.method = choice(method, "method", METHODS)
         self.embedded = embedded
@@ -111,17 +112,17 @@ class Command:
         velocity: Joint velocities at the end of the step; for impulse-based worlds.
     """
 
-    force: Floats | None = None
+    force: ArrayLike | None = None
     drive: Drive | None = None
-    acceleration: Floats | None = None
-    velocity: Floats | None = None
+    acceleration: ArrayLike | None = None
+    velocity: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        for name in ("force", "acceleration", "velocity"):
-            value = getattr(self, name)
-            if value is not None and type(value) is not np.ndarray or _odd(value):
-                setattr(self, name, floats(value, name))
-
-
-def _odd(value: Any) -> bool:
-    return value is not None and not (value.dtype == np.float64 and value.flags.c_contiguous)
+        if self.force is not None:
+            self.force = floats(self.force, "force")
+        if self.acceleration is not None:
+            self.acceleration = floats(self.acceleration, "acceleration")
+        if self.velocity is not None:
+            self.velocity = floats(self.velocity, "velocity")
+        if self.drive is not None and not isinstance(self.drive, Drive):
+            raise PoiseError(f"drive must be a Drive, got {self.drive!r:.80}")

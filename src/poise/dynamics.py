@@ -8,13 +8,14 @@ in single precision; arrays are float64 at the door either way.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core
-from poise.arrays import Floats, choice, floats
+from poise.arrays import Floats, choice, floats, number
 from poise.errors import PoiseError
 from poise.scene import Scene, SceneLike, scene_of
 
@@ -202,6 +203,7 @@ def stable_pd(
     *,
     gravity: ArrayLike = GRAVITY,
     external: ArrayLike | None = None,
+    force: ArrayLike | None = None,
     limits: bool = False,
     dtype: str = "float64",
 ) -> tuple[Floats, Floats]:
@@ -220,6 +222,7 @@ def stable_pd(
             (LYWG13), or "pd" (explicit PD, K = 0).
         gravity: [m/s^2], shape (3,).
         external: Wrench on each link, force at its origin [N, N m], shape (..., nl, 6).
+        force: Further generalized forces, part of the torque [N, N m], shape (..., nv).
         limits: Respect the joints' effort limits, in the same step.
         dtype: Precision of the computation.
     """
@@ -230,12 +233,13 @@ def stable_pd(
         scene,
         dtype,
         gravity,
-        dt=dt,
+        dt=number(dt, "dt"),
         form=form,
         method=method,
         limits=limits,
         q=q,
         v=v,
+        tau=force,
         target_q=target_q,
         target_v=target_v,
         kp=_gain(kp, "kp", scene.nv),
@@ -274,7 +278,7 @@ def pd_force(
         "drive",
         scene,
         dtype,
-        dt=dt,
+        dt=0.0 if dt == 0 else number(dt, "dt"),
         form="pd",
         q=q,
         v=v,
@@ -287,7 +291,7 @@ def pd_force(
 
 
 def _pair(target: Any) -> tuple[ArrayLike, ArrayLike | None]:
-    if isinstance(target, tuple) and len(target) == 2:
+    if type(target) is tuple and len(target) == 2:
         return target
     try:
         return target.q, target.v
@@ -336,7 +340,7 @@ def _ask(
             wanted = ", ".join(map(str, tail))
             raise PoiseError(f"{name} has shape {array.shape}, expected (..., {wanted})")
         lead[name] = array.shape[:cut]
-        rows[name] = array.reshape(*array.shape[:cut], -1)
+        rows[name] = array.reshape(*array.shape[:cut], math.prod(tail))
     try:
         batch = np.broadcast_shapes(*lead.values())
     except ValueError:
@@ -346,9 +350,10 @@ def _ask(
     for name, array in rows.items():
         if lead[name]:
             full = np.broadcast_to(array, (*batch, array.shape[-1]))
-            rows[name] = np.ascontiguousarray(full.reshape(n, -1))
+            rows[name] = np.ascontiguousarray(full.reshape(n, array.shape[-1]))
     out = _core.answer(
         scene.model,
+        scene.numbers,
         _WHAT.index(what),
         n,
         choice(dtype, "dtype", DTYPES) == 1,
@@ -362,7 +367,7 @@ def _ask(
         rows.get("kp"),
         rows.get("kd"),
         floats(gravity, "gravity"),
-        float(dt),
+        dt,
         choice(form, "form", FORMS),
         choice(method, "method", METHODS),
         bool(limits),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from poise.arrays import number
 from poise.command import Command, Target
-from poise.errors import PoiseError
 from poise.world import World
 
 ROWS = 64
@@ -45,8 +45,7 @@ def run(
             every step if it has no interval.
         progress: Called with the time done [s] after every chunk.
     """
-    if not duration > 0:
-        raise PoiseError(f"duration is {duration!r}; it must be positive [s]")
+    duration = number(duration, "duration")
     target_at, targets_at = _lookups(clip)
     rows = ROWS if getattr(controller, "takes_rows", False) else 1
     dt, left = world.dt, round(duration / world.dt)

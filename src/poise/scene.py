@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Union
 from poise import _core
 from poise.character import Character
 from poise.errors import PoiseError, unknown_name
-from poise.forest import Forest, compile_forest
+from poise.forest import Floats, Forest, compile_forest
 
 if TYPE_CHECKING:
     from poise.world import World
@@ -26,6 +26,7 @@ class Scene(NamedTuple):
     characters: tuple[Character, ...]
     forest: Forest
     model: _core.Model
+    numbers: tuple[Floats | None, ...] | None = None  # of a world with masses of its own
 
     @property
     def nq(self) -> int:
@@ -47,7 +48,9 @@ class Scene(NamedTuple):
                 raise PoiseError(unknown_name("link", link, names))
             return names.index(link)
         if isinstance(link, bool) or not isinstance(link, int) or not 0 <= link < self.nl:
-            raise PoiseError(f"link {link!r} is neither a name nor an index from 0 to {self.nl - 1}")
+            raise PoiseError(
+                f"link {link!r:.80} is neither a name nor an index from 0 to {self.nl - 1}"
+            )
         return link
 
 
@@ -66,10 +69,10 @@ def scene_of(source: SceneLike) -> Scene:
     if isinstance(scene, Scene):
         return scene
     if isinstance(source, Sequence) and not isinstance(source, str):
-        characters = tuple(source)
-        if len(characters) == 1:
-            return scene_of(characters[0])
-        if characters and all(isinstance(c, Character) for c in characters):
+        characters = tuple(c for c in source if isinstance(c, Character))
+        if characters and len(characters) == len(source):
+            if len(characters) == 1:
+                return scene_of(characters[0])
             forest = compile_forest(characters)
             return Scene(characters, forest, _core.Model(forest))
     raise PoiseError(f"expected a Character, a sequence of them or a World, got {source!r:.80}")

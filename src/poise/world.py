@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core
-from poise.arrays import Floats, choice, finite, floats
+from poise.arrays import Floats, choice, count, finite, floats, number, shaped
 from poise.character import Character
 from poise.command import Command
 from poise.dynamics import DTYPES, GRAVITY
@@ -64,35 +64,29 @@ class World:
         inertia: ArrayLike | None = None,
         armature: ArrayLike | None = None,
     ) -> None:
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise PoiseError(f"n is {n!r}; a world has at least one copy")
-        if not isinstance(dt, (int, float, np.number)) or not math.isfinite(dt) or dt <= 0:
-            raise PoiseError(f"dt is {dt!r}; the time step must be a positive number of seconds")
-        if threads is not None and (not isinstance(threads, int) or threads < 1):
-            raise PoiseError(f"threads is {threads!r}; it must be 1 or more, or None")
+        self.n = count(n, "n", why="a world has at least one copy")
+        self.dt = number(dt, "dt")
         self.scene = scene_of(character)
-        self.n = int(n)
-        self.dt = float(dt)
         self.dtype = DTYPES[choice(dtype, "dtype", DTYPES)]
         behaviours = ("raise", "freeze")
-        default = 0 if n == 1 else 1
-        picked = default if on_divergence is None else choice(
-            on_divergence, "on_divergence", behaviours
-        )
-        self.on_divergence = behaviours[picked]
+        if on_divergence is None:
+            on_divergence = "raise" if self.n == 1 else "freeze"
+        self.on_divergence = behaviours[choice(on_divergence, "on_divergence", behaviours)]
         if threads is None:
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
             # a thread is worth its while from some dozens of copies on
             threads = min(cores or os.cpu_count() or 1, max(1, self.n // 32))
-        self._numbers = self._own_numbers(mass, inertia, armature)
+        numbers = self._own_numbers(mass, inertia, armature)
+        self.scene = self.scene._replace(numbers=numbers)
+        self.gravity = finite(shaped(gravity, "gravity", (3,)), "gravity")
         self._core = _core.World(
             self.scene.model,
             self.n,
             self.dt,
             self.dtype == "float32",
-            threads,
-            finite(floats(gravity, "gravity"), "gravity"),
-            self._numbers,
+            count(threads, "threads", most=256),
+            self.gravity,
+            numbers,
         )
         self._live: weakref.ref[State] | None = None
         self._step = self._core.step
@@ -104,7 +98,7 @@ class World:
     def state(self) -> State:
         """The present state. Its arrays are copied when they are first read."""
         state = None if self._live is None else self._live()
-        if state is None:
+        if state is None or state._world is None:
             state = State._of(self)
             self._live = weakref.ref(state)
         return state
@@ -173,6 +167,10 @@ class World:
             self._live = None
         if command is None:
             command = _NOTHING
+        elif type(command) is not Command:
+            raise PoiseError(f"a world takes a Command, got {command!r:.80}")
+        if type(steps) is not int or not 0 < steps < 2**31:
+            steps = count(steps, "steps")
         drive = command.drive
         if command.velocity is not None:
             raise PoiseError(
@@ -199,6 +197,7 @@ class World:
 
         Ends early when every copy has diverged.
         """
+        t = number(t, "until(t): t", positive=False)
         while True:
             clocks = self._core.time()
             lost = self._core.faults()[0]
@@ -236,17 +235,17 @@ class World:
         index = self.scene.link_index(link)
         if point is None:
             point = self.scene.forest.link_com[index]
-        if at is not None and not math.isfinite(at):
-            raise PoiseError(f"at is {at!r}; it must be a time in seconds")
-        if not duration > 0:
-            raise PoiseError(f"duration is {duration!r}; it must be positive [s]")
+        if at is not None:
+            at = number(at, "at", positive=False)
+        if duration != math.inf:
+            duration = number(duration, "duration")
         self._leave()
         self._core.push(
             index,
             floats(force, "force"),
             _NO_TORQUE if torque is None else floats(torque, "torque"),
             floats(point, "point"),
-            math.nan if at is None else float(at),
+            math.nan if at is None else at,
             float(duration),
             self._mask(where),
         )
@@ -296,14 +295,17 @@ class World:
 
     def _own_numbers(
         self, mass: ArrayLike | None, inertia: ArrayLike | None, armature: ArrayLike | None
-    ) -> tuple[Floats | None, ...]:
+    ) -> tuple[Floats | None, ...] | None:
+        if mass is None and inertia is None and armature is None:
+            return None
         forest, nl = self.scene.forest, self.scene.nl
         bodies: tuple[Floats | None, ...] = (None, None, None)
         if mass is not None or inertia is not None:
             m, I = forest.link_mass, forest.link_inertia
             if mass is not None:
                 m = self._per_copy(mass, "mass", (nl,), forest.link_names)
-                scale = np.divide(m, forest.link_mass, where=forest.link_mass > 0, out=np.ones(m.shape))
+                known = forest.link_mass > 0
+                scale = np.divide(m, forest.link_mass, where=known, out=np.ones(m.shape))
                 I = I * scale[..., None, None]
             if inertia is not None:
                 I = self._per_copy(inertia, "inertia", (nl, 3, 3))
@@ -326,7 +328,8 @@ class World:
     ) -> Floats:
         array = finite(floats(value, name), name)
         if array.shape not in (tail, (self.n, *tail)):
-            raise PoiseError(f"{name} has shape {array.shape}, expected {tail} or {(self.n, *tail)}")
+            wanted = f"{tail} or {(self.n, *tail)}"
+            raise PoiseError(f"{name} has shape {array.shape}, expected {wanted}")
         if names and (array < 0).any():
             at = int(np.argwhere(array < 0)[0][-1])
             raise PoiseError(f"{name} of {names[at]!r} is negative; it must be 0 or more")

@@ -154,44 +154,48 @@ POISE_INLINE MaskOf<S> contract_free(Work<S>& o, Inertia<S>& I, Wrench<S>& p, co
     return good;
 }
 
+// A body with all that hangs on it, before its own joint gives way: I^A and p^A (eq. 34, 35).
+template <class S>
+POISE_INLINE void articulate(const Body& b, const Constants<S>& c, const Work<S>& o,
+                             const Carry<S>& carried, Inertia<S>& I, Wrench<S>& p) {
+    if (b.massless) {
+        I = carried.I;
+        p = carried.p;
+        return;
+    }
+    const Rigid<S> rigid = rigid_in_world(c, o.R);
+    const Sym3<S>& P = rigid.P;
+    const Vec3<S>& mc = rigid.mc;
+    const S half = c.trace, m = rigid.m;
+    p = rigid_wrench(rigid, o.motion.W, o.motion.a);
+    if (b.leaf) {
+        const S none(Element<S>(0));
+        I.C = {half - P.xx, half - P.yy, half - P.zz, -P.xy, -P.xz, -P.yz};
+        I.B = {none, -mc.z, mc.y, mc.z, none, -mc.x, -mc.y, mc.x, none};
+        I.A = diagonal(m);
+        return;
+    }
+    const auto& C = carried.I.C;
+    const auto& B = carried.I.B;
+    const auto& A = carried.I.A;
+    I.C = {C.xx + (half - P.xx), C.yy + (half - P.yy), C.zz + (half - P.zz),
+           C.xy - P.xy,          C.xz - P.xz,          C.yz - P.yz};
+    I.B = {B.xx,        B.xy - mc.z, B.xz + mc.y, B.yx + mc.z, B.yy,
+           B.yz - mc.x, B.zx - mc.y, B.zy + mc.x, B.zz};
+    I.A = {A.xx + m, A.yy + m, A.zz + m, A.xy, A.xz, A.yz};
+    p = p + carried.p;
+}
+
 // Inward pass. Lanes with a singular joint are marked in bad, the joint's body in bad_body.
 template <class S>
-void contract(const Forest& f, const Constants<S>* c, const JointForces<S>& j, Work<S>* work,
+POISE_NOINLINE void contract(const Forest& f, const Constants<S>* c, const JointForces<S>& j, Work<S>* work,
               Carry<S>* carry, MaskOf<S>& bad, int* bad_body) {
-    using T = Element<S>;
     for (int i = f.nb - 1; i >= 0; --i) {
         const Body& b = f.body[i];
         Work<S>& o = work[i];
         Inertia<S> I;
         Wrench<S> p;
-        if (b.massless) {
-            I = carry[b.slot].I;
-            p = carry[b.slot].p;
-        } else {
-            const Rigid<S> rigid = rigid_in_world(c[i], o.R);
-            p = rigid_wrench(rigid, o.motion.W, o.motion.a);
-            const S half = trace(rigid.P);
-            const Sym3<S>& P = rigid.P;
-            const Vec3<S>& mc = rigid.mc;
-            const S m = rigid.m;
-            if (b.leaf) {
-                const S none(T(0));
-                I.C = {half - P.xx, half - P.yy, half - P.zz, -P.xy, -P.xz, -P.yz};
-                I.B = {none, -mc.z, mc.y, mc.z, none, -mc.x, -mc.y, mc.x, none};
-                I.A = diagonal(m);
-            } else {
-                const Carry<S>& k = carry[b.slot];
-                const auto& C = k.I.C;
-                const auto& B = k.I.B;
-                const auto& A = k.I.A;
-                I.C = {C.xx + (half - P.xx), C.yy + (half - P.yy), C.zz + (half - P.zz),
-                       C.xy - P.xy,          C.xz - P.xz,          C.yz - P.yz};
-                I.B = {B.xx,        B.xy - mc.z, B.xz + mc.y, B.yx + mc.z, B.yy,
-                       B.yz - mc.x, B.zx - mc.y, B.zy + mc.x, B.zz};
-                I.A = {A.xx + m, A.yy + m, A.zz + m, A.xy, A.xz, A.yz};
-                p = p + k.p;
-            }
-        }
+        articulate(b, c[i], o, carry[b.slot], I, p);
         if (j.external) p = {p.n - j.external[i].n, p.f - j.external[i].f};
         if (j.pinned) I = I + j.pinned[i];
 
@@ -219,7 +223,7 @@ void contract(const Forest& f, const Constants<S>* c, const JointForces<S>& j, W
 
 // Outward pass: joint accelerations.
 template <class S>
-void expand(const Forest& f, const bool* isotropic, Work<S>* work, S* qdd) {
+POISE_NOINLINE void expand(const Forest& f, const bool* isotropic, Work<S>* work, S* qdd) {
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         Work<S>& o = work[i];

@@ -19,7 +19,7 @@ class Answer {
     Answer(const Forest& forest, const Query& query)
         : f(forest), o(query), s(forest), constants(f.nb), axis(f.nv), q(f.nq), v(f.nv), x(f.nv),
           K(f.nv), out(room()), isotropic(f.nb), gain(f.nv) {
-        // decided over all copies, so that a copy's result does not depend on its neighbours
+        // gains per copy go the general way, so that neighbours do not matter
         for (int i = 0; i < f.nb; ++i)
             isotropic[i] = !o.kp.p || (one_gain(o.kp, i) && one_gain(o.kd, i) &&
                                        !(o.limits && f.effort_per_axis[i]));
@@ -58,11 +58,8 @@ class Answer {
     bool one_gain(const Rows& r, int i) const {
         const Body& b = f.body[i];
         if (b.kind != Kind::ball) return true;
-        for (std::int64_t copy = 0; copy < (r.copy ? o.n : 1); ++copy) {
-            const double* p = r.p + copy * r.copy + b.v;
-            if (p[0] != p[1] || p[0] != p[2]) return false;
-        }
-        return true;
+        const double* p = r.p + b.v;
+        return !r.copy && p[0] == p[1] && p[0] == p[2];
     }
     std::size_t room() const {
         const std::size_t nv = f.nv, nl = f.nl;
@@ -237,6 +234,8 @@ class Answer {
         drive_forces(o.form, f, gain.data(), T(o.dt), q.data(), v.data(), s.spin.data(),
                      static_cast<const S*>(s.tq.data()), static_cast<const S*>(s.tv.data()),
                      o.target_v.p != nullptr, s.Q.data(), s.K.data());
+        if (!o.tau.p) return;
+        for (int k = 0; k < f.nv; ++k) s.Q[k] = s.Q[k] + rows(o.tau).at(0, k);
     }
 
     void drive() {

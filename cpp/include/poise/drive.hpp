@@ -37,15 +37,16 @@ POISE_INLINE void drive_axis(S e, S ev, S vbar, S v, const Gain<S>& g, S dt, S& 
 
 template <class S, Form form>
 POISE_INLINE void drive_ball(const Quat<S>& q, const Vec3<S>& v, const Quat<S>& spin,
-                             const Quat<S>& qbar, const Vec3<S>& vbar, const Gain<S>* g, S dt,
-                             S* Q, S* K) {
+                             const Quat<S>& qbar, const Vec3<S>& vbar, bool moving,
+                             const Gain<S>* g, S dt, S* Q, S* K) {
     using T = Element<S>;
     const Quat<S> d = difference(qbar, q);
-    Quat<S> ahead;
+    Quat<S> ahead = d;
     if constexpr (form == Form::spd || form == Form::implicit) ahead = d * spin;
-    else ahead = exponential(dt * vbar) * d;
+    else if (moving) ahead = exponential(dt * vbar) * d;
     const Vec3<S> e = logarithm(ahead);
-    const Vec3<S> ev = v - rotate_back(d, vbar);
+    Vec3<S> ev = v;
+    if (moving) ev = v - rotate_back(d, vbar);
     Q[0] = -(g[0].kp * e.x + g[0].kd * ev.x);
     Q[1] = -(g[1].kp * e.y + g[1].kd * ev.y);
     Q[2] = -(g[2].kp * e.z + g[2].kd * ev.z);
@@ -59,7 +60,7 @@ POISE_INLINE void drive_ball(const Quat<S>& q, const Vec3<S>& v, const Quat<S>& 
 // Q and K of every joint. spin (nb) holds exp(dt v) of ball and free joints; target_v may be
 // null rows (velocity 0).
 template <class S, Form form, class Row>
-void drive_forces(const Forest& f, const Gain<S>* gain, Element<S> step, const S* q, const S* v,
+POISE_NOINLINE void drive_forces(const Forest& f, const Gain<S>* gain, Element<S> step, const S* q, const S* v,
                   const Quat<S>* spin, Row qbar, Row vbar, bool moving, S* Q, S* K) {
     const S dt(step), zero(Element<S>(0));
     for (int i = 0; i < f.nb; ++i) {
@@ -85,8 +86,8 @@ void drive_forces(const Forest& f, const Gain<S>* gain, Element<S> step, const S
         const Quat<S> target = {qbar[nq], qbar[nq + 1], qbar[nq + 2], qbar[nq + 3]};
         Vec3<S> rate = zero3<S>();
         if (moving) rate = {vbar[nv], vbar[nv + 1], vbar[nv + 2]};
-        drive_ball<S, form>(quat_at(q + nq), vec_at(v + nv), spin[i], target, rate, g, dt, Q + nv,
-                            K + nv);
+        drive_ball<S, form>(quat_at(q + nq), vec_at(v + nv), spin[i], target, rate, moving, g, dt,
+                            Q + nv, K + nv);
     }
 }
 
@@ -109,7 +110,7 @@ void drive_forces(Form form, const Forest& f, const Gain<S>* gain, Element<S> dt
 
 // exp(dt v) of ball and free joints, which both the drive and the integrator need
 template <class S>
-void spins(const Forest& f, const S* v, Element<S> dt, Quat<S>* spin) {
+POISE_NOINLINE void spins(const Forest& f, const S* v, Element<S> dt, Quat<S>* spin) {
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         if (b.kind == Kind::ball) spin[i] = exponential(S(dt) * vec_at(v + b.v));
@@ -140,7 +141,7 @@ struct LaneRows {
 
 // Strength scales what the drive does at a link's joints.
 template <class S>
-void scale_drive(const Forest& f, const LaneRows<S>& strength, S* Q, S* K) {
+POISE_NOINLINE void scale_drive(const Forest& f, const LaneRows<S>& strength, S* Q, S* K) {
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         const S s = strength.at(0, f.body_link[i]);
@@ -162,7 +163,7 @@ struct Placed {
 // Pins pull links to their target pose in the world, fully implicitly: with
 // K = dt (kd + dt kp), the wrench at q'' = 0 goes to external and K to the inertia.
 template <class S>
-void pin_forces(const Forest& f, const double* table, const LaneRows<S>& weight, Element<S> step,
+POISE_NOINLINE void pin_forces(const Forest& f, const double* table, const LaneRows<S>& weight, Element<S> step,
                 const Vec3<S>& gravity, const Placed<S>& now, const Placed<S>& target,
                 Wrench<S>* external, Inertia<S>* pinned) {
     const S dt(step), zero(Element<S>(0));

@@ -70,10 +70,12 @@ void sparse_solve(int n, const std::int32_t* parent, const S* A, S* x) {
     }
 }
 
-// x holds b on entry; work is (4, n). A lane that has converged no longer moves. Returns the
-// number of iterations of the slowest lane.
+// x holds b on entry; work is (4, n). Ends when the residual, in the norm of the preconditioner,
+// has fallen by the tolerance. A lane that has converged no longer moves; lanes that have not come
+// within a thousand tolerances after the most iterations come back marked.
 template <class S>
-int conjugate_gradient(int n, const S* A, S* x, S* work, Element<S> tolerance, int most) {
+void conjugate_gradient(int n, const S* A, S* x, S* work, Element<S> tolerance, int most,
+                        MaskOf<S>& bad) {
     using T = Element<S>;
     S *r = work, *z = work + n, *p = work + 2 * n, *Ap = work + 3 * n;
     S rz(T(0)), size(T(0));
@@ -88,7 +90,7 @@ int conjugate_gradient(int n, const S* A, S* x, S* work, Element<S> tolerance, i
     const S limit = S(tolerance * tolerance);
     for (int step = 0; step < most; ++step) {
         const auto open = limit * size < rz;
-        if (!any(open)) return step;
+        if (!any(open)) return;
         S pAp(T(0));
         for (int i = 0; i < n; ++i) {
             S s(T(0));
@@ -108,7 +110,7 @@ int conjugate_gradient(int n, const S* A, S* x, S* work, Element<S> tolerance, i
         for (int i = 0; i < n; ++i) p[i] = select(open, z[i] + beta * p[i], p[i]);
         rz = select(open, next, rz);
     }
-    return most;
+    bad = bad | negate(rz <= S(T(1e6)) * limit * size);
 }
 
 }  // namespace poise::inline POISE_ISA

@@ -64,7 +64,7 @@ struct StepCall {
 // n copies of a scene.
 class WorldKernel {
   public:
-    virtual ~WorldKernel() = default;
+    virtual ~WorldKernel();
     virtual std::int64_t tiles() const = 0;
     virtual void read(double* q, double* v) const = 0;
     virtual void write(const double* q, const double* v, std::int64_t q_stride,
@@ -84,7 +84,7 @@ enum class What : std::int32_t {
     center_of_mass,       // out0 (3)
     centroidal_momentum,  // out0 (6, nv), out1 (6)
     energy,               // out0 (2) kinetic, potential
-    stable_pd,            // out0 (nv) acceleration, out1 (nv) torque
+    stable_pd,            // out0 (nv) acceleration, out1 (nv) torque; tau is added to the drive
     drive,                // out0 (nv) Q, out1 (nv) K
 };
 
@@ -109,7 +109,6 @@ struct Query {
 // One scalar type of one instruction set.
 class Kernel {
   public:
-    virtual ~Kernel() = default;
     virtual int lanes() const = 0;
     virtual WorldKernel* make_world(const Forest& forest, const Numbers& numbers, std::int64_t n,
                                     double dt, int threads) const = 0;
@@ -118,6 +117,9 @@ class Kernel {
                         std::int64_t begin, std::int64_t end) const = 0;
     // multiply-adds per second of one core with this kernel's registers, for benchmarks
     virtual double multiply_add_rate(std::int64_t count) const = 0;
+
+  protected:
+    ~Kernel() = default;  // kernels live as long as the program
 };
 
 // index 0: double, 1: float, 2: double in lanes, 3: float in lanes

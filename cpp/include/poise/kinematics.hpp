@@ -62,7 +62,7 @@ POISE_INLINE Mat3<S> motion_matrix(const Vec3<S>& w, const Vec3<S>& al) {
 
 // Poses and motions of all bodies. qdd is null for accelerations at rest in the joints.
 template <class S>
-void move(const Forest& f, const Constants<S>* c, const S* q, const S* v, const S* qdd,
+POISE_NOINLINE void move(const Forest& f, const Constants<S>* c, const S* q, const S* v, const S* qdd,
           const Vec3<S>& gravity, Work<S>* work) {
     const S zero(Element<S>(0));
     for (int i = 0; i < f.nb; ++i) {
@@ -135,7 +135,7 @@ void move(const Forest& f, const Constants<S>* c, const S* q, const S* v, const 
 
 // Positions of the joints; work holds the poses.
 template <class S>
-void place(const Forest& f, const Work<S>* work, Vec3<S>* origin) {
+POISE_NOINLINE void place(const Forest& f, const Work<S>* work, Vec3<S>* origin) {
     for (int i = 0; i < f.nb; ++i) {
         const int p = f.body[i].parent;
         origin[i] = p < 0 ? work[i].r : origin[p] + work[i].r;
@@ -144,7 +144,7 @@ void place(const Forest& f, const Work<S>* work, Vec3<S>* origin) {
 
 // Linear velocities of the joints; work holds poses and motions.
 template <class S>
-void velocities(const Forest& f, const S* v, const Work<S>* work, Vec3<S>* out) {
+POISE_NOINLINE void velocities(const Forest& f, const S* v, const Work<S>* work, Vec3<S>* out) {
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         if (b.kind == Kind::free) {

@@ -5,6 +5,7 @@
 // children; any number of bodies may have the world (-1) as parent.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "poise/spatial.hpp"
@@ -62,7 +63,12 @@ template <class S>
 struct Constants {
     S m;
     Vec3<S> mc;     // first moment of mass about the joint
-    Sym3<S> P;      // second moment of mass about the joint, P = trace(Io)/2 - Io
+    // second moment of mass about the joint, P = trace(Io)/2 - Io, as l 1 + u u' - w w' with l its
+    // middle eigenvalue: cheaper to turn than six numbers
+    Vec3<S> u, w;
+    S l, trace;
+    S along;        // of a stick mc = along u and w = 0, as of a capsule that hangs on its end
+    bool stick;
     Vec3<S> r;
     Quat<S> E;
 };
@@ -72,6 +78,85 @@ template <class S>
 struct Axis {
     S armature, damping, stiffness, effort;
 };
+
+// Eigenvalues, ascending, and unit eigenvectors (rows) of a symmetric matrix, by Jacobi rotations.
+inline void principal(const double P[6], double value[3], double vector[3][3]) {
+    double a[3][3] = {{P[0], P[3], P[4]}, {P[3], P[1], P[5]}, {P[4], P[5], P[2]}};
+    double x[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+    for (int sweep = 0; sweep < 30; ++sweep) {
+        if (a[0][1] == 0 && a[0][2] == 0 && a[1][2] == 0) break;
+        for (int i = 0; i < 2; ++i) {
+            for (int j = i + 1; j < 3; ++j) {
+                if (std::fabs(a[i][j]) < 1e-300) {
+                    a[i][j] = a[j][i] = 0;
+                    continue;
+                }
+                const double d = (a[j][j] - a[i][i]) / (2 * a[i][j]);
+                const double t = (d < 0 ? -1 : 1) / (std::fabs(d) + std::sqrt(d * d + 1));
+                const double c = 1 / std::sqrt(t * t + 1), s = t * c;
+                for (int k = 0; k < 3; ++k) {
+                    const double p = a[k][i], q = a[k][j];
+                    a[k][i] = c * p - s * q;
+                    a[k][j] = s * p + c * q;
+                }
+                for (int k = 0; k < 3; ++k) {
+                    const double p = a[i][k], q = a[j][k];
+                    a[i][k] = c * p - s * q;
+                    a[j][k] = s * p + c * q;
+                    const double y = x[i][k], z = x[j][k];
+                    x[i][k] = c * y - s * z;
+                    x[j][k] = s * y + c * z;
+                }
+            }
+        }
+    }
+    int order[3] = {0, 1, 2};
+    for (int i = 0; i < 2; ++i)
+        for (int j = 0; j < 2 - i; ++j)
+            if (a[order[j]][order[j]] > a[order[j + 1]][order[j + 1]]) {
+                const int t = order[j];
+                order[j] = order[j + 1];
+                order[j + 1] = t;
+            }
+    for (int i = 0; i < 3; ++i) {
+        value[i] = a[order[i]][order[i]];
+        for (int k = 0; k < 3; ++k) vector[i][k] = x[order[i]][k];
+    }
+}
+
+// A body's mass, its first moment and its inertia about the joint, for one lane.
+template <class S>
+void load_inertia(double m, const double* mc, const double* I, int lane, Constants<S>& o) {
+    using T = Element<S>;
+    const double half = 0.5 * (I[0] + I[1] + I[2]);
+    const double P[6] = {half - I[0], half - I[1], half - I[2], -I[3], -I[4], -I[5]};
+    double value[3], vector[3][3];
+    principal(P, value, vector);
+    const double up = std::sqrt(value[2] - value[1]), down = std::sqrt(value[1] - value[0]);
+    const double* e = vector[2];
+    const double along = mc[0] * e[0] + mc[1] * e[1] + mc[2] * e[2];
+    double aside = 0, length = 0;
+    for (int k = 0; k < 3; ++k) {
+        aside += (mc[k] - along * e[k]) * (mc[k] - along * e[k]);
+        length += mc[k] * mc[k];
+    }
+    // to rounding: the neglected parts are below the last digit of what they are added to
+    const bool stick = down * down <= 1e-15 * value[2] && aside <= 1e-30 * length && up > 0;
+    put(o.m, lane, T(m));
+    put(o.mc.x, lane, T(mc[0]));
+    put(o.mc.y, lane, T(mc[1]));
+    put(o.mc.z, lane, T(mc[2]));
+    put(o.u.x, lane, T(up * e[0]));
+    put(o.u.y, lane, T(up * e[1]));
+    put(o.u.z, lane, T(up * e[2]));
+    put(o.w.x, lane, T(down * vector[0][0]));
+    put(o.w.y, lane, T(down * vector[0][1]));
+    put(o.w.z, lane, T(down * vector[0][2]));
+    put(o.l, lane, T(value[1]));
+    put(o.trace, lane, T(half));
+    put(o.along, lane, T(stick ? along / up : 0));
+    o.stick = (lane == 0 || o.stick) && stick;
+}
 
 // One tile's constants, copies first .. first + lanes - 1, clamped to n - 1.
 template <class S>
@@ -83,19 +168,10 @@ void load_constants(const Forest& f, const Numbers& x, std::int64_t first, std::
         for (int b = 0; b < f.nb; ++b) {
             const double* mc = x.mc + i * x.mc_stride + 3 * b;
             const double* I = x.Io + i * x.Io_stride + 6 * b;
-            const double half = 0.5 * (I[0] + I[1] + I[2]);
-            const double P[6] = {half - I[0], half - I[1], half - I[2], -I[3], -I[4], -I[5]};
             Constants<S>& o = c[b];
-            put(o.m, lane, T(x.mass[i * x.mass_stride + b]));
-            put(o.mc.x, lane, T(mc[0]));
-            put(o.mc.y, lane, T(mc[1]));
-            put(o.mc.z, lane, T(mc[2]));
-            put(o.P.xx, lane, T(P[0]));
-            put(o.P.yy, lane, T(P[1]));
-            put(o.P.zz, lane, T(P[2]));
-            put(o.P.xy, lane, T(P[3]));
-            put(o.P.xz, lane, T(P[4]));
-            put(o.P.yz, lane, T(P[5]));
+            load_inertia(x.mass[i * x.mass_stride + b], mc, I, lane, o);
+            // copies with numbers of their own go one way, whatever their neighbours are
+            if (x.mass_stride || x.mc_stride || x.Io_stride) o.stick = false;
             put(o.r.x, lane, T(f.r[3 * b]));
             put(o.r.y, lane, T(f.r[3 * b + 1]));
             put(o.r.z, lane, T(f.r[3 * b + 2]));

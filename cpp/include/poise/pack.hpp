@@ -18,12 +18,17 @@
 #define POISE_ISA baseline
 #endif
 
+// Passes over the tree are one piece of code each: inlined into two places, the same formula could
+// be contracted to FMA in two ways, and the same step would differ in its last bits.
 #if defined(__GNUC__)
 #define POISE_INLINE inline __attribute__((always_inline))
+#define POISE_NOINLINE __attribute__((noinline))
 #elif defined(_MSC_VER)
 #define POISE_INLINE __forceinline
+#define POISE_NOINLINE __declspec(noinline)
 #else
 #define POISE_INLINE inline
+#define POISE_NOINLINE
 #endif
 
 namespace poise::inline POISE_ISA {
@@ -60,12 +65,21 @@ template <class T, int N>
 struct Pack {
     typename Lanes<T, N>::type x;
 
+    // Copies are spelled out: GCC then moves structs of packs register by register. Trivial ones
+    // it moves as bytes, in pieces that stall the registers behind them.
     Pack() = default;
+    POISE_INLINE Pack(const Pack& a) : x(a.x) {}
+    POISE_INLINE Pack& operator=(const Pack& a) {
+        x = a.x;
+        return *this;
+    }
+#if defined(__GNUC__)
+    POISE_INLINE Pack(T a) : x(a - typename Lanes<T, N>::type{}) {}
+    POISE_INLINE explicit Pack(typename Lanes<T, N>::type a) : x(a) {}
+#else
     POISE_INLINE Pack(T a) {
         for (int i = 0; i < N; ++i) x[i] = a;
     }
-#if defined(__GNUC__)
-    POISE_INLINE explicit Pack(typename Lanes<T, N>::type a) : x(a) {}
 #endif
 };
 
@@ -204,6 +218,15 @@ POISE_INLINE void put(Mask<T, N>& m, int lane, bool value) {
 POISE_INLINE bool any(bool m) { return m; }
 template <class T, int N>
 POISE_INLINE bool any(const Mask<T, N>& m) {
+#if defined(__GNUC__) && defined(__x86_64__)
+    if constexpr (sizeof(T) * N == 16) return _mm_movemask_epi8((__m128i)m.x) != 0;
+#if defined(__AVX2__)
+    if constexpr (sizeof(T) * N == 32) return !_mm256_testz_si256((__m256i)m.x, (__m256i)m.x);
+#endif
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) * N == 64) return _mm512_test_epi64_mask((__m512i)m.x, (__m512i)m.x) != 0;
+#endif
+#endif
     bool r = false;
     for (int i = 0; i < N; ++i) r |= m.x[i] != 0;
     return r;
@@ -211,9 +234,13 @@ POISE_INLINE bool any(const Mask<T, N>& m) {
 POISE_INLINE bool negate(bool m) { return !m; }
 template <class T, int N>
 POISE_INLINE Mask<T, N> negate(const Mask<T, N>& m) {
+#if defined(__GNUC__)
+    return {~m.x};
+#else
     Mask<T, N> r;
-    for (int i = 0; i < N; ++i) r.x[i] = m.x[i] ? 0 : -1;
+    for (int i = 0; i < N; ++i) r.x[i] = !m.x[i];
     return r;
+#endif
 }
 template <class S>
 POISE_INLINE MaskOf<S> constant_mask(bool value) {

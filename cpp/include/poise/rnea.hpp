@@ -18,7 +18,19 @@ struct Rigid {
 };
 template <class S>
 POISE_INLINE Rigid<S> rigid_in_world(const Constants<S>& c, const Mat3<S>& R) {
-    return {c.m, R * c.mc, symmetric_mult(R * c.P, R)};
+    const Vec3<S> u = R * c.u;
+    Rigid<S> o;
+    o.m = c.m;
+    o.P = {c.l + u.x * u.x, c.l + u.y * u.y, c.l + u.z * u.z, u.x * u.y, u.x * u.z, u.y * u.z};
+    if (c.stick) {
+        o.mc = c.along * u;
+        return o;
+    }
+    const Vec3<S> w = R * c.w;
+    o.P = {o.P.xx - w.x * w.x, o.P.yy - w.y * w.y, o.P.zz - w.z * w.z,
+           o.P.xy - w.x * w.y, o.P.xz - w.x * w.z, o.P.yz - w.y * w.z};
+    o.mc = R * c.mc;
+    return o;
 }
 
 // The wrench that gives the body its motion.
@@ -53,7 +65,7 @@ POISE_INLINE void project(const Body& b, const Mat3<S>& R, const Wrench<S>& w, S
 // tau that gives the motion in work (from move); external, if any, holds a wrench per body about
 // its joint. total (nb) is filled with each body's wrench including its subtree.
 template <class S>
-void inverse_dynamics(const Forest& f, const Constants<S>* c, const Work<S>* work,
+POISE_NOINLINE void inverse_dynamics(const Forest& f, const Constants<S>* c, const Work<S>* work,
                       const Wrench<S>* external, Wrench<S>* total, S* tau) {
     for (int i = 0; i < f.nb; ++i) total[i] = {zero3<S>(), zero3<S>()};
     for (int i = f.nb - 1; i >= 0; --i) {

@@ -45,7 +45,9 @@ struct Scratch {
     Buffer<Work<S>> work, target_work;
     Buffer<Carry<S>> carry;
     Buffer<S> Q, K;             // what the drive asks (nv)
-    Buffer<S> Q_sum, K_sum;     // with passive springs, dampers and rotor inertia
+    Buffer<S> Q_own, K_own;     // of the joints themselves: springs, dampers, rotor inertia
+    Buffer<S> Q_sum, K_sum;     // both
+    Buffer<Gain<S>> own_gain;   // stiffness and damping of the joints themselves
     Buffer<S> Q_free, K_free;   // of the drive before effort limits
     Buffer<S> qdd, v_next, load, effort;
     Buffer<S> q_old, v_old;     // to go back to where a lane is lost
@@ -59,8 +61,8 @@ struct Scratch {
     Buffer<Quat<S>> spin;
 
     explicit Scratch(const Forest& f)
-        : work(f.nb), target_work(f.nb), carry(f.slots), Q(f.nv), K(f.nv), Q_sum(f.nv),
-          K_sum(f.nv), Q_free(f.nv), K_free(f.nv), qdd(f.nv), v_next(f.nv), load(f.nv),
+        : work(f.nb), target_work(f.nb), carry(f.slots), Q(f.nv), K(f.nv), Q_own(f.nv),
+          K_own(f.nv), Q_sum(f.nv), K_sum(f.nv), own_gain(f.nv), Q_free(f.nv), K_free(f.nv), qdd(f.nv), v_next(f.nv), load(f.nv),
           effort(f.nv), q_old(f.nq), v_old(f.nv), tq(f.nq), tv(f.nv), ta(f.nv), limited(f.nv),
           over(f.nv), external(f.nb), total(f.nb), pinned(f.nb),
           composite(f.nb), origin(f.nb), velocity(f.nb), target_origin(f.nb),
@@ -119,7 +121,8 @@ void solve_matrix(Method method, const Problem<S>& p, Scratch<S>& s, S* qdd, Mas
         sparse_solve(n, p.f.dof_parent, M, qdd);
     } else {
         using T = Element<S>;
-        conjugate_gradient(n, M, qdd, s.cg.data(), sizeof(T) == 8 ? T(1e-13) : T(1e-6), 10 * n);
+        conjugate_gradient(n, M, qdd, s.cg.data(), sizeof(T) == 8 ? T(1e-12) : T(1e-6), 10 * n,
+                           failed);
     }
     if (any(failed)) {
         for (int lane = 0; lane < Traits<S>::lanes; ++lane)

@@ -79,8 +79,19 @@ void add_feedforward(const Forest& f, const StepCall& call, int step, const Tile
     }
 }
 
+// Springs, dampers and rotor inertia of the joints themselves, fully implicit: Q_own - K_own q''.
+template <class S>
+POISE_NOINLINE void ask_passive(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<S>& s) {
+    for (int k = 0; k < f.nv; ++k) s.own_gain[k] = {t.axis[k].stiffness, t.axis[k].damping};
+    const SharedRow<S> rest{f.spring_q};
+    drive_forces<S, Form::implicit>(f, s.own_gain.data(), Element<S>(call.dt), t.q, t.v, t.spin,
+                                    rest, rest, false, s.Q_own.data(), s.K_own.data());
+    for (int k = 0; k < f.nv; ++k) s.K_own[k] = s.K_own[k] + t.axis[k].armature;
+}
+
 // Joint forces that give the joints the accelerations s.ta while free roots go where the rest
-// takes them (floating-base inverse dynamics); pushes are not known to it. Added to Q.
+// takes them (floating-base inverse dynamics). The joints' own springs and dampers are known to
+// it, pushes are not. Added to Q.
 template <class S>
 void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity, Scratch<S>& s) {
     const S zero(Element<S>(0));
@@ -105,8 +116,8 @@ void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity,
         Wrench<S> none = {zero3<S>(), zero3<S>()};
         S K[6], Q[6];
         for (int k = 0; k < 6; ++k) {
-            K[k] = t.axis[b.v + k].armature;
-            Q[k] = -h[b.v + k];
+            K[k] = t.passive ? s.K_own[b.v + k] : zero;
+            Q[k] = (t.passive ? s.Q_own[b.v + k] : zero) - h[b.v + k];
         }
         Work<S> root;
         root.R = s.work[i].R;
@@ -116,25 +127,11 @@ void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity,
     }
     move<S>(f, t.constants, t.q, t.v, a, gravity, s.work.data());
     inverse_dynamics<S>(f, t.constants, s.work.data(), nullptr, s.total.data(), h);
-    add_armature(f, t.axis, a, h);
+    for (int k = 0; k < f.nv && t.passive; ++k) h[k] = h[k] + (s.K_own[k] * a[k] - s.Q_own[k]);
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         if (b.kind == Kind::free) continue;
         for (int k = b.v; k < b.v + dof_count(b.kind); ++k) s.Q[k] = s.Q[k] + h[k];
-    }
-}
-
-// Springs, dampers and rotor inertia of the joints themselves, implicitly.
-template <class S>
-void add_passive(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<S>& s) {
-    Gain<S>* gain = reinterpret_cast<Gain<S>*>(s.total.data());  // room for (nb, 6) numbers
-    for (int k = 0; k < f.nv; ++k) gain[k] = {t.axis[k].stiffness, t.axis[k].damping};
-    const SharedRow<S> rest{f.spring_q};
-    drive_forces<S, Form::implicit>(f, gain, Element<S>(call.dt), t.q, t.v, t.spin, rest, rest,
-                                    false, s.Q_sum.data(), s.K_sum.data());
-    for (int k = 0; k < f.nv; ++k) {
-        s.Q_sum[k] = s.Q[k] + s.Q_sum[k];
-        s.K_sum[k] = s.K[k] + (s.K_sum[k] + t.axis[k].armature);
     }
 }
 
@@ -188,8 +185,9 @@ bool push_forces(const Forest& f, const StepCall& call, const Tile<S>& t, const 
 // ---- the step
 
 template <class S>
-void integrate(const Forest& f, Element<S> step, S* q, S* v, const S* v_next, Quat<S>* spin) {
+POISE_NOINLINE void integrate(const Forest& f, Element<S> step, S* q, S* v, const S* v_next, Quat<S>* spin) {
     const S dt(step);
+    spins(f, v_next, step, spin);
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         if (b.kind == Kind::hinge || b.kind == Kind::slide) {
@@ -206,14 +204,12 @@ void integrate(const Forest& f, Element<S> step, S* q, S* v, const S* v_next, Qu
             nq += 3;
             nv += 3;
         }
-        const Vec3<S> w = vec_at(v_next + nv);
-        store(v + nv, w);
-        spin[i] = exponential(dt * w);
+        store(v + nv, vec_at(v_next + nv));
         store(q + nq, renormalise(quat_at(q + nq) * spin[i]));
     }
 }
 
-// The sum of |v| of a copy beyond which it counts as lost, and the distance of a root [m].
+// A copy is lost when the length of v [rad/s, m/s] or the distance of a root [m] reaches this.
 constexpr double kFastest = 1e6;
 
 // Body with the largest or a non-finite velocity in this lane.
@@ -232,7 +228,7 @@ int fastest_body(const Forest& f, const S* v, int lane) {
     return worst;
 }
 
-// Joint forces of this step: s.Q, s.K of the drive; p.Q, p.K with the passive parts.
+// Joint forces of this step: s.Q, s.K of drive and commands; s.Q_own, s.K_own of the joints.
 template <class S>
 void ask_joints(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
                 const Vec3<S>& gravity, Scratch<S>& s) {
@@ -242,6 +238,7 @@ void ask_joints(const Forest& f, const StepCall& call, int step, const Tile<S>& 
     } else {
         for (int k = 0; k < f.nv; ++k) s.Q[k] = s.K[k] = zero;
     }
+    if (t.passive) ask_passive(f, call, t, s);
     if (call.strength.p) scale_drive(f, rows_of(call.strength, t), s.Q.data(), s.K.data());
     if (call.feedforward) add_feedforward(f, call, step, t, gravity, s);
     if (call.force.p) {
@@ -259,7 +256,10 @@ template <class S>
 void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
                 const Vec3<S>& gravity, Method method, Scratch<S>& s, MaskOf<S>& bad,
                 int* bad_body) {
-    if (t.passive) add_passive(f, call, t, s);
+    for (int k = 0; k < f.nv && t.passive; ++k) {
+        s.Q_sum[k] = s.Q[k] + s.Q_own[k];
+        s.K_sum[k] = s.K[k] + s.K_own[k];
+    }
     move<S>(f, t.constants, t.q, t.v, nullptr, gravity, s.work.data());
     const bool pushed = call.memory && push_forces(f, call, t, s.work.data(), s.external.data());
     const bool pinned = call.pin.p && t.gain;
@@ -308,13 +308,13 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
     S speed(T(0));
     for (int k = 0; k < f.nv; ++k) {
         s.v_next[k] = t.v[k] + S(T(call.dt)) * s.qdd[k];
-        speed = speed + absolute(s.v_next[k]);
+        speed = speed + s.v_next[k] * s.v_next[k];
     }
     for (int i = 0; i < f.nb; ++i) {
         if (f.body[i].parent >= 0 || f.body[i].kind != Kind::free) continue;
-        for (int k = 0; k < 3; ++k) speed = speed + absolute(t.q[f.body[i].q + k]);
+        for (int k = 0; k < 3; ++k) speed = speed + t.q[f.body[i].q + k] * t.q[f.body[i].q + k];
     }
-    const auto lost = bad | negate(speed < S(T(kFastest)));
+    const auto lost = bad | negate(speed < S(T(kFastest * kFastest)));
     const auto still = lost | frozen;
     if (!any(still)) {
         integrate(f, T(call.dt), t.q, t.v, s.v_next.data(), t.spin);

@@ -45,12 +45,12 @@ def examine() -> dict[str, dict[str, Any]]:
             "platform": platform.platform(),
             "cpu": _cpu_name(),
             "cores": os.cpu_count(),
-            "cores usable": _usable_cores(),
+            "threads": _usable_cores(),  # as many as a large world takes unasked
         },
         "kernels": {
             "chosen": _core.isa(),
             "built": _core.available_isas(),
-            "supported here": _core.supported_isas(),
+            "supported": _core.supported_isas(),
             "POISE_ISA": os.environ.get("POISE_ISA"),
         },
         "build": dict(_core.build_info()),

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core
-from poise.arrays import Floats, floats
+from poise.arrays import Floats, choice, floats, number
 from poise.errors import PoiseError
 from poise.forest import composite_inertia
 from poise.scene import Scene, SceneLike, scene_of
+
+ROOTS = ("free", "soft", "held")
 
 HELD_KP, HELD_KD = 20000.0, 2000.0
 """Gains of a held root (yin2020): [N/m, N·m/rad] and [N·s/m, N·m·s/rad]."""
@@ -51,21 +53,24 @@ class Gains:
     ) -> None:
         compiled = scene_of(scene)
         kp, kd = floats(kp, "kp"), floats(kd, "kd")
-        shape = np.broadcast_shapes(kp.shape, kd.shape, (compiled.nv,))
-        if len(shape) > 2 or shape[-1] != compiled.nv:
+        fits = [k.ndim == 0 or (k.ndim < 3 and k.shape[-1] == compiled.nv) for k in (kp, kd)]
+        rows = {k.shape[0] for k in (kp, kd) if k.ndim == 2}
+        if not all(fits) or len(rows) > 1:
             raise PoiseError(
                 f"kp has shape {kp.shape} and kd {kd.shape}, expected a number, "
                 f"({compiled.nv},) or (n, {compiled.nv})"
             )
-        self.kp: Floats = np.ascontiguousarray(np.broadcast_to(kp, shape))
-        self.kd: Floats = np.ascontiguousarray(np.broadcast_to(kd, shape))
+        shape = np.broadcast_shapes(kp.shape, kd.shape, (compiled.nv,))
+        self.kp: Floats = np.array(np.broadcast_to(kp, shape), order="C")
+        self.kd: Floats = np.array(np.broadcast_to(kd, shape), order="C")
         self.pin = _pin_table(compiled, pin_frequency, pin_damping)
         self.core = _core.Gains(compiled.model, self.kp, self.kd, self.pin)
         for array in (self.kp, self.kd, self.pin):
             array.flags.writeable = False
 
     def __repr__(self) -> str:
-        return f"Gains(kp={self.kp.min():g}..{self.kp.max():g}, kd={self.kd.min():g}..{self.kd.max():g})"
+        kp, kd = self.kp, self.kd
+        return f"Gains(kp={kp.min():g}..{kp.max():g}, kd={kd.min():g}..{kd.max():g})"
 
 
 def suggest_gains(
@@ -92,6 +97,7 @@ def suggest_gains(
         per_axis: Give each axis of a ball the gain of its own inertia.
     """
     scene = scene_of(character)
+    choice(root, "root", ROOTS)
     inertia = carried_inertia(scene, per_axis=per_axis)
     rate = 2.0 * math.pi * _positive(frequency, "frequency", scene.nv)
     ratio = _positive(damping, "damping", scene.nv)
@@ -101,11 +107,9 @@ def suggest_gains(
             kp[at], kd[at] = 0.0, 0.0
         elif root == "held":
             kp[at], kd[at] = HELD_KP, HELD_KD
-        elif root == "soft":
-            w = 2.0 * math.pi * float(_positive(root_frequency, "root_frequency", scene.nv)[0])
-            kp[at], kd[at] = inertia[at] * w**2, 2.0 * inertia[at] * w
         else:
-            raise PoiseError(f"root is {root!r}; it must be 'free', 'soft' or 'held'")
+            w = 2.0 * math.pi * number(root_frequency, "root_frequency", unit="Hz")
+            kp[at], kd[at] = inertia[at] * w**2, 2.0 * inertia[at] * w
     return Gains(scene, kp, kd)
 
 
@@ -133,15 +137,13 @@ def carried_inertia(character: SceneLike, *, per_axis: bool = False) -> Floats:
 def root_slices(scene: Scene) -> list[slice]:
     """Velocities of the free roots."""
     forest = scene.forest
-    return [
-        slice(int(v), int(v) + 6) for v, kind in zip(forest.v_adr, forest.kind, strict=True) if kind == 0
-    ]
+    return [slice(int(v), int(v) + 6) for v in forest.v_adr[forest.kind == 0]]
 
 
 def _pin_table(scene: Scene, frequency: float, damping: float) -> Floats:
     """kp, kd of the translation and of the rotation that hold a link and what it carries."""
-    w = 2.0 * math.pi * float(_positive(frequency, "pin_frequency", 1)[0])
-    z = 2.0 * float(_positive(damping, "pin_damping", 1)[0])
+    w = 2.0 * math.pi * number(frequency, "pin_frequency", unit="Hz")
+    z = 2.0 * number(damping, "pin_damping", unit="ratio")
     forest = scene.forest
     mass, _, about = composite_inertia(forest)
     table = np.zeros((scene.nl, 4))

@@ -37,7 +37,8 @@ def root_feedforward(servo: Servo, target: Any) -> Floats:
     """Force that the target's own motion needs at its free roots, zero elsewhere (..., nv)."""
     rest = np.zeros(servo.scene.nv)
     v = rest if target.v is None else target.v
-    tau = dynamics.inverse_dynamics(servo.scene, target.q, v, rest if target.a is None else target.a)
+    a = rest if target.a is None else target.a
+    tau = dynamics.inverse_dynamics(servo.scene, target.q, v, a, gravity=servo.gravity)
     keep = np.zeros(servo.scene.nv)
     for at in root_slices(servo.scene):
         keep[at] = 1.0
@@ -61,4 +62,3 @@ def cut_to_effort(servo: Servo, tau: Floats) -> Floats:
             limits = forest.effort[v : v + n]
             tau[..., v : v + n] = np.clip(tau[..., v : v + n], -limits, limits)
     return tau
-

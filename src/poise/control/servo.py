@@ -6,13 +6,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from poise.arrays import choice
+from poise.arrays import choice, number
 from poise.command import Command, Target
-from poise.control.gains import FREQUENCY, Gains, suggest_gains
+from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains
+from poise.dynamics import GRAVITY
 from poise.errors import PoiseError
 from poise.scene import SceneLike, scene_of
-
-ROOTS = ("free", "soft", "held")
 
 
 class Servo:
@@ -26,7 +25,8 @@ class Servo:
         root: "free" no force on free roots; "held" tracked stiffly, as the papers do; "soft"
             tracked at a low frequency with the force that the reference itself needs fed forward.
             Given gains are used as they are; "soft" then adds the feedforward.
-        dt: Time step [s], for what is computed outside the world; taken from a World.
+        dt: Time step [s], for what is computed outside the world. A World brings its own, and its
+            gravity and masses.
     """
 
     def __init__(
@@ -51,7 +51,8 @@ class Servo:
                 f"{self.scene.nv}"
             )
         self.gains = gains
-        self.dt = getattr(character, "dt", None) if dt is None else dt
+        self.dt = getattr(character, "dt", None) if dt is None else number(dt, "dt")
+        self.gravity = getattr(character, "gravity", GRAVITY)
 
     def __call__(self, state: Any, target: Any) -> Command:
         """The command for a state and a target at t + dt."""

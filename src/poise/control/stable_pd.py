@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import choice, floats
+from poise.arrays import Floats, choice, floats
 from poise.command import Command, Drive
 from poise.control.gains import FREQUENCY, Gains
-from poise.control.pd import cut_to_effort, root_feedforward
+from poise.control.pd import root_feedforward
 from poise.control.servo import Servo
 from poise.errors import PoiseError
-from poise.scene import SceneLike
+from poise.scene import Scene, SceneLike
 
 
 class StablePD(Servo):
@@ -53,16 +54,16 @@ class StablePD(Servo):
         pin: ArrayLike | None = None,
         dt: float | None = None,
     ) -> None:
-        super().__init__(
-            character, gains, frequency=frequency, damping=damping, root=root, dt=dt
-        )
+        super().__init__(character, gains, frequency=frequency, damping=damping, root=root, dt=dt)
         self.form = dynamics.FORMS[choice(form, "form", dynamics.FORMS)]
         self.method = dynamics.METHODS[choice(method, "method", dynamics.METHODS)]
         self.embedded = embedded
         self.strength = None if strength is None else floats(strength, "strength")
         self.pin = None if pin is None else floats(pin, "pin")
         if not embedded and self.dt is None:
-            raise PoiseError("standalone stable PD needs dt: StablePD(..., embedded=False, dt=1/60)")
+            raise PoiseError(
+                "standalone, stable PD needs dt: StablePD(..., embedded=False, dt=1/60)"
+            )
         if not embedded and (strength is not None or pin is not None):
             raise PoiseError("strength and pin act inside the world: they need embedded=True")
 
@@ -87,24 +88,39 @@ class StablePD(Servo):
         return Command(drive=drive)
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
-        """The command, and the acceleration and torque that it leads to without contact."""
+        """The command, and the acceleration and torque that it leads to where nothing pushes."""
         target = self._target(target)
-        dt = self.dt
-        if dt is None:
+        if self.dt is None:
             raise PoiseError("explain needs dt: StablePD(..., dt=1/60), or make it from the World")
+        if self.pin is not None:
+            raise PoiseError("explain does not know pins: read world.torque after the step")
+        scene, strength = self._weakened()
         a, tau = dynamics.stable_pd(
-            self.scene,
+            scene,
             state.q,
             state.v,
             target,
-            self.gains.kp,
-            self.gains.kd,
-            dt,
+            self.gains.kp * strength,
+            self.gains.kd * strength,
+            self.dt,
             self.method,
             self.form,
+            gravity=self.gravity,
+            force=root_feedforward(self, target) if self.root == "soft" else None,
             limits=True,
         )
-        if self.root == "soft":
-            tau = cut_to_effort(self, tau + root_feedforward(self, target))
         told = {"acceleration": a, "torque": tau}
         return (self(state, target) if self.embedded else Command(force=tau)), told
+
+    def _weakened(self) -> tuple[Scene, Floats]:
+        """The scene with efforts scaled by the strength, and the strength per velocity."""
+        if self.strength is None:
+            return self.scene, np.ones(())
+        forest = self.scene.forest
+        sizes = np.array([6, 3, 1, 1])[forest.kind]
+        strength = np.take(self.strength, np.repeat(forest.link, sizes), axis=-1)
+        numbers = self.scene.numbers or (None,) * 5
+        limited = np.isfinite(forest.effort)
+        effort = np.where(limited, np.where(limited, forest.effort, 0.0) * strength, np.inf)
+        own = (*numbers[:4], np.ascontiguousarray(effort))
+        return self.scene._replace(numbers=own), strength

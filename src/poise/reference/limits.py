@@ -21,8 +21,8 @@ joint then gives its limit where less was asked. Each pass is one solve in linea
 is not enough: a joint that gives way unloads or loads its neighbours.
 
 A ball joint's limit is the length of its torque vector, and the direction that of the torque it
-wanted in the pass before, which the passes bring to rest; with three numbers, each axis of the child's frame has its own limit,
-like a hinge.
+wanted in the pass before, which the passes bring to rest; with three numbers, each axis of the
+child's frame has its own limit, like a hinge.
 """
 
 from __future__ import annotations

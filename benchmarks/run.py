@@ -1,0 +1,76 @@
+"""make bench: how fast poise is, with its peers beside it.
+
+    python benchmarks/run.py                   all sections, a few minutes
+    python benchmarks/run.py --only peers      one of them (may be given several times)
+    python benchmarks/run.py --quick           everything once, a few seconds, too short to judge
+
+Prints tables and writes all numbers to out/bench.json. Compare ratios from one run: absolute times
+move from machine to machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from calls import calls, imports, threads
+from control import features, overhead
+from limits import fma, growth, limits
+from rivals import peers
+from tables import ROOT, Bound, draw, machine, say, show, verdicts, write
+from timing import FULL, QUICK
+
+SECTIONS = {
+    "fma": fma,
+    "limits": limits,
+    "peers": peers,
+    "growth": growth,
+    "overhead": overhead,
+    "features": features,
+    "threads": threads,
+    "calls": calls,
+    "import": imports,
+}
+
+
+def main() -> None:
+    """Run the sections, print them, write the record."""
+    args = arguments()
+    plan = QUICK if args.quick else FULL
+    where = machine()
+    build = where["build"]
+    flags = build.get(f"flags_{where['isa']}", "")
+    say(f"{where['cpu']}, {where['cores']} cores, load {where['load']}, Python {where['python']}")
+    say(f"{build['compiler']} {build['flags']} {flags}; kernels {where['isa']}")
+    say(f"commit {where['commit']}; {where['versions']}")
+    say("times are the best of many windows, in brackets how far the median lies above")
+    begin = time.perf_counter()
+    record = {}
+    bounds: list[Bound] = []
+    for name in args.only or SECTIONS:
+        section = SECTIONS[name](plan)
+        show(section, plan)
+        bounds += section.bounds
+        record[name] = section.record(plan)
+    seconds = time.perf_counter() - begin
+    write(args.out, {"machine": where, "quick": plan.quick, "seconds": seconds, "sections": record})
+    missed = [bound for bound in bounds if not bound.holds]
+    if not plan.quick and bounds:
+        say(f"\n{len(bounds) - len(missed)} of {len(bounds)} bounds hold" + (":" if missed else ""))
+        if missed:
+            draw(verdicts(missed, plan))
+    say(f"\n{seconds:.0f} s; all numbers are in {args.out}")
+
+
+def arguments() -> argparse.Namespace:
+    """What was asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="run everything once, untimed")
+    parser.add_argument("--only", action="append", choices=SECTIONS, help="a section")
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "bench.json", help="JSON file")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The benchmarks stay alive: `make bench` in short, every section once, nothing judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
+
+
+def bench(*options: object, before: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `make bench` with options; modules are looked for in the folder `before` first."""
+    command = [sys.executable, str(RUN), *map(str, options)]
+    env = dict(os.environ)
+    if before is not None:
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(before), env.get("PYTHONPATH"))))
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=env)
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a quick run of everything wrote."""
+    out = tmp_path_factory.mktemp("bench") / "new" / "bench.json"
+    done = bench("--quick", "--out", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, Any] = json.loads(out.read_text())
+    return found
+
+
+def test_every_section_runs(record: dict[str, Any]) -> None:
+    names = ("fma", "limits", "peers", "growth", "overhead", "features", "threads", "calls")
+    assert list(record["sections"]) == [*names, "import"]
+
+
+def test_the_record_says_where_it_was_made(record: dict[str, Any]) -> None:
+    machine = record["machine"]
+    assert machine["cpu"]
+    assert machine["cores"] >= 1
+    assert machine["build"]["compiler"]
+    assert machine["isa"]
+
+
+def test_every_timing_has_its_windows_and_a_hash_of_its_end(record: dict[str, Any]) -> None:
+    timings = [t for section in record["sections"].values() for t in section["timings"]]
+    assert len(timings) > 100
+    for timing in timings:
+        assert timing["best_s"] == min(timing["windows_s"]) > 0
+        assert len(timing["end_state"]) == 16
+        assert timing["threads"] in (1, 2)
+
+
+def test_a_short_run_judges_nothing(record: dict[str, Any]) -> None:
+    bounds = [b for section in record["sections"].values() for b in section["bounds"]]
+    assert len(bounds) >= 25
+    assert all(bound["holds"] is None for bound in bounds)
+
+
+def test_the_peers_take_the_steps_we_take(record: dict[str, Any]) -> None:
+    section = record["sections"]["peers"]
+    if section["numbers"]["skipped"]:
+        pytest.skip(str(section["numbers"]["skipped"]))
+    for timing in section["timings"]:
+        apart = timing.get("from_ours")
+        # four steps; the PD around pin.aba and MuJoCo's `discrete` take the turn of a step to
+        # first order, and the armature of pin's root acts in the root's own frame
+        exact = timing.get("integrator") in ("Euler", "implicitfast")
+        assert apart is None or apart < (1e-12 if exact else 1e-3)
+
+
+def test_two_threads_end_where_one_does(record: dict[str, Any]) -> None:
+    timings = record["sections"]["threads"]["timings"]
+    ends: dict[str, set[str]] = {timing["model"]: set() for timing in timings}
+    for timing in timings:
+        ends[timing["model"]].add(timing["end_state"])
+    assert all(len(states) == 1 for states in ends.values())
+
+
+def test_a_missing_peer_is_skipped_and_said(tmp_path: Path) -> None:
+    for name in ("mujoco", "pinocchio"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError('it is not here')\n")
+    out = tmp_path / "bench.json"
+    done = bench("--quick", "--only", "peers", "--out", out, before=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "mujoco is skipped: it is not here" in done.stdout
+    skipped = json.loads(out.read_text())["sections"]["peers"]["numbers"]["skipped"]
+    assert set(skipped) == {"mujoco", "pinocchio"}
+
+
+def test_an_unknown_section_names_the_known_ones() -> None:
+    done = bench("--only", "nothing")
+    assert done.returncode == 2
+    assert "limits" in done.stderr

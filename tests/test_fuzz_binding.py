@@ -1,0 +1,439 @@
+"""The binding under fire: whatever it is handed, it answers or refuses, and never crashes.
+
+Each batch runs in a process of its own, so that a crash is a failed test and not the end of all.
+Run by hand, one batch is:  python tests/test_fuzz_binding.py SEED COUNT
+"""
+
+from __future__ import annotations
+
+import array
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+from trees import random_character, random_state
+
+from poise import PoiseError, _core
+from poise.character import Character
+from poise.forest import Forest
+
+# MemoryError: for copies by the billion
+ALLOWED = (PoiseError, TypeError, ValueError, OverflowError, MemoryError)
+MEMORY = 4 << 30
+HUGE = (2**31, 2**31 - 2**40, 2**50, 2**62, 2**63, -(2**63), 2**70, -1)
+
+
+# ---- odd things
+
+
+class Rude:
+    """Promises an array and raises."""
+
+    dtype = property(lambda self: 1 / 0)
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise RuntimeError("no array")
+
+    def __dlpack__(self, *args: Any, **options: Any) -> Any:
+        raise RuntimeError("no dlpack")
+
+    def __dlpack_device__(self) -> Any:
+        raise RuntimeError("no device")
+
+    def __len__(self) -> int:
+        raise RuntimeError("no length")
+
+    def __index__(self) -> int:
+        raise ValueError("no index")
+
+
+class Liar(Rude):
+    """Promises an array and hands out something else."""
+
+    dtype, flags = "float64", "C"
+
+    def __dlpack__(self, *args: Any, **options: Any) -> Any:
+        return object()
+
+    def __dlpack_device__(self) -> Any:
+        return (1, 0)
+
+    def __len__(self) -> int:
+        return 7
+
+
+def relaid(rng: Generator, x: np.ndarray[Any, Any]) -> Any:
+    """The same numbers in another layout."""
+    raw = x.tobytes()
+    strided = np.zeros((*x.shape[:-1], 2 * x.shape[-1])) if x.ndim else np.zeros(2)
+    strided[..., ::2] = x
+    choices: list[Callable[[], Any]] = [
+        lambda: x.astype(x.dtype.newbyteorder()),
+        lambda: np.asfortranarray(x),
+        lambda: np.ascontiguousarray(x[..., ::-1])[..., ::-1] if x.ndim else x,
+        lambda: strided[..., ::2],
+        lambda: np.frombuffer(raw, dtype=x.dtype).reshape(x.shape),
+        lambda: np.frombuffer(b"x" + raw, dtype=x.dtype, offset=1).reshape(x.shape),
+        lambda: memoryview(x),
+        lambda: array.array("d", x.ravel()),
+        lambda: x.tolist(),
+        lambda: np.ma.masked_array(x, x > 0),
+        lambda: x.astype(np.longdouble),
+        lambda: x[()],
+    ]
+    return choices[rng.integers(len(choices))]()
+
+
+def reshaped(rng: Generator, x: np.ndarray[Any, Any]) -> Any:
+    """Other shapes and types."""
+    dtypes = ("f4", "f2", "i4", "i8", "u1", "?", "c16", "O", "S8", "U4", "M8[s]", "g")
+    choices: list[Callable[[], Any]] = [
+        lambda: x.reshape(-1),
+        lambda: x[None],
+        lambda: x[..., None],
+        lambda: x[:0],
+        lambda: x[..., :-1] if x.ndim else x,
+        lambda: np.concatenate([x, x]) if x.ndim else x,
+        lambda: np.broadcast_to(x, (3, *x.shape)),
+        lambda: np.array(x.T, order="C"),
+        lambda: np.zeros(x.shape, dtype=dtypes[rng.integers(len(dtypes))]),
+        lambda: np.zeros(x.shape, dtype=[("a", "f8"), ("b", "i4")]),
+        lambda: np.zeros((0,) * int(rng.integers(1, 6))),
+        lambda: np.zeros((1,) * int(rng.integers(5, 33))),
+        lambda: np.array(0.0),
+        lambda: np.lib.stride_tricks.as_strided(np.zeros(1), (1 << 30, 1 << 20), (0, 0)),
+    ]
+    return choices[rng.integers(len(choices))]()
+
+
+def revalued(rng: Generator, x: np.ndarray[Any, Any]) -> Any:
+    """Other numbers."""
+    if x.size == 0 or x.dtype.kind == "O":
+        return x
+    x = x.copy()
+    flat = x.reshape(-1)
+    if x.dtype.kind == "f":
+        odd = (np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, 0.0, -0.0, -1.0, 1e18, 1e-30)
+    else:
+        odd = (-1, -2, 0, 1, 2**31 - 1, -(2**31), 3, 7)
+    for i in rng.integers(x.size, size=int(rng.integers(1, 4))):
+        flat[i] = odd[rng.integers(len(odd))]
+    return flat.reshape(x.shape)
+
+
+def thing(rng: Generator) -> Any:
+    """Something else altogether."""
+    things = (
+        None, "abc", "", b"bytes", 0, 1, -1, 0.0, float("nan"), 1e308, True, 1j, (), [], {},
+        [1, [2]], object(), Rude(), Liar(), Rude, range(3), slice(None), Ellipsis, *HUGE,
+    )  # fmt: skip
+    return things[rng.integers(len(things))]
+
+
+def odd(rng: Generator, value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        change = (relaid, reshaped, revalued, revalued)[rng.integers(4)]
+        return change(rng, value) if rng.random() < 0.85 else thing(rng)
+    if isinstance(value, bool) or value is None:
+        return thing(rng)
+    if isinstance(value, int):
+        return (*HUGE, 0, 1, 2, 3, 2.0, "1", None, np.int8(1))[rng.integers(len(HUGE) + 8)]
+    if isinstance(value, float):
+        numbers = (0.0, -1.0, np.nan, np.inf, 1e308, 5e-324, 1e-9, "x", None, np.float32(0.1), 3)
+        return numbers[rng.integers(len(numbers))]
+    return thing(rng)
+
+
+def spoiled(rng: Generator, given: dict[str, Any]) -> dict[str, Any]:
+    """Some of the arguments made odd; now and then none."""
+    out = dict(given)
+    for name in rng.choice(list(given), size=int(rng.integers(0, 4))):
+        out[name] = odd(rng, given[name])
+    return out
+
+
+# ---- the calls, with arguments that would be right
+
+
+class Bench:
+    """A character, its model, a world of n copies, and right arguments for every call."""
+
+    def __init__(self, rng: Generator) -> None:
+        self.rng = rng
+        options = {"passive": rng.random() < 0.5, "effort": rng.random() < 0.5}
+        self.character: Character = random_character(rng, int(rng.integers(1, 7)), **options)
+        self.forest: Forest = self.character.forest
+        self.model = _core.Model(self.forest)
+        self.n = int(rng.integers(1, 12))
+        self.world = _core.World(**self.of_world())
+        self.gains = _core.Gains(**self.of_gains())
+
+    def rows(self, size: int, *, some: bool = True, lead: tuple[int, ...] = ()) -> Any:
+        if some and self.rng.random() < 0.2:
+            return None
+        own = (self.n,) if self.rng.random() < 0.5 else ()
+        return self.rng.normal(size=(*lead, *own, size))
+
+    def poses(self, lead: tuple[int, ...] = ()) -> Any:
+        count = int(np.prod(lead, dtype=int))
+        q = [random_state(self.rng, self.character)[0] for _ in range(count)]
+        return np.array(q).reshape(*lead, self.forest.nq)
+
+    def of_model(self) -> dict[str, Any]:
+        return {field.name: getattr(self.forest, field.name) for field in fields(Forest)}
+
+    def of_gains(self) -> dict[str, Any]:
+        nv, nl = self.forest.nv, len(self.forest.link_body)
+        shape = (nv,) if self.rng.random() < 0.5 else (self.n, nv)
+        kp, kd = self.rng.uniform(0, 9, (2, *shape))
+        return {"model": self.model, "kp": kp, "kd": kd, "pin": self.rng.uniform(0, 9, (nl, 4))}
+
+    def numbers(self) -> Any:
+        forest, own = self.forest, (self.n,) if self.rng.random() < 0.5 else ()
+        if self.rng.random() < 0.3:
+            return None
+        numbers: list[Any] = [None] * 5
+        for i, x in enumerate((forest.mass, forest.mc, forest.Io, forest.armature, forest.effort)):
+            if self.rng.random() < 0.3:
+                numbers[i] = np.array(np.broadcast_to(x, (*own, *x.shape)))
+        if self.rng.random() < 0.3:
+            i = int(self.rng.integers(5))
+            numbers[i] = thing(self.rng) if numbers[i] is None else odd(self.rng, numbers[i])
+        return tuple(numbers[: self.rng.choice([5, 5, 5, 5, 5, 2])])
+
+    def of_world(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "n": self.n,
+            "dt": 0.01,
+            "single_precision": bool(self.rng.random() < 0.5),
+            "threads": int(self.rng.integers(1, 4)),
+            "gravity": np.array([0.0, 0.0, -9.81]),
+            "numbers": self.numbers(),
+        }
+
+    def of_write(self) -> dict[str, Any]:
+        rng, n = self.rng, self.n
+        memory = None if rng.random() < 0.5 else np.zeros((n, _core.MEMORY))
+        if memory is not None and rng.random() < 0.5:
+            memory[:, ::12] = rng.integers(0, len(self.forest.link_body) + 2, (n, _core.PUSHES))
+        return {
+            "q": self.poses((n,) if rng.random() < 0.5 else ()),
+            "v": self.rows(self.forest.nv, some=False),
+            "time": rng.normal(size=n),
+            "memory": memory,
+            "which": None if rng.random() < 0.5 else rng.random(n) < 0.5,
+        }
+
+    def of_push(self) -> dict[str, Any]:
+        rng = self.rng
+        return {
+            "link": int(rng.integers(len(self.forest.link_body))),
+            "force": self.rows(3, some=False),
+            "torque": self.rows(3, some=False),
+            "point": self.rows(3, some=False),
+            "at": float(rng.choice([np.nan, 0.0, 0.05])),
+            "duration": float(rng.choice([0.1, 1e-9, np.inf])),
+            "which": None if rng.random() < 0.5 else rng.random(self.n) < 0.5,
+        }
+
+    def of_step(self) -> dict[str, Any]:
+        rng, nv, nl = self.rng, self.forest.nv, len(self.forest.link_body)
+        steps = int(rng.integers(1, 4))
+        rows = steps if rng.random() < 0.5 else 0
+        lead = (steps,) if rows else ()
+        return {
+            "gains": self.gains if rng.random() < 0.8 else None,
+            "target_q": self.poses((*lead, self.n) if rng.random() < 0.5 else lead),
+            "target_v": self.rows(nv, lead=lead),
+            "target_a": self.rows(nv, lead=lead),
+            "strength": None if rng.random() < 0.5 else rng.random(nl),
+            "pin": None if rng.random() < 0.5 else rng.random((self.n, nl)),
+            "force": self.rows(nv),
+            "acceleration": self.rows(nv),
+            "steps": steps,
+            "rows": rows,
+            "form": int(rng.integers(4)),
+            "method": int(rng.integers(4)) if rng.random() < 0.5 else 0,
+            "embedded": bool(rng.random() < 0.5),
+            "feedforward": bool(rng.random() < 0.5),
+        }
+
+    def of_answer(self) -> dict[str, Any]:
+        rng, nv, nl = self.rng, self.forest.nv, len(self.forest.link_body)
+        gains = self.of_gains()
+        return {
+            "model": self.model,
+            "numbers": self.numbers(),
+            "what": int(rng.integers(11)),
+            "n": self.n,
+            "single_precision": bool(rng.random() < 0.5),
+            "q": self.poses((self.n,) if rng.random() < 0.5 else ()),
+            **{name: self.rows(nv) for name in ("v", "a", "tau")},
+            "external": self.rows(6 * nl),
+            "target_q": self.poses(),
+            "target_v": self.rows(nv),
+            "kp": gains["kp"],
+            "kd": gains["kd"],
+            "gravity": rng.normal(size=3),
+            "dt": 0.01,
+            "form": int(rng.integers(4)),
+            "method": int(rng.integers(4)),
+            "limits": bool(rng.random() < 0.5),
+            "link": int(rng.integers(nl)),
+            "point": rng.normal(size=3),
+        }
+
+
+def remade(bench: Bench, forest: dict[str, Any]) -> None:
+    """A model of odd numbers that is taken must also be safe to step and to ask."""
+    model = _core.Model(SimpleNamespace(**forest))
+    bench.model = model
+    world = _core.World(**{**bench.of_world(), "model": model, "numbers": None})
+    world.step(**{**bench.of_step(), "gains": None})
+    world.read(), world.faults(), world.torque()
+    _core.answer(**{**bench.of_answer(), "model": model, "numbers": None})
+
+
+def one_call(bench: Bench) -> tuple[str, dict[str, Any], Callable[[], Any]]:
+    """What is called, with what, and the call."""
+    rng, world = bench.rng, bench.world
+    kinds: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {
+        "Model": (bench.of_model, lambda given: remade(bench, given)),
+        "Gains": (bench.of_gains, lambda given: _core.Gains(**given)),
+        "World": (bench.of_world, lambda given: _core.World(**given)),
+        "write": (bench.of_write, lambda given: world.write(**given)),
+        "push": (bench.of_push, lambda given: world.push(**given)),
+        "step": (bench.of_step, lambda given: world.step(**given)),
+        "gravity": (lambda: {"gravity": np.zeros(3)}, lambda given: world.set_gravity(**given)),
+        "answer": (bench.of_answer, lambda given: _core.answer(**given)),
+        "read": (
+            dict,
+            lambda given: (world.read(), world.faults(), world.torque(), world.memory()),
+        ),
+    }
+    name = str(rng.choice(list(kinds), p=(0.1, 0.1, 0.1, 0.15, 0.1, 0.2, 0.02, 0.2, 0.03)))
+    make, call = kinds[name]
+    given = spoiled(rng, make()) if name != "read" else {}
+    return name, given, lambda: call(given)
+
+
+def brief(given: dict[str, Any]) -> str:
+    def text(x: Any) -> str:
+        if isinstance(x, np.ndarray):
+            return f"<{x.dtype} {x.shape} strides {x.strides}>"
+        return f"{type(x).__name__} {x!r:.60}"
+
+    return ", ".join(f"{name}: {text(value)}" for name, value in given.items())
+
+
+def batch(seed: int, count: int) -> int:
+    """Make the calls; say which ended in an error that may not escape."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    rng, escaped, refused = np.random.default_rng(seed), 0, 0
+    bench = fresh(rng)
+    for i in range(count):
+        if i % 50 == 0:
+            bench = fresh(rng)
+        name, given, call = one_call(bench)
+        try:
+            call()
+        except ALLOWED:
+            refused += 1
+        except Exception as error:
+            escaped += 1
+            print(f"seed {seed} call {i}: {name} raised {error!r}\n    {brief(given)}")
+    print(f"seed {seed}: {count} calls, {refused} refused, {escaped} escaped")
+    return escaped
+
+
+def fresh(rng: Generator) -> Bench:
+    """A new bench; its own numbers may be odd, and then it is tried again."""
+    while True:
+        try:
+            return Bench(rng)
+        except ALLOWED:
+            continue
+
+
+# ---- the tests
+
+
+def run_batch(seed: int, count: int) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(filter(None, sys.path))
+    # a heap that is checked, and filled with noise when it is freed
+    checks = {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165", "PYTHONPATH": path}
+    return subprocess.run(
+        [sys.executable, "-X", "faulthandler", str(Path(__file__)), str(seed), str(count)],
+        env={**os.environ, **checks},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_odd_arguments_are_answered_or_refused_and_never_crash(seed: int) -> None:
+    done = run_batch(seed, 2000)
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_many_odd_arguments_are_answered_or_refused_and_never_crash(seed: int) -> None:
+    done = run_batch(seed, 20_000)
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_same_numbers_in_another_layout_give_the_same_answer_or_none(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    bench = fresh(rng)
+    taken = 0
+    for _ in range(30):
+        given = {**bench.of_answer(), "numbers": None}
+        plain = _core.answer(**given)
+        name = str(rng.choice([key for key, x in given.items() if isinstance(x, np.ndarray)]))
+        try:
+            again = _core.answer(**{**given, name: relaid(rng, given[name])})
+        except ALLOWED:
+            continue
+        taken += 1
+        for a, b in zip(np.atleast_1d(plain), np.atleast_1d(again), strict=True):
+            assert np.array_equal(a, b, equal_nan=True)
+    assert taken > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs limits on memory")
+def test_more_threads_than_the_system_gives_neither_hang_nor_crash() -> None:
+    code = (
+        "import resource, poise; arm = poise.load_character('two-link');"
+        "resource.setrlimit(resource.RLIMIT_AS, (1500 << 20,) * 2)\n"
+        "try: poise.World(arm, n=600, dt=0.01, threads=256).step()\n"
+        "except (poise.PoiseError, MemoryError, RuntimeError): pass"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    try:
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_an_object_that_was_never_made_is_refused() -> None:
+    with pytest.warns(RuntimeWarning, match="uninitialized"), pytest.raises(TypeError):
+        _core.World.__new__(_core.World).time()
+
+
+if __name__ == "__main__":
+    sys.exit(1 if batch(int(sys.argv[1]), int(sys.argv[2])) else 0)
