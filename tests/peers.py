@@ -49,7 +49,7 @@ def mujoco_xml(
         children.setdefault(link.parent, []).append(link)
 
     def element(link: Link) -> str:
-        I = np.asarray(link.inertia)  # noqa: E741
+        I = np.asarray(link.inertia)
         full = [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
         return (
             f"<body name={quoteattr(link.name)} pos='{_text(link.pos)}' quat='{_text(link.quat)}'>"

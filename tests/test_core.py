@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from poise import Command, Drive, Gains, State, Target, World, dynamics, load_character, reference
-from poise.character import Character
+from poise.character import Character, Matrix
 from poise.forest import quat_matrix
 from poise.reference import spatial
 from poise.reference.drive import Form
@@ -63,7 +63,8 @@ def fuzz(
         first, *others = inspect.signature(check).parameters.values()
         own = first.replace(name="examples")
         test.__signature__ = inspect.Signature([own, *others])  # type: ignore[attr-defined]
-        return pytest.mark.parametrize("examples", counts)(test)
+        marked: Callable[..., None] = pytest.mark.parametrize("examples", counts)(test)
+        return marked
 
     return decorate
 
@@ -501,7 +502,7 @@ def test_a_copy_with_its_own_masses_is_a_character_with_these_masses(
     world.step(Command(force=x.tau[:2]))
     for i in range(2):
         links = (
-            replace(link, mass=m, inertia=tuple(map(tuple, s * np.array(link.inertia))))
+            replace(link, mass=m, inertia=matrix(s * np.array(link.inertia)))
             for link, m, s in zip(x.character.links, mass[i], factor[i], strict=True)
         )
         a = dynamics.forward_dynamics(
@@ -524,6 +525,12 @@ def test_a_copy_with_its_own_armature_carries_it(case: Case, dtype: str) -> None
     for i in range(BATCH):
         exact = x.v[i] + 0.01 * np.linalg.solve(M[i], x.tau[i] - h[i])
         assert_close(world.state.v[i], exact, FORWARD[dtype])
+
+
+def matrix(x: Array) -> Matrix:
+    """A 3x3 array as a link takes it."""
+    a, b, c = (tuple(row) for row in x.tolist())
+    return a, b, c
 
 
 def test_parts_of_a_scene_have_their_own_mass_matrices() -> None:

@@ -7,7 +7,7 @@ a world of one, which has no lanes, may differ from a batch in the last bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -33,6 +33,7 @@ from poise.errors import PoiseError
 
 Array = NDArray[np.float64]
 Result = tuple[Array, ...]
+Copies = range | list[int] | NDArray[np.int64]
 
 SIZE = 37  # copies: full tiles of every lane count, and a short one
 ROWS = 12  # steps
@@ -87,7 +88,7 @@ class Crowd:
     armature: Array | None = None  # (SIZE, nv)
     push: Array | None = None  # (SIZE, 3)
 
-    def world(self, copies: Sequence[int], dtype: str, threads: int = 1) -> World:
+    def world(self, copies: Copies, dtype: str, threads: int = 1) -> World:
         """These copies in their start states, pushed if they are."""
         world = World(
             self.character,
@@ -105,7 +106,7 @@ class Crowd:
             world.push(1, self.push[copies], 4.3 * DT, at=1.6 * DT, where=np.array(pushed, int))
         return world
 
-    def drive(self, copies: Sequence[int]) -> Drive:
+    def drive(self, copies: Copies) -> Drive:
         """The drive of these copies for all rows."""
         per_copy = self.kp.ndim == 2
         gains = Gains(
@@ -162,7 +163,7 @@ def result(world: World) -> Result:
     return state.q, state.v, world.torque, np.atleast_1d(state.time), state.memory
 
 
-def simulate(feature: str, copies: Sequence[int], dtype: str, threads: int = 1) -> Result:
+def simulate(feature: str, copies: Copies, dtype: str, threads: int = 1) -> Result:
     """Some copies of the crowd, after all rows of their targets."""
     some = crowd(feature)
     world = some.world(copies, dtype, threads)
@@ -270,7 +271,7 @@ def test_answers_of_dynamics_do_not_depend_on_the_batch(n: int, dtype: str) -> N
     some = crowd("gains")
     target = some.target_q[0], some.target_v[0]
 
-    def ask(copies: Sequence[int]) -> Result:
+    def ask(copies: Copies) -> Result:
         args = some.character, some.q[copies], some.v[copies]
         bar = target[0][copies], target[1][copies]
         pd = dynamics.stable_pd(*args, bar, some.kp[copies], some.kd[copies], DT, dtype=dtype)

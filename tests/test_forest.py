@@ -105,7 +105,7 @@ def mjcf(character: Character) -> str:
                 f'pos="{text(joint.pos)}" armature="{joint.armature!r}"/>'
             )
         if link.mass > 0:
-            I = np.array(link.inertia)  # noqa: E741
+            I = np.array(link.inertia)
             six = I[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
             parts.append(
                 f'<inertial pos="{text(link.com)}" mass="{link.mass!r}" fullinertia="{text(six)}"/>'

@@ -143,6 +143,9 @@ def odd(rng: Generator, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         change = (relaid, reshaped, revalued, revalued)[rng.integers(4)]
         return change(rng, value) if rng.random() < 0.85 else thing(rng)
+    if isinstance(value, tuple) and value and rng.random() < 0.8:
+        i = int(rng.integers(len(value)))
+        return (*value[:i], odd(rng, value[i]), *value[i + 1 :])
     if isinstance(value, bool) or value is None:
         return thing(rng)
     if isinstance(value, int):
@@ -156,7 +159,9 @@ def odd(rng: Generator, value: Any) -> Any:
 def spoiled(rng: Generator, given: dict[str, Any]) -> dict[str, Any]:
     """Some of the arguments made odd; now and then none."""
     out = dict(given)
-    for name in rng.choice(list(given), size=int(rng.integers(0, 4))):
+    weight = np.array([3.0 if isinstance(x, (np.ndarray, tuple)) else 1.0 for x in given.values()])
+    count = int(rng.integers(0, 4))
+    for name in rng.choice(list(given), size=count, p=weight / weight.sum()):
         out[name] = odd(rng, given[name])
     return out
 
@@ -174,8 +179,14 @@ class Bench:
         self.forest: Forest = self.character.forest
         self.model = _core.Model(self.forest)
         self.n = int(rng.integers(1, 12))
-        self.world = _core.World(**self.of_world())
+        self.world = self.started(_core.World(**self.of_world()))
         self.gains = _core.Gains(**self.of_gains())
+
+    def started(self, world: Any) -> Any:
+        """A world begins with a state."""
+        forest, none = self.forest, np.zeros(self.n)
+        world.write(forest.rest_q, np.zeros(forest.nv), none, None, None)
+        return world
 
     def rows(self, size: int, *, some: bool = True, lead: tuple[int, ...] = ()) -> Any:
         if some and self.rng.random() < 0.2:
@@ -204,11 +215,8 @@ class Bench:
         numbers: list[Any] = [None] * 5
         for i, x in enumerate((forest.mass, forest.mc, forest.Io, forest.armature, forest.effort)):
             if self.rng.random() < 0.3:
-                numbers[i] = np.array(np.broadcast_to(x, (*own, *x.shape)))
-        if self.rng.random() < 0.3:
-            i = int(self.rng.integers(5))
-            numbers[i] = thing(self.rng) if numbers[i] is None else odd(self.rng, numbers[i])
-        return tuple(numbers[: self.rng.choice([5, 5, 5, 5, 5, 2])])
+                numbers[i] = np.array(np.broadcast_to(x, (*own, *x.shape)), order="C")
+        return tuple(numbers)
 
     def of_world(self) -> dict[str, Any]:
         return {
@@ -294,13 +302,23 @@ class Bench:
         }
 
 
+def look(world: Any) -> None:
+    """Whatever happened, a world stands at good numbers."""
+    q, v = world.read()
+    assert np.isfinite(q).all(), "q is not finite"
+    assert np.isfinite(v).all(), "v is not finite"
+    world.time(), world.memory(), world.torque()
+    copies, joints, times = world.faults()
+    assert len(copies) == len(joints) == len(times) <= len(q)
+
+
 def remade(bench: Bench, forest: dict[str, Any]) -> None:
     """A model of odd numbers that is taken must also be safe to step and to ask."""
     model = _core.Model(SimpleNamespace(**forest))
     bench.model = model
-    world = _core.World(**{**bench.of_world(), "model": model, "numbers": None})
+    world = bench.started(_core.World(**{**bench.of_world(), "model": model, "numbers": None}))
     world.step(**{**bench.of_step(), "gains": None})
-    world.read(), world.faults(), world.torque()
+    look(world)
     _core.answer(**{**bench.of_answer(), "model": model, "numbers": None})
 
 
@@ -316,14 +334,11 @@ def one_call(bench: Bench) -> tuple[str, dict[str, Any], Callable[[], Any]]:
         "step": (bench.of_step, lambda given: world.step(**given)),
         "gravity": (lambda: {"gravity": np.zeros(3)}, lambda given: world.set_gravity(**given)),
         "answer": (bench.of_answer, lambda given: _core.answer(**given)),
-        "read": (
-            dict,
-            lambda given: (world.read(), world.faults(), world.torque(), world.memory()),
-        ),
+        "look": (dict, lambda given: look(world)),
     }
-    name = str(rng.choice(list(kinds), p=(0.1, 0.1, 0.1, 0.15, 0.1, 0.2, 0.02, 0.2, 0.03)))
+    name = str(rng.choice(list(kinds), p=(0.08, 0.08, 0.08, 0.14, 0.1, 0.2, 0.02, 0.2, 0.1)))
     make, call = kinds[name]
-    given = spoiled(rng, make()) if name != "read" else {}
+    given = spoiled(rng, make()) if name != "look" else {}
     return name, given, lambda: call(given)
 
 
@@ -331,7 +346,7 @@ def brief(given: dict[str, Any]) -> str:
     def text(x: Any) -> str:
         if isinstance(x, np.ndarray):
             return f"<{x.dtype} {x.shape} strides {x.strides}>"
-        return f"{type(x).__name__} {x!r:.60}"
+        return f"{type(x).__name__} {' '.join(repr(x).split()):.60}"
 
     return ", ".join(f"{name}: {text(value)}" for name, value in given.items())
 
@@ -340,10 +355,10 @@ def batch(seed: int, count: int) -> int:
     """Make the calls; say which ended in an error that may not escape."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     rng, escaped, refused = np.random.default_rng(seed), 0, 0
-    bench = fresh(rng)
+    bench = Bench(rng)
     for i in range(count):
         if i % 50 == 0:
-            bench = fresh(rng)
+            bench = Bench(rng)
         name, given, call = one_call(bench)
         try:
             call()
@@ -354,15 +369,6 @@ def batch(seed: int, count: int) -> int:
             print(f"seed {seed} call {i}: {name} raised {error!r}\n    {brief(given)}")
     print(f"seed {seed}: {count} calls, {refused} refused, {escaped} escaped")
     return escaped
-
-
-def fresh(rng: Generator) -> Bench:
-    """A new bench; its own numbers may be odd, and then it is tried again."""
-    while True:
-        try:
-            return Bench(rng)
-        except ALLOWED:
-            continue
 
 
 # ---- the tests
@@ -397,7 +403,7 @@ def test_many_odd_arguments_are_answered_or_refused_and_never_crash(seed: int) -
 @pytest.mark.parametrize("seed", range(20))
 def test_the_same_numbers_in_another_layout_give_the_same_answer_or_none(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    bench = fresh(rng)
+    bench = Bench(rng)
     taken = 0
     for _ in range(30):
         given = {**bench.of_answer(), "numbers": None}

@@ -147,7 +147,7 @@ def test_spin_about_a_principal_axis_stays() -> None:
 def test_spin_about_the_middle_axis_tips_over() -> None:
     # Dzhanibekov's effect: about the axis of the middle moment a small wobble grows
     character = object_of()
-    worlds = {}
+    worlds: dict[int, float] = {}
     for axis in (4, 5):
         v = np.array([0, 0, 0, 0, 0, 0.01])
         v[axis] = 6.0
@@ -170,7 +170,8 @@ def period(character: Character, q: Array, height: Callable[[Array], float], dt:
     """Time between the first and the fifth passage through the lowest point to one side [s]."""
     world = World(character, dt=dt)
     world.reset(State(q))
-    passed, before = [], height(q)
+    passed: list[float] = []
+    before = height(q)
     while len(passed) < 5:
         world.step()
         now = height(world.state.q)
@@ -225,13 +226,13 @@ def test_a_passive_damper_slows_down_as_the_implicit_step_says() -> None:
 
 def test_a_double_pendulum_conserves_energy_to_first_order() -> None:
     character = load_character("two-link")
-    drifts = []
+    drifts: list[float] = []
     for steps in (2000, 4000):
         world = World(character, dt=1 / steps)
         world.reset(State([1.0, 0.5]))
         before = sum(dynamics.energy(character, [1.0, 0.5], [0.0, 0.0]))
         world.step(steps=steps)
-        drifts.append(sum(dynamics.energy(character, world.state.q, world.state.v)) - before)
+        drifts.append(float(sum(dynamics.energy(character, world.state.q, world.state.v)) - before))
     assert abs(drifts[1]) < 0.02
     assert drifts[0] / drifts[1] == pytest.approx(2, rel=0.1)
 

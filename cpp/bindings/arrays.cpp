@@ -6,8 +6,7 @@ namespace poise {
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
     std::string s = "(";
-    for (std::size_t i = 0; i < shape.size(); ++i)
-        s += (i ? ", " : "") + std::to_string(shape[i]);
+    for (std::size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
     return s + (shape.size() == 1 ? ",)" : ")");
 }
 
@@ -17,7 +16,7 @@ std::string text_of(const nb::object& o) { return nb::str(o).c_str(); }
 
 std::string described(nb::handle h) {
     const std::string type = text_of(h.type().attr("__name__"));
-    if (!nb::hasattr(h, "dtype") || !nb::hasattr(h, "flags")) return type;
+    if (!nb::hasattr(h, "dtype") || !nb::hasattr(h, "strides")) return type;
     return type + " of " + text_of(h.attr("dtype")) + ", strides " + text_of(h.attr("strides"));
 }
 
@@ -26,7 +25,8 @@ std::string described(nb::handle h) {
 InArray array_in(nb::handle h, const char* name) {
     InArray a;
     if (h.is_none() || !nb::try_cast(h, a, false))
-        throw Error(std::string(name) + " must be a C-contiguous float64 array, not " + described(h));
+        throw Error(std::string(name) + " must be a C-contiguous float64 array, not " +
+                    described(h));
     return a;
 }
 

@@ -1,6 +1,6 @@
 // The kernels of one instruction set. This file is compiled once for each, with POISE_ISA set.
-#include "poise/answer.hpp"
 #include "poise/kernel.hpp"
+#include "poise/answer.hpp"
 #include "poise/step.hpp"
 
 namespace poise {
@@ -9,10 +9,10 @@ inline namespace POISE_ISA {
 // Gains laid out for the lanes.
 template <class S>
 struct GainSet {
-    Buffer<Gain<S>> gain;       // (tiles or 1, nv)
-    Buffer<double> pin;         // (nl, 4)
-    Buffer<bool> isotropic;     // (nb)
-    bool own = false;           // one row per copy
+    Buffer<Gain<S>> gain;    // (tiles or 1, nv)
+    Buffer<double> pin;      // (nl, 4)
+    Buffer<bool> isotropic;  // (nb)
+    bool own = false;        // one row per copy
 };
 
 template <class S>
@@ -136,7 +136,8 @@ class WorldOf final : public WorldKernel {
             if (effort[k] < 1e300) limits_ = true;
         }
         for (int i = 0; i < f.nb; ++i) {
-            const bool split = f.effort_per_axis[i] && (x.effort_stride || effort[f.body[i].v] < 1e300);
+            const bool split =
+                f.effort_per_axis[i] && (x.effort_stride || effort[f.body[i].v] < 1e300);
             const bool one = same(armature, i) && same(x.damping, i) && same(x.stiffness, i);
             one_axis_[i] = (copy == 0 || one_axis_[i]) && one && !split && !x.armature_stride;
         }
@@ -192,7 +193,8 @@ class KernelOf final : public Kernel {
         using T = Element<S>;
         // ten sums by name: an array would live in memory. None starts at 1, where it would rest
         // and be left out.
-        S a(T(2)), b(T(3)), c(T(4)), d(T(5)), e(T(6)), f(T(7)), g(T(8)), h(T(9)), i(T(10)), j(T(11));
+        S a(T(2)), b(T(3)), c(T(4)), d(T(5)), e(T(6)), f(T(7)), g(T(8)), h(T(9)), i(T(10)),
+            j(T(11));
         const S x(T(0.999)), y(T(0.001));
         for (std::int64_t k = 0; k < count; ++k) {
             a = a * x + y, b = b * x + y, c = c * x + y, d = d * x + y, e = e * x + y;

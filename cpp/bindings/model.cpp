@@ -142,11 +142,21 @@ void Model::plan() {
     view_.link_E = link_E_.data();
     view_.spring_q = spring_q_.data();
     view_.effort_per_axis = per_axis_.data();
-    numbers_ = {mass_.data(), mc_.data(), Io_.data(), armature_.data(), damping_.data(),
-                stiffness_.data(), effort_.data(), 0, 0, 0, 0, 0};
+    numbers_ = {mass_.data(),
+                mc_.data(),
+                Io_.data(),
+                armature_.data(),
+                damping_.data(),
+                stiffness_.data(),
+                effort_.data(),
+                0,
+                0,
+                0,
+                0,
+                0};
 }
 
-void Model::check_q(const double* q, std::int64_t rows, const char* name) const {
+void Model::check_q(const double* q, std::int64_t rows, const char* name, double slack) const {
     check_finite(q, rows * view_.nq, name);
     for (std::int64_t row = 0; row < rows; ++row, q += view_.nq) {
         for (int i = 0; i < view_.nb; ++i) {
@@ -157,7 +167,7 @@ void Model::check_q(const double* q, std::int64_t rows, const char* name) const 
             }
             const double* p = q + q_adr_[i] + (kind_[i] == 0 ? 3 : 0);
             const double sum = p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3];
-            if (std::fabs(sum - 1) > 2e-3)
+            if (std::fabs(sum - 1) > 2 * slack)
                 throw Error(std::string(name) + ": the quaternion of joint '" + joint_name(i) +
                             "' has length " + std::to_string(std::sqrt(sum)) + ", it must be 1");
         }

@@ -47,11 +47,11 @@ Sizes result_sizes(What what, std::int64_t n, const Model& m) {
     }
 }
 
-nb::object answer(const Model& model, nb::object numbers, int what, std::int64_t n, bool single_precision, nb::object q,
-                  nb::object v, nb::object a, nb::object tau, nb::object external,
-                  nb::object target_q, nb::object target_v, nb::object kp, nb::object kd,
-                  nb::object gravity, double dt, int form, int method, bool limits, int link,
-                  nb::object point) {
+nb::object answer(const Model& model, nb::object numbers, int what, std::int64_t n,
+                  bool single_precision, nb::object q, nb::object v, nb::object a, nb::object tau,
+                  nb::object external, nb::object target_q, nb::object target_v, nb::object kp,
+                  nb::object kd, nb::object gravity, double dt, int form, int method, bool limits,
+                  int link, nb::object point) {
     if (what < 0 || what > static_cast<int>(What::drive)) throw Error("no such question");
     if (form < 0 || form > 3 || method < 0 || method > 3) throw Error("no such form or method");
     if (n < 0) throw Error("n must be 0 or more");
@@ -122,8 +122,8 @@ nb::object answer(const Model& model, nb::object numbers, int what, std::int64_t
     }
     for (std::int64_t i = 0; i < n; ++i)
         if (fault[i] >= 0)
-            throw Error("the mass matrix is singular at joint '" + model.joint_name(fault[i]) + "'" +
-                        (n > 1 ? " of state " + std::to_string(i) : std::string()) +
+            throw Error("the mass matrix is singular at joint '" + model.joint_name(fault[i]) +
+                        "'" + (n > 1 ? " of state " + std::to_string(i) : std::string()) +
                         ": axes in line, or nothing to move; give the joint some armature");
     if (sizes.out1.empty()) return nb::cast(out0);
     return nb::make_tuple(out0, out1);
@@ -181,8 +181,10 @@ NB_MODULE(_core, m) {
 
     m.def("isa", &chosen_isa, "Instruction set of the kernels in use.");
     m.def("available_isas", &built_isas, "Instruction sets that were built.");
-    m.def("supported_isas", &supported_isas, "Instruction sets that were built and that this CPU has.");
-    m.def("choose_isa", &choose_isa, "name"_a, "Use another instruction set for what is made from now on; '' is the default.");
+    m.def("supported_isas", &supported_isas,
+          "Instruction sets that were built and that this CPU has.");
+    m.def("choose_isa", &choose_isa, "name"_a,
+          "Use another instruction set for what is made from now on; '' is the default.");
     m.def("build_info", &build_info, "Compiler, flags and version of this build.");
     m.def("multiply_add_rate", &multiply_add_rate, "single_precision"_a = false,
           "Multiply-adds per second of one core, in lanes.");
@@ -197,12 +199,13 @@ NB_MODULE(_core, m) {
         .def_prop_ro("nb", &Model::nb_);
 
     nb::class_<Gains>(m, "Gains", "Gains of a forest, checked.")
-        .def(nb::init<const Model&, nb::object, nb::object, nb::object>(), "model"_a, "kp"_a, "kd"_a,
-             "pin"_a);
+        .def(nb::init<const Model&, nb::object, nb::object, nb::object>(), "model"_a, "kp"_a,
+             "kd"_a, "pin"_a);
 
     nb::class_<World>(m, "World", "n copies of a scene.")
-        .def(nb::init<nb::object, std::int64_t, double, bool, int, nb::object, nb::object>(), "model"_a,
-             "n"_a, "dt"_a, "single_precision"_a, "threads"_a, "gravity"_a, "numbers"_a.none())
+        .def(nb::init<nb::object, std::int64_t, double, bool, int, nb::object, nb::object>(),
+             "model"_a, "n"_a, "dt"_a, "single_precision"_a, "threads"_a, "gravity"_a,
+             "numbers"_a.none())
         .def("read", &World::read)
         .def("write", &World::write, "q"_a, "v"_a, "time"_a, "memory"_a.none(), "which"_a.none())
         .def("time", &World::time)
@@ -218,11 +221,11 @@ NB_MODULE(_core, m) {
         .def("set_gravity", &World::set_gravity, "gravity"_a)
         .def_prop_ro("threads", &World::threads);
 
-    m.def("answer", &answer, "model"_a, "numbers"_a.none(), "what"_a, "n"_a, "single_precision"_a, "q"_a, "v"_a.none(),
-          "a"_a.none(), "tau"_a.none(), "external"_a.none(), "target_q"_a.none(),
-          "target_v"_a.none(), "kp"_a.none(), "kd"_a.none(), "gravity"_a, "dt"_a, "form"_a, "method"_a,
-          "limits"_a, "link"_a, "point"_a, "One question of poise.dynamics about n states.");
-
+    m.def("answer", &answer, "model"_a, "numbers"_a.none(), "what"_a, "n"_a, "single_precision"_a,
+          "q"_a, "v"_a.none(), "a"_a.none(), "tau"_a.none(), "external"_a.none(),
+          "target_q"_a.none(), "target_v"_a.none(), "kp"_a.none(), "kd"_a.none(), "gravity"_a,
+          "dt"_a, "form"_a, "method"_a, "limits"_a, "link"_a, "point"_a,
+          "One question of poise.dynamics about n states.");
 }
 
 }  // namespace poise

@@ -35,7 +35,7 @@ class Pool {
     std::atomic<std::uint64_t> round_{0};
     std::atomic<int> open_{0};
     std::atomic<bool> stop_{false};
-    int generation_;            // of the process that started the workers
+    int generation_;  // of the process that started the workers
     std::mutex mutex_;
     std::condition_variable wake_;
 };

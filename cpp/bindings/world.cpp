@@ -19,6 +19,14 @@ std::uint64_t next_id() {
     return ++last;
 }
 
+// beyond this a copy is lost anyway, and single precision ends soon after
+void check_size(const double* p, std::int64_t count, const char* name) {
+    for (std::int64_t i = 0; i < count; ++i)
+        if (std::fabs(p[i]) > 1e12)
+            throw Error(std::string(name) + " holds " + std::to_string(p[i]) + " (flat index " +
+                        std::to_string(i) + "); every entry must be within 1e12 of 0");
+}
+
 void check_gain(const std::vector<double>& k, int nv, const Model& model, const char* name) {
     for (std::size_t i = 0; i < k.size(); ++i) {
         if (k[i] >= 0) continue;
@@ -140,17 +148,20 @@ std::vector<std::uint8_t> World::mask_in(nb::handle h) const {
     return mask;
 }
 
-void World::write(nb::object q, nb::object v, nb::object time, nb::object memory, nb::object which) {
+void World::write(nb::object q, nb::object v, nb::object time, nb::object memory,
+                  nb::object which) {
     check_idle();
     const int nq = model_.nq(), nv = model_.nv();
     InArray kq, kv;
     const Rows rq = rows_in(q, "state.q", nq, 0, kq), rv = rows_in(v, "state.v", nv, 0, kv);
     model_.check_q(rq.p, rq.copy ? n_ : 1, "state.q");
     check_finite(rv.p, (rv.copy ? n_ : 1) * nv, "state.v");
+    check_size(rq.p, (rq.copy ? n_ : 1) * nq, "state.q");
+    check_size(rv.p, (rv.copy ? n_ : 1) * nv, "state.v");
     const std::vector<double> t = copy_in(time, "state.time", {n_});
-    const std::vector<double> m =
-        memory.is_none() ? std::vector<double>(n_ * kMemory, 0.0)
-                         : copy_in(memory, "state.memory", {n_, kMemory}, false);
+    const std::vector<double> m = memory.is_none()
+                                      ? std::vector<double>(n_ * kMemory, 0.0)
+                                      : copy_in(memory, "state.memory", {n_, kMemory}, false);
     for (std::int64_t i = 0; i < n_ * kPushes; ++i) {
         const double link = m[12 * i];
         if (!(link >= 0 && link <= model_.nl() && link == std::floor(link)))
@@ -184,7 +195,8 @@ void World::push(int link, nb::object force, nb::object torque, nb::object point
     if (link < 0 || link >= model_.nl()) throw Error("push: no such link");
     if (!(duration > 0)) throw Error("push: duration must be positive [s]");
     InArray kf, kt, kp;
-    const Rows f = rows_in(force, "push force", 3, 0, kf), t = rows_in(torque, "push torque", 3, 0, kt);
+    const Rows f = rows_in(force, "push force", 3, 0, kf),
+               t = rows_in(torque, "push torque", 3, 0, kt);
     const Rows p = rows_in(point, "push point", 3, 0, kp);
     check_finite(f.p, f.copy ? 3 * n_ : 3, "push force");
     check_finite(t.p, t.copy ? 3 * n_ : 3, "push torque");
@@ -228,8 +240,9 @@ Rows World::rows_in(nb::handle h, const char* name, int size, int rows, InArray&
     if (per_copy) good = static_cast<std::int64_t>(keep.shape(lead)) == n_;
     if (!good) {
         const std::string r = rows ? std::to_string(rows) + ", " : "", s = std::to_string(size);
-        throw Error(std::string(name) + " has shape " + shape_text(shape_of(keep)) + ", expected (" +
-                    r + s + (rows ? ")" : ",)") + " or (" + r + std::to_string(n_) + ", " + s + ")");
+        throw Error(std::string(name) + " has shape " + shape_text(shape_of(keep)) +
+                    ", expected (" + r + s + (rows ? ")" : ",)") + " or (" + r +
+                    std::to_string(n_) + ", " + s + ")");
     }
     const std::int64_t copy = per_copy && n_ > 1 ? size : 0;
     return {keep.data(), rows ? (per_copy ? n_ * size : size) : 0, copy};
@@ -242,8 +255,8 @@ int World::place_of(const Gains& gains) {
         throw Error("these gains were made for " + std::to_string(gains.nv) +
                     " degrees of freedom, the world has " + std::to_string(model_.nv()));
     if (gains.copies != 1 && gains.copies != n_)
-        throw Error("these gains hold " + std::to_string(gains.copies) +
-                    " rows, the world has " + std::to_string(n_) + " copies");
+        throw Error("these gains hold " + std::to_string(gains.copies) + " rows, the world has " +
+                    std::to_string(n_) + " copies");
     const int place = kernel_->add_gains(gains.table());
     gains_met_[place] = gains.id;
     return place;
@@ -269,7 +282,8 @@ int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::
         if (!nb::isinstance<Gains>(gains)) throw Error("gains must be Gains");
         call.gains = place_of(nb::cast<const Gains&>(gains));
         call.target_q = rows_in(target_q, "target.q", nq, rows, keep[0]);
-        model_.check_q(call.target_q.p, static_cast<std::int64_t>(keep[0].size()) / nq, "target.q");
+        model_.check_q(call.target_q.p, static_cast<std::int64_t>(keep[0].size()) / nq, "target.q",
+                       1e-6);
         if (!target_v.is_none()) call.target_v = take(target_v, "target.v", nv, rows, keep[1]);
         if (!target_a.is_none()) call.target_a = take(target_a, "target.a", nv, rows, keep[2]);
         if (!strength.is_none()) call.strength = take(strength, "strength", nl, 0, keep[3]);

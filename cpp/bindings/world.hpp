@@ -15,7 +15,7 @@ class Gains {
     GainTable table() const;
 
     const std::uint64_t id;
-    std::int64_t copies;        // 1: shared
+    std::int64_t copies;  // 1: shared
     int nv, nl;
 
   private:
@@ -32,7 +32,7 @@ class World {
     OutArray time() const;
     OutArray memory() const;
     OutArray torque() const;
-    nb::tuple faults() const;   // copies, joints, times
+    nb::tuple faults() const;  // copies, joints, times
     void push(int link, nb::object force, nb::object torque, nb::object point, double at,
               double duration, nb::object which);
     // returns how many copies stand still
@@ -49,7 +49,7 @@ class World {
     void find_pushes();
     void check_idle() const;
 
-    nb::object owner_;          // keeps the model alive
+    nb::object owner_;  // keeps the model alive
     const Model& model_;
     std::int64_t n_;
     double dt_;

@@ -18,9 +18,9 @@ namespace poise::inline POISE_ISA {
 // What the joints do in this step.
 template <class S>
 struct JointForces {
-    const S* Q;             // (nv) force at q'' = 0
-    const S* K;             // (nv) added inertia: the force is Q - K q''
-    const bool* isotropic;  // (nb) the axes of this ball share one K
+    const S* Q;                 // (nv) force at q'' = 0
+    const S* K;                 // (nv) added inertia: the force is Q - K q''
+    const bool* isotropic;      // (nb) the axes of this ball share one K
     const Wrench<S>* external;  // (nb) about the joints, or null
     const Inertia<S>* pinned;   // (nb) inertia added by pins, or null
 };
@@ -81,8 +81,8 @@ POISE_INLINE MaskOf<S> contract_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, S 
 
 // Ball joint with a K per axis of the child frame.
 template <class S>
-POISE_INLINE MaskOf<S> contract_skew_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p,
-                                          const Vec3<S>& k, const Vec3<S>& Q) {
+POISE_INLINE MaskOf<S> contract_skew_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, const Vec3<S>& k,
+                                          const Vec3<S>& Q) {
     const Sym3<S> K = rotate_diagonal(o.R, k);
     const Sym3<S> D = I.C + K;
     S det;
@@ -188,8 +188,8 @@ POISE_INLINE void articulate(const Body& b, const Constants<S>& c, const Work<S>
 
 // Inward pass. Lanes with a singular joint are marked in bad, the joint's body in bad_body.
 template <class S>
-POISE_NOINLINE void contract(const Forest& f, const Constants<S>* c, const JointForces<S>& j, Work<S>* work,
-              Carry<S>* carry, MaskOf<S>& bad, int* bad_body) {
+POISE_NOINLINE void contract(const Forest& f, const Constants<S>* c, const JointForces<S>& j,
+                             Work<S>* work, Carry<S>* carry, MaskOf<S>& bad, int* bad_body) {
     for (int i = f.nb - 1; i >= 0; --i) {
         const Body& b = f.body[i];
         Work<S>& o = work[i];

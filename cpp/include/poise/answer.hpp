@@ -128,8 +128,8 @@ class Answer {
         auto bad = constant_mask<S>(false);
         int body[Traits<S>::lanes] = {};
         pose(nullptr, true);
-        const Problem<S> p = {f,  constants.data(), q.data(), v.data(), zero3<S>(), Q, Kj,
-                              isotropic.data(), external(), nullptr};
+        const Problem<S> p = {f,  constants.data(), q.data(),   v.data(), zero3<S>(), Q,
+                              Kj, isotropic.data(), external(), nullptr};
         solve(method, p, s, s.qdd.data(), bad, body);
         report(bad, body);
     }
@@ -145,8 +145,7 @@ class Answer {
         pose(nullptr, false);
         composites(f, constants.data(), s.work.data(), s.composite.data());
         mass_matrix(f, s.composite.data(), s.work.data(), out.data());
-        for (int k = 0; k < f.nv; ++k)
-            out[k * f.nv + k] = out[k * f.nv + k] + axis[k].armature;
+        for (int k = 0; k < f.nv; ++k) out[k * f.nv + k] = out[k * f.nv + k] + axis[k].armature;
         give(o.out0, f.nv * f.nv);
     }
 

@@ -29,7 +29,8 @@ POISE_INLINE Wrench<S> respond(const Rigid<S>& b, const Motion<S>& m) {
 
 // Each body with all that it carries; work holds the poses.
 template <class S>
-POISE_NOINLINE void composites(const Forest& f, const Constants<S>* c, const Work<S>* work, Rigid<S>* out) {
+POISE_NOINLINE void composites(const Forest& f, const Constants<S>* c, const Work<S>* work,
+                               Rigid<S>* out) {
     for (int i = 0; i < f.nb; ++i) out[i] = rigid_in_world(c[i], work[i].R);
     for (int i = f.nb - 1; i >= 0; --i) {
         const int p = f.body[i].parent;
@@ -46,7 +47,8 @@ POISE_INLINE S along(const Motion<S>& m, const Wrench<S>& w) {
 
 // M (nv, nv) without armature. Entries of unrelated branches are zero.
 template <class S>
-POISE_NOINLINE void mass_matrix(const Forest& f, const Rigid<S>* composite, const Work<S>* work, S* M) {
+POISE_NOINLINE void mass_matrix(const Forest& f, const Rigid<S>* composite, const Work<S>* work,
+                                S* M) {
     const int nv = f.nv;
     for (int k = 0; k < nv * nv; ++k) M[k] = S(Element<S>(0));
     for (int i = 0; i < f.nb; ++i) {
@@ -92,8 +94,8 @@ void momentum_matrix(const Forest& f, const Rigid<S>* composite, const Work<S>* 
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         for (int k = 0; k < dof_count(b.kind); ++k) {
-            const Wrench<S> F = shift(respond(composite[i], motion_of(b, work[i].R, k)),
-                                      origin[i] - center);
+            const Wrench<S> F =
+                shift(respond(composite[i], motion_of(b, work[i].R, k)), origin[i] - center);
             S* column = out + b.v + k;
             column[0] = F.f.x;
             column[f.nv] = F.f.y;

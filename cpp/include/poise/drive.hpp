@@ -60,24 +60,25 @@ POISE_INLINE void drive_ball(const Quat<S>& q, const Vec3<S>& v, const Quat<S>& 
 // Q and K of every joint. spin (nb) holds exp(dt v) of ball and free joints; target_v may be
 // null rows (velocity 0).
 template <class S, Form form, class Row>
-POISE_NOINLINE void drive_forces(const Forest& f, const Gain<S>* gain, Element<S> step, const S* q, const S* v,
-                  const Quat<S>* spin, Row qbar, Row vbar, bool moving, S* Q, S* K) {
+POISE_NOINLINE void drive_forces(const Forest& f, const Gain<S>* gain, Element<S> step, const S* q,
+                                 const S* v, const Quat<S>* spin, Row qbar, Row vbar, bool moving,
+                                 S* Q, S* K) {
     const S dt(step), zero(Element<S>(0));
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         const Gain<S>* g = gain + b.v;
         if (b.kind == Kind::hinge || b.kind == Kind::slide) {
             const S target = moving ? vbar[b.v] : zero;
-            drive_axis<S, form>(q[b.q] - qbar[b.q], v[b.v] - target, target, v[b.v], *g, dt,
-                                Q[b.v], K[b.v]);
+            drive_axis<S, form>(q[b.q] - qbar[b.q], v[b.v] - target, target, v[b.v], *g, dt, Q[b.v],
+                                K[b.v]);
             continue;
         }
         int nq = b.q, nv = b.v;
         if (b.kind == Kind::free) {
             for (int k = 0; k < 3; ++k) {
                 const S target = moving ? vbar[nv + k] : zero;
-                drive_axis<S, form>(q[nq + k] - qbar[nq + k], v[nv + k] - target, target,
-                                    v[nv + k], g[k], dt, Q[nv + k], K[nv + k]);
+                drive_axis<S, form>(q[nq + k] - qbar[nq + k], v[nv + k] - target, target, v[nv + k],
+                                    g[k], dt, Q[nv + k], K[nv + k]);
             }
             nq += 3;
             nv += 3;
@@ -163,9 +164,9 @@ struct Placed {
 // Pins pull links to their target pose in the world, fully implicitly: with
 // K = dt (kd + dt kp), the wrench at q'' = 0 goes to external and K to the inertia.
 template <class S>
-POISE_NOINLINE void pin_forces(const Forest& f, const double* table, const LaneRows<S>& weight, Element<S> step,
-                const Vec3<S>& gravity, const Placed<S>& now, const Placed<S>& target,
-                Wrench<S>* external, Inertia<S>* pinned) {
+POISE_NOINLINE void pin_forces(const Forest& f, const double* table, const LaneRows<S>& weight,
+                               Element<S> step, const Vec3<S>& gravity, const Placed<S>& now,
+                               const Placed<S>& target, Wrench<S>* external, Inertia<S>* pinned) {
     const S dt(step), zero(Element<S>(0));
     for (int i = 0; i < f.nb; ++i) {
         pinned[i].B = {zero, zero, zero, zero, zero, zero, zero, zero, zero};

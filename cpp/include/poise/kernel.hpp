@@ -20,18 +20,18 @@ struct Rows {
 };
 
 struct GainTable {
-    const double* kp;           // (n or 1, nv)
+    const double* kp;  // (n or 1, nv)
     const double* kd;
-    std::int64_t stride;        // 0: shared by all copies
-    const double* pin;          // (nl, 4) kp, kd of the translation; kp, kd of the rotation
+    std::int64_t stride;  // 0: shared by all copies
+    const double* pin;    // (nl, 4) kp, kd of the translation; kp, kd of the rotation
 };
 
 // A running push, one of the fixed number of slots in a copy's memory.
 struct Push {
-    double link;                // index + 1, 0 is an empty slot
-    double start, end;          // [s]
-    double force[3], torque[3]; // world axes [N, N m]
-    double point[3];            // in the link's frame [m]
+    double link;                 // index + 1, 0 is an empty slot
+    double start, end;           // [s]
+    double force[3], torque[3];  // world axes [N, N m]
+    double point[3];             // in the link's frame [m]
 };
 constexpr int kPushes = 8;
 constexpr int kMemory = kPushes * 12;  // doubles of memory per copy
@@ -47,18 +47,18 @@ struct StepCall {
     int steps = 1;
     double dt = 0;
     double gravity[3] = {0, 0, 0};
-    Rows force, acceleration;             // (nv)
-    Rows target_q, target_v, target_a;    // (nq), (nv), (nv)
-    Rows strength, pin;                   // (nl)
-    int gains = -1;                       // from WorldKernel::add_gains; -1 is no drive
+    Rows force, acceleration;           // (nv)
+    Rows target_q, target_v, target_a;  // (nq), (nv), (nv)
+    Rows strength, pin;                 // (nl)
+    int gains = -1;                     // from WorldKernel::add_gains; -1 is no drive
     Form form = Form::implicit;
     Method method = Method::maba;
     bool embedded = true;
-    bool feedforward = false;             // of the roots, from the target's acceleration
-    double* time = nullptr;               // (n) clocks
-    double* memory = nullptr;             // (n, kMemory) running pushes, or null if there are none
-    std::uint8_t* frozen = nullptr;       // (n)
-    Fault* fault = nullptr;               // (n)
+    bool feedforward = false;        // of the roots, from the target's acceleration
+    double* time = nullptr;          // (n) clocks
+    double* memory = nullptr;        // (n, kMemory) running pushes, or null if there are none
+    std::uint8_t* frozen = nullptr;  // (n)
+    Fault* fault = nullptr;          // (n)
 };
 
 // n copies of a scene.
@@ -93,17 +93,17 @@ struct Query {
     What what;
     std::int64_t n;
     double gravity[3];
-    Rows q, v, a, tau, external;          // external: (nl, 6) force at the link's origin, torque
+    Rows q, v, a, tau, external;  // external: (nl, 6) force at the link's origin, torque
     Rows target_q, target_v, kp, kd;
     double dt;
     Form form;
     Method method;
-    bool limits;                          // stable_pd: respect the effort limits
+    bool limits;  // stable_pd: respect the effort limits
     int link;
     double point[3];
     double* out0;
     double* out1;
-    std::int32_t* fault;                  // (n) body of a singular joint, -1 is none
+    std::int32_t* fault;  // (n) body of a singular joint, -1 is none
 };
 
 // One scalar type of one instruction set.

@@ -15,8 +15,8 @@ namespace poise::inline POISE_ISA {
 template <class S>
 struct Work {
     // outward: pose
-    Mat3<S> R;       // orientation; a hinge's or slide's axis is its third column
-    Vec3<S> r;       // from the parent's joint to this one
+    Mat3<S> R;  // orientation; a hinge's or slide's axis is its third column
+    Vec3<S> r;  // from the parent's joint to this one
     union {
         // outward: motion with the given joint accelerations
         struct {
@@ -62,8 +62,8 @@ POISE_INLINE Mat3<S> motion_matrix(const Vec3<S>& w, const Vec3<S>& al) {
 
 // Poses and motions of all bodies. qdd is null for accelerations at rest in the joints.
 template <class S>
-POISE_NOINLINE void move(const Forest& f, const Constants<S>* c, const S* q, const S* v, const S* qdd,
-          const Vec3<S>& gravity, Work<S>* work) {
+POISE_NOINLINE void move(const Forest& f, const Constants<S>* c, const S* q, const S* v,
+                         const S* qdd, const Vec3<S>& gravity, Work<S>* work) {
     const S zero(Element<S>(0));
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
@@ -151,8 +151,8 @@ POISE_NOINLINE void velocities(const Forest& f, const S* v, const Work<S>* work,
             out[i] = vec_at(v + b.v);
             continue;
         }
-        out[i] = b.parent < 0 ? zero3<S>()
-                              : out[b.parent] + cross(work[b.parent].motion.w, work[i].r);
+        out[i] =
+            b.parent < 0 ? zero3<S>() : out[b.parent] + cross(work[b.parent].motion.w, work[i].r);
         if (b.kind == Kind::slide) out[i] = out[i] + v[b.v] * axis_of(work[i].R);
     }
 }

@@ -7,7 +7,7 @@
 //               forces already and now want to push the other way: they are let go first.
 // After kFreeRounds rounds joints are only added, which ends the search. A ball's limit is the
 // length of its torque; its direction is that of the round before, and counts as settled when it
-// moves by less than a thousandth of the limit.
+// moves by less than a hundredth of the limit.
 #pragma once
 
 #include "poise/scratch.hpp"
@@ -51,7 +51,7 @@ MaskOf<S> limit_efforts(const Forest& f, const Axis<S>* axis, const LaneRows<S>&
                 turn2 = turn2 + turn * turn;
                 s.over[k] = over;
             }
-            const S settled = S(T(1e-3)) * effort;
+            const S settled = S(T(1e-2)) * effort;
             const auto turned = over & was & (settled * settled < turn2);
             changed = changed | (over & negate(was)) | (was & negate(over)) | turned;
         }
@@ -67,8 +67,8 @@ MaskOf<S> limit_efforts(const Forest& f, const Axis<S>* axis, const LaneRows<S>&
 
 // Solve with the joint forces s.Q, s.K, kept within the limits; solve() finds s.qdd.
 template <class S, class Solve>
-void within_limits(const Forest& f, const Axis<S>* axis, const LaneRows<S>& strength,
-                   Scratch<S>& s, Solve solve) {
+void within_limits(const Forest& f, const Axis<S>* axis, const LaneRows<S>& strength, Scratch<S>& s,
+                   Solve solve) {
     for (int k = 0; k < f.nv; ++k) {
         s.Q_free[k] = s.Q[k];
         s.K_free[k] = s.K[k];

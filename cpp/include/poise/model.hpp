@@ -15,44 +15,45 @@ namespace poise {
 enum class Kind : std::int32_t { free = 0, ball = 1, hinge = 2, slide = 3 };
 
 struct Body {
-    std::int32_t parent;        // -1 is the world
+    std::int32_t parent;  // -1 is the world
     Kind kind;
-    std::int32_t q, v;          // first entry in q and in v
-    std::int32_t slot;          // where the inward pass accumulates this body
+    std::int32_t q, v;  // first entry in q and in v
+    std::int32_t slot;  // where the inward pass accumulates this body
     std::int32_t parent_slot;
-    bool leaf;                  // nothing has been accumulated
-    bool first;                 // first child that the inward pass meets: it writes, later ones add
+    bool leaf;   // nothing has been accumulated
+    bool first;  // first child that the inward pass meets: it writes, later ones add
     bool massless;
-    bool turned;                // E is not the identity
+    bool turned;  // E is not the identity
 };
 
 // Plain data that every instruction set reads; the owner is the binding.
 struct Forest {
     std::int32_t nb, nq, nv, nl, slots;
     const Body* body;
-    const double* E;            // (nb, 4) body frame in the parent's frame at q = 0
-    const double* r;            // (nb, 3)
-    const std::int32_t* dof_parent;  // (nv) the next degree of freedom towards the root, -1 at the end
-    const std::int32_t* dof_body;    // (nv)
-    const std::int32_t* body_link;   // (nb) the link that a body belongs to
-    const std::int32_t* link_body;   // (nl) -1 is the world
-    const double* link_p;       // (nl, 3) link frame in its body's frame
-    const double* link_E;       // (nl, 4)
-    const double* spring_q;     // (nq) rest position of the passive springs
-    double fixed_mass;          // of links welded to the world [kg]
-    double fixed_moment[3];     // mass times position
+    const double* E;  // (nb, 4) body frame in the parent's frame at q = 0
+    const double* r;  // (nb, 3)
+    const std::int32_t*
+        dof_parent;  // (nv) the next degree of freedom towards the root, -1 at the end
+    const std::int32_t* dof_body;         // (nv)
+    const std::int32_t* body_link;        // (nb) the link that a body belongs to
+    const std::int32_t* link_body;        // (nl) -1 is the world
+    const double* link_p;                 // (nl, 3) link frame in its body's frame
+    const double* link_E;                 // (nl, 4)
+    const double* spring_q;               // (nq) rest position of the passive springs
+    double fixed_mass;                    // of links welded to the world [kg]
+    double fixed_moment[3];               // mass times position
     const std::int32_t* effort_per_axis;  // (nb) ball joints: limit each axis instead of the length
 };
 
 // Numbers that may differ from copy to copy; a stride of 0 shares them.
 struct Numbers {
-    const double* mass;         // (nb)
-    const double* mc;           // (nb, 3) mass times centre of mass, from the joint
-    const double* Io;           // (nb, 6) inertia about the joint: xx yy zz xy xz yz
-    const double* armature;     // (nv)
-    const double* damping;      // (nv) passive
-    const double* stiffness;    // (nv) passive
-    const double* effort;       // (nv) inf is none
+    const double* mass;       // (nb)
+    const double* mc;         // (nb, 3) mass times centre of mass, from the joint
+    const double* Io;         // (nb, 6) inertia about the joint: xx yy zz xy xz yz
+    const double* armature;   // (nv)
+    const double* damping;    // (nv) passive
+    const double* stiffness;  // (nv) passive
+    const double* effort;     // (nv) inf is none
     std::int64_t mass_stride, mc_stride, Io_stride, armature_stride, effort_stride;
 };
 
@@ -62,12 +63,12 @@ inline namespace POISE_ISA {
 template <class S>
 struct Constants {
     S m;
-    Vec3<S> mc;     // first moment of mass about the joint
+    Vec3<S> mc;  // first moment of mass about the joint
     // second moment of mass about the joint, P = trace(Io)/2 - Io, as l 1 + u u' - w w' with l its
     // middle eigenvalue: cheaper to turn than six numbers
     Vec3<S> u, w;
     S l, trace;
-    S along;        // of a stick mc = along u and w = 0, as of a capsule that hangs on its end
+    S along;  // of a stick mc = along u and w = 0, as of a capsule that hangs on its end
     bool stick;
     Vec3<S> r;
     Quat<S> E;
@@ -218,8 +219,8 @@ void normalise(const Forest& f, S* q) {
         const Body& b = f.body[i];
         if (b.kind == Kind::hinge || b.kind == Kind::slide) continue;
         S* p = q + b.q + (b.kind == Kind::free ? 3 : 0);
-        const S k = S(Element<S>(1)) /
-                    square_root(p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3]);
+        const S k =
+            S(Element<S>(1)) / square_root(p[0] * p[0] + p[1] * p[1] + p[2] * p[2] + p[3] * p[3]);
         for (int j = 0; j < 4; ++j) p[j] = k * p[j];
     }
 }

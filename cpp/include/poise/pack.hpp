@@ -84,58 +84,58 @@ struct Pack {
 };
 
 #if defined(__GNUC__)
-#define POISE_PACK_OP(op)                                                                         \
-    template <class T, int N>                                                                     \
-    POISE_INLINE Pack<T, N> operator op(Pack<T, N> a, Pack<T, N> b) {                             \
-        return Pack<T, N>(a.x op b.x);                                                            \
-    }                                                                                             \
-    template <class T, int N>                                                                     \
-    POISE_INLINE Pack<T, N> operator op(Pack<T, N> a, T b) {                                      \
-        return Pack<T, N>(a.x op b);                                                              \
-    }                                                                                             \
-    template <class T, int N>                                                                     \
-    POISE_INLINE Pack<T, N> operator op(T a, Pack<T, N> b) {                                      \
-        return Pack<T, N>(a op b.x);                                                              \
+#define POISE_PACK_OP(op)                                             \
+    template <class T, int N>                                         \
+    POISE_INLINE Pack<T, N> operator op(Pack<T, N> a, Pack<T, N> b) { \
+        return Pack<T, N>(a.x op b.x);                                \
+    }                                                                 \
+    template <class T, int N>                                         \
+    POISE_INLINE Pack<T, N> operator op(Pack<T, N> a, T b) {          \
+        return Pack<T, N>(a.x op b);                                  \
+    }                                                                 \
+    template <class T, int N>                                         \
+    POISE_INLINE Pack<T, N> operator op(T a, Pack<T, N> b) {          \
+        return Pack<T, N>(a op b.x);                                  \
     }
-#define POISE_PACK_COMPARE(op)                                                                    \
-    template <class T, int N>                                                                     \
-    POISE_INLINE Mask<T, N> operator op(Pack<T, N> a, Pack<T, N> b) {                             \
-        return {a.x op b.x};                                                                      \
+#define POISE_PACK_COMPARE(op)                                        \
+    template <class T, int N>                                         \
+    POISE_INLINE Mask<T, N> operator op(Pack<T, N> a, Pack<T, N> b) { \
+        return {a.x op b.x};                                          \
     }
-#define POISE_MASK_OP(name, op)                                                                   \
-    template <class T, int N>                                                                     \
-    POISE_INLINE Mask<T, N> name(Mask<T, N> a, Mask<T, N> b) {                                    \
-        return {a.x op b.x};                                                                      \
+#define POISE_MASK_OP(name, op)                                \
+    template <class T, int N>                                  \
+    POISE_INLINE Mask<T, N> name(Mask<T, N> a, Mask<T, N> b) { \
+        return {a.x op b.x};                                   \
     }
 #else
-#define POISE_PACK_OP(op)                                                                         \
-    template <class T, int N>                                                                     \
-    POISE_INLINE Pack<T, N> operator op(Pack<T, N> a, Pack<T, N> b) {                             \
-        Pack<T, N> c;                                                                             \
-        for (int i = 0; i < N; ++i) c.x[i] = a.x[i] op b.x[i];                                    \
-        return c;                                                                                 \
-    }                                                                                             \
-    template <class T, int N>                                                                     \
-    POISE_INLINE Pack<T, N> operator op(Pack<T, N> a, T b) {                                      \
-        return a op Pack<T, N>(b);                                                                \
-    }                                                                                             \
-    template <class T, int N>                                                                     \
-    POISE_INLINE Pack<T, N> operator op(T a, Pack<T, N> b) {                                      \
-        return Pack<T, N>(a) op b;                                                                \
+#define POISE_PACK_OP(op)                                             \
+    template <class T, int N>                                         \
+    POISE_INLINE Pack<T, N> operator op(Pack<T, N> a, Pack<T, N> b) { \
+        Pack<T, N> c;                                                 \
+        for (int i = 0; i < N; ++i) c.x[i] = a.x[i] op b.x[i];        \
+        return c;                                                     \
+    }                                                                 \
+    template <class T, int N>                                         \
+    POISE_INLINE Pack<T, N> operator op(Pack<T, N> a, T b) {          \
+        return a op Pack<T, N>(b);                                    \
+    }                                                                 \
+    template <class T, int N>                                         \
+    POISE_INLINE Pack<T, N> operator op(T a, Pack<T, N> b) {          \
+        return Pack<T, N>(a) op b;                                    \
     }
-#define POISE_PACK_COMPARE(op)                                                                    \
-    template <class T, int N>                                                                     \
-    POISE_INLINE Mask<T, N> operator op(Pack<T, N> a, Pack<T, N> b) {                             \
-        Mask<T, N> c;                                                                             \
-        for (int i = 0; i < N; ++i) c.x[i] = a.x[i] op b.x[i];                                    \
-        return c;                                                                                 \
+#define POISE_PACK_COMPARE(op)                                        \
+    template <class T, int N>                                         \
+    POISE_INLINE Mask<T, N> operator op(Pack<T, N> a, Pack<T, N> b) { \
+        Mask<T, N> c;                                                 \
+        for (int i = 0; i < N; ++i) c.x[i] = a.x[i] op b.x[i];        \
+        return c;                                                     \
     }
-#define POISE_MASK_OP(name, op)                                                                   \
-    template <class T, int N>                                                                     \
-    POISE_INLINE Mask<T, N> name(Mask<T, N> a, Mask<T, N> b) {                                    \
-        Mask<T, N> c;                                                                             \
-        for (int i = 0; i < N; ++i) c.x[i] = a.x[i] op b.x[i];                                    \
-        return c;                                                                                 \
+#define POISE_MASK_OP(name, op)                                \
+    template <class T, int N>                                  \
+    POISE_INLINE Mask<T, N> name(Mask<T, N> a, Mask<T, N> b) { \
+        Mask<T, N> c;                                          \
+        for (int i = 0; i < N; ++i) c.x[i] = a.x[i] op b.x[i]; \
+        return c;                                              \
     }
 #endif
 POISE_PACK_OP(+)
@@ -224,7 +224,8 @@ POISE_INLINE bool any(const Mask<T, N>& m) {
     if constexpr (sizeof(T) * N == 32) return !_mm256_testz_si256((__m256i)m.x, (__m256i)m.x);
 #endif
 #if defined(__AVX512F__)
-    if constexpr (sizeof(T) * N == 64) return _mm512_test_epi64_mask((__m512i)m.x, (__m512i)m.x) != 0;
+    if constexpr (sizeof(T) * N == 64)
+        return _mm512_test_epi64_mask((__m512i)m.x, (__m512i)m.x) != 0;
 #endif
 #endif
     bool r = false;
@@ -307,8 +308,8 @@ POISE_INLINE S smaller(S a, S b) {
 // nearest whole number, ties to even, for |a| below 2^51 (double) or 2^22 (float)
 template <class S>
 POISE_INLINE S round_nearest(S a) {
-    constexpr Element<S> magic = sizeof(Element<S>) == 8 ? Element<S>(6755399441055744.0)
-                                                         : Element<S>(12582912.0);
+    constexpr Element<S> magic =
+        sizeof(Element<S>) == 8 ? Element<S>(6755399441055744.0) : Element<S>(12582912.0);
     return (a + magic) - magic;
 }
 

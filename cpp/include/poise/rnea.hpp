@@ -66,7 +66,7 @@ POISE_INLINE void project(const Body& b, const Mat3<S>& R, const Wrench<S>& w, S
 // its joint. total (nb) is filled with each body's wrench including its subtree.
 template <class S>
 POISE_NOINLINE void inverse_dynamics(const Forest& f, const Constants<S>* c, const Work<S>* work,
-                      const Wrench<S>* external, Wrench<S>* total, S* tau) {
+                                     const Wrench<S>* external, Wrench<S>* total, S* tau) {
     for (int i = 0; i < f.nb; ++i) total[i] = {zero3<S>(), zero3<S>()};
     for (int i = f.nb - 1; i >= 0; --i) {
         const Body& b = f.body[i];

@@ -99,7 +99,8 @@ POISE_INLINE Mat3<S> operator+(const Mat3<S>& a, const Mat3<S>& b) {
 }
 template <class S>
 POISE_INLINE Mat3<S> operator*(S k, const Mat3<S>& a) {
-    return {k * a.xx, k * a.xy, k * a.xz, k * a.yx, k * a.yy, k * a.yz, k * a.zx, k * a.zy, k * a.zz};
+    return {k * a.xx, k * a.xy, k * a.xz, k * a.yx, k * a.yy,
+            k * a.yz, k * a.zx, k * a.zy, k * a.zz};
 }
 template <class S>
 POISE_INLINE Mat3<S> operator*(const Sym3<S>& a, const Mat3<S>& b) {
@@ -167,12 +168,8 @@ POISE_INLINE Sym3<S> inverse(const Sym3<S>& a, S& det) {
     const S cxz = a.xy * a.yz - a.xz * a.yy;
     det = a.xx * cxx + a.xy * cxy + a.xz * cxz;
     const S k = S(Element<S>(1)) / det;
-    return {k * cxx,
-            k * (a.xx * a.zz - a.xz * a.xz),
-            k * (a.xx * a.yy - a.xy * a.xy),
-            k * cxy,
-            k * cxz,
-            k * (a.xy * a.xz - a.xx * a.yz)};
+    return {k * cxx, k * (a.xx * a.zz - a.xz * a.xz), k * (a.xx * a.yy - a.xy * a.xy), k * cxy,
+            k * cxz, k * (a.xy * a.xz - a.xx * a.yz)};
 }
 // R P transpose(R), row by row, so that little is alive at a time
 template <class S>
@@ -235,7 +232,7 @@ POISE_INLINE Mat3<S> matrix(const Quat<S>& q) {
     const S wx = q.w * x2, wy = q.w * y2, wz = q.w * z2;
     const S xx = q.x * x2, xy = q.x * y2, xz = q.x * z2;
     const S yy = q.y * y2, yz = q.y * z2, zz = q.z * z2;
-    return {one - (yy + zz), xy - wz, xz + wy, xy + wz, one - (xx + zz),
+    return {one - (yy + zz), xy - wz, xz + wy, xy + wz,        one - (xx + zz),
             yz - wx,         xz - wy, yz + wx, one - (xx + yy)};
 }
 template <class S>

@@ -12,7 +12,7 @@ template <class S>
 struct Tile {
     const Constants<S>* constants;
     const Axis<S>* axis;
-    const Gain<S>* gain;        // null without a drive
+    const Gain<S>* gain;  // null without a drive
     const double* pin_table;
     const bool* isotropic;
     S* q;
@@ -44,9 +44,8 @@ void drive(const Forest& f, const StepCall& call, int step, const Tile<S>& t, Sc
     } else {
         rows_of(call.target_q, t).load(step, f.nq, s.tq.data());
         if (moving) rows_of(call.target_v, t).load(step, f.nv, s.tv.data());
-        drive_forces(call.form, f, t.gain, dt, t.q, t.v, t.spin,
-                     static_cast<const S*>(s.tq.data()), static_cast<const S*>(s.tv.data()),
-                     moving, s.Q.data(), s.K.data());
+        drive_forces(call.form, f, t.gain, dt, t.q, t.v, t.spin, static_cast<const S*>(s.tq.data()),
+                     static_cast<const S*>(s.tv.data()), moving, s.Q.data(), s.K.data());
     }
 }
 
@@ -81,7 +80,8 @@ void add_feedforward(const Forest& f, const StepCall& call, int step, const Tile
 
 // Springs, dampers and rotor inertia of the joints themselves, fully implicit: Q_own - K_own q''.
 template <class S>
-POISE_NOINLINE void ask_passive(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<S>& s) {
+POISE_NOINLINE void ask_passive(const Forest& f, const StepCall& call, const Tile<S>& t,
+                                Scratch<S>& s) {
     for (int k = 0; k < f.nv; ++k) s.own_gain[k] = {t.axis[k].stiffness, t.axis[k].damping};
     const SharedRow<S> rest{f.spring_q};
     drive_forces<S, Form::implicit>(f, s.own_gain.data(), Element<S>(call.dt), t.q, t.v, t.spin,
@@ -154,7 +154,8 @@ bool push_forces(const Forest& f, const StepCall& call, const Tile<S>& t, const 
             }
             const int link = static_cast<int>(p.link) - 1, i = f.link_body[link];
             if (i < 0) continue;
-            const double share = ((p.end < next ? p.end : next) - (p.start > now ? p.start : now)) / call.dt;
+            const double share =
+                ((p.end < next ? p.end : next) - (p.start > now ? p.start : now)) / call.dt;
             // the point in the body's frame, then in world axes from the joint
             const double* lp = f.link_p + 3 * link;
             const double* le = f.link_E + 4 * link;
@@ -167,9 +168,9 @@ bool push_forces(const Forest& f, const StepCall& call, const Tile<S>& t, const 
                 double(get(R.yx, lane)), double(get(R.yy, lane)), double(get(R.yz, lane)),
                 double(get(R.zx, lane)), double(get(R.zy, lane)), double(get(R.zz, lane))};
             const Vec3<double> force = {share * p.force[0], share * p.force[1], share * p.force[2]};
-            const Vec3<double> torque = Vec3<double>{share * p.torque[0], share * p.torque[1],
-                                                     share * p.torque[2]} +
-                                        cross(Rl * at, force);
+            const Vec3<double> torque =
+                Vec3<double>{share * p.torque[0], share * p.torque[1], share * p.torque[2]} +
+                cross(Rl * at, force);
             Wrench<S>& w = external[i];
             put(w.f.x, lane, T(double(get(w.f.x, lane)) + force.x));
             put(w.f.y, lane, T(double(get(w.f.y, lane)) + force.y));
@@ -185,7 +186,8 @@ bool push_forces(const Forest& f, const StepCall& call, const Tile<S>& t, const 
 // ---- the step
 
 template <class S>
-POISE_NOINLINE void integrate(const Forest& f, Element<S> step, S* q, S* v, const S* v_next, Quat<S>* spin) {
+POISE_NOINLINE void integrate(const Forest& f, Element<S> step, S* q, S* v, const S* v_next,
+                              Quat<S>* spin) {
     const S dt(step);
     spins(f, v_next, step, spin);
     for (int i = 0; i < f.nb; ++i) {
@@ -295,9 +297,8 @@ template <class S>
 void accelerate_limited(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
                         const Vec3<S>& gravity, Scratch<S>& s, MaskOf<S>& bad, int* bad_body) {
     const LaneRows<S> strength = rows_of(call.strength, t);
-    within_limits(f, t.axis, strength, s, [&] {
-        accelerate(f, call, step, t, gravity, call.method, s, bad, bad_body);
-    });
+    within_limits(f, t.axis, strength, s,
+                  [&] { accelerate(f, call, step, t, gravity, call.method, s, bad, bad_body); });
 }
 
 // Take the step in the lanes that are good; the others stay where they are and are reported.
@@ -330,9 +331,9 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
         if (!get(lost, lane) || get(frozen, lane)) continue;
         const std::int64_t copy = t.first + lane;
         call.frozen[copy] = 1;
-        call.fault[copy] = {get(bad, lane) ? bad_body[lane]
-                                           : fastest_body(f, s.v_next.data(), lane),
-                            call.time[copy]};
+        call.fault[copy] = {
+            get(bad, lane) ? bad_body[lane] : fastest_body(f, s.v_next.data(), lane),
+            call.time[copy]};
     }
     frozen = still;
 }

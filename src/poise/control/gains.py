@@ -160,4 +160,4 @@ def _positive(value: Any, name: str, size: int) -> Floats:
         raise PoiseError(f"{name} has shape {array.shape}, expected a number or ({size},)")
     if not (np.isfinite(array) & (array > 0)).all():
         raise PoiseError(f"{name} is {value!r:.80}; it must be positive")
-    return np.broadcast_to(array, (size,))
+    return np.array(np.broadcast_to(array, (size,)))

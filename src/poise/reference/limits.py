@@ -44,7 +44,7 @@ from poise.reference.tree import build_tree
 FREE_PASSES = 6
 
 # a ball's direction is settled when its force moves by less than this part of the limit
-SETTLED = 1e-3
+SETTLED = 1e-2
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,82 @@
+"""
+The native core of poise: the forest, its algorithms, worlds of many copies.
+"""
+
+import numpy
+from numpy.typing import NDArray
+
+
+def isa() -> str:
+    """Instruction set of the kernels in use."""
+
+def available_isas() -> list[str]:
+    """Instruction sets that were built."""
+
+def supported_isas() -> list[str]:
+    """Instruction sets that were built and that this CPU has."""
+
+def choose_isa(name: str) -> None:
+    """
+    Use another instruction set for what is made from now on; '' is the default.
+    """
+
+def build_info() -> dict[str, str]:
+    """Compiler, flags and version of this build."""
+
+def multiply_add_rate(single_precision: bool = False) -> float:
+    """Multiply-adds per second of one core, in lanes."""
+
+MEMORY: int = 96
+
+PUSHES: int = 8
+
+class Model:
+    """A compiled forest."""
+
+    def __init__(self, forest: object) -> None: ...
+
+    @property
+    def nq(self) -> int: ...
+
+    @property
+    def nv(self) -> int: ...
+
+    @property
+    def nl(self) -> int: ...
+
+    @property
+    def nb(self) -> int: ...
+
+class Gains:
+    """Gains of a forest, checked."""
+
+    def __init__(self, model: Model, kp: object, kd: object, pin: object) -> None: ...
+
+class World:
+    """n copies of a scene."""
+
+    def __init__(self, model: object, n: int, dt: float, single_precision: bool, threads: int, gravity: object, numbers: object | None) -> None: ...
+
+    def read(self) -> tuple: ...
+
+    def write(self, q: object, v: object, time: object, memory: object | None, which: object | None) -> None: ...
+
+    def time(self) -> NDArray[numpy.float64]: ...
+
+    def memory(self) -> NDArray[numpy.float64]: ...
+
+    def torque(self) -> NDArray[numpy.float64]: ...
+
+    def faults(self) -> tuple: ...
+
+    def push(self, link: int, force: object, torque: object, point: object, at: float, duration: float, which: object | None) -> None: ...
+
+    def step(self, gains: object | None, target_q: object | None, target_v: object | None, target_a: object | None, strength: object | None, pin: object | None, force: object | None, acceleration: object | None, steps: int, rows: int, form: int, method: int, embedded: bool, feedforward: bool) -> int: ...
+
+    def set_gravity(self, gravity: object) -> None: ...
+
+    @property
+    def threads(self) -> int: ...
+
+def answer(model: Model, numbers: object | None, what: int, n: int, single_precision: bool, q: object, v: object | None, a: object | None, tau: object | None, external: object | None, target_q: object | None, target_v: object | None, kp: object | None, kd: object | None, gravity: object, dt: float, form: int, method: int, limits: bool, link: int, point: object) -> object:
+    """One question of poise.dynamics about n states."""

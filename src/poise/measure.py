@@ -1,0 +1,89 @@
+"""Measures: the only place that turns states into numbers.
+
+Every function takes states with leading batch or time axes and reduces nothing: callers choose
+between mean, percentile and largest with `summary`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise import dynamics
+from poise.arrays import Floats, floats
+from poise.scene import SceneLike, scene_of
+
+
+class TrackingError(NamedTuple):
+    """How far links are from where the reference has them.
+
+    Attributes:
+        rotation: Angle between a link and its reference [degrees], shape (..., nl).
+        position: Distance of its joint, each relative to its own root [m], shape (..., nl).
+        world: Distance of its joint in the world [m], shape (..., nl).
+    """
+
+    rotation: Floats
+    position: Floats
+    world: Floats
+
+
+class Summary(NamedTuple):
+    """Mean, 95th percentile and largest of many numbers."""
+
+    mean: float
+    p95: float
+    max: float
+
+
+def tracking_error(character: SceneLike, q: ArrayLike, reference: ArrayLike) -> TrackingError:
+    """Error of a pose against a reference pose, link by link.
+
+    A link's place is that of its frame. The root of a scene of several parts is each part's own.
+
+    Args:
+        character: The character, or a scene.
+        q: Positions, shape (..., nq).
+        reference: Positions of the reference, shape (..., nq).
+    """
+    scene = scene_of(character)
+    p, quat = dynamics.forward_kinematics(scene, q)
+    p_ref, quat_ref = dynamics.forward_kinematics(scene, reference)
+    inner = np.abs(np.sum(quat * quat_ref, axis=-1))
+    # near zero the angle comes from the difference, where the cosine has no digits left
+    chord = np.minimum(
+        np.linalg.norm(quat - quat_ref, axis=-1), np.linalg.norm(quat + quat_ref, axis=-1)
+    )
+    angle = np.where(
+        inner > 0.9,
+        4.0 * np.arcsin(np.clip(chord / 2.0, 0, 1)),
+        2.0 * np.arccos(np.clip(inner, 0, 1)),
+    )
+    offset = p - p_ref
+    relative = offset.copy()
+    for part in scene.forest.parts.values():
+        relative[..., part.links, :] -= offset[..., part.links.start : part.links.start + 1, :]
+    return TrackingError(
+        np.degrees(angle), np.linalg.norm(relative, axis=-1), np.linalg.norm(offset, axis=-1)
+    )
+
+
+def summary(values: ArrayLike) -> Summary:
+    """Mean, 95th percentile and largest."""
+    array = floats(values, "values")
+    return Summary(float(array.mean()), float(np.percentile(array, 95)), float(array.max()))
+
+
+def by_link(character: SceneLike, error: TrackingError) -> dict[str, dict[str, Summary]]:
+    """Each link's errors over all leading axes: degrees, and metres relative to the root."""
+    names = scene_of(character).forest.link_names
+    return {
+        name: {
+            "rotation": summary(error.rotation[..., i]),
+            "position": summary(error.position[..., i]),
+            "world": summary(error.world[..., i]),
+        }
+        for i, name in enumerate(names)
+    }

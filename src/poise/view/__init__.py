@@ -1,0 +1,1 @@
+"""Pictures of what happened. The viewer is a guest: nothing imports it."""

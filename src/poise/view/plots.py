@@ -1,0 +1,65 @@
+"""Plots of a run, by matplotlib, without a display."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise.arrays import floats
+from poise.measure import TrackingError
+from poise.scene import SceneLike, scene_of
+
+
+def tracking(
+    path: str | os.PathLike[str],
+    character: SceneLike,
+    time: ArrayLike,
+    error: TrackingError,
+    q: ArrayLike,
+    *,
+    links: Sequence[str] | None = None,
+    shade: tuple[float, float] | None = None,
+    title: str = "",
+) -> None:
+    """Rotation error of links over time, and how far the root moved; written to a PNG file.
+
+    Args:
+        path: Where to.
+        character: The character.
+        time: [s], shape (k,).
+        error: Errors of k states, from `measure.tracking_error`.
+        q: Positions, shape (k, nq).
+        links: Which links; the six with the largest errors unless given.
+        shade: A span of time to mark [s], as of a push.
+        title: Above the plot.
+    """
+    # by the figure itself and not by pyplot: no display, no global state
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    names = scene_of(character).forest.link_names
+    if links is None:
+        largest = np.argsort(-error.rotation.max(axis=0))[:6]
+        links = [names[i] for i in sorted(largest)]
+    time, q = floats(time, "time"), floats(q, "q")
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    FigureCanvasAgg(figure)
+    top, bottom = figure.subplots(2, 1, sharex=True)
+    for name in links:
+        top.plot(time, error.rotation[:, names.index(name)], label=name.replace("_", " "))
+    top.set_ylabel("rotation error [degrees]")
+    for k, axis in enumerate("xyz"):
+        bottom.plot(time, 1e3 * (q[:, k] - q[0, k]), label=axis)
+    bottom.set_ylabel("root moved by [mm]")
+    bottom.set_xlabel("time [s]")
+    for axes in (top, bottom):
+        axes.legend(ncols=3, fontsize=8, loc="upper right")
+        axes.grid(alpha=0.3)
+        axes.set_xlim(time[0], time[-1])
+        if shade is not None:
+            axes.axvspan(*shade, color="0.85")
+    figure.suptitle(title)
+    figure.savefig(path, dpi=120)
