@@ -200,7 +200,7 @@ WORLDS: dict[str, Case] = {
     "dt nan": (lambda: World(ARM, dt=NAN), ("dt is nan", "positive")),
     "dt inf": (lambda: World(ARM, dt=INF), ("dt is inf", "positive")),
     "dt text": (lambda: World(ARM, dt="0.01"), ("dt is '0.01'", "positive")),  # type: ignore[arg-type]
-    "dt complex": (lambda: World(ARM, dt=np.complex128(1)), ("dt is", "positive")),  # type: ignore[arg-type]
+    "dt complex": (lambda: World(ARM, dt=np.complex128(1)), ("dt is", "positive")),
     "dt none": (lambda: World(ARM, dt=None), ("dt is None", "positive")),  # type: ignore[arg-type]
     "threads zero": (lambda: World(ARM, dt=DT, threads=0), ("threads is 0", "1 or more")),
     "threads beyond all": (lambda: World(ARM, dt=DT, n=2, threads=2**40), ("threads",)),
@@ -344,7 +344,7 @@ COMMANDS: dict[str, Case] = {
         ("gains",),
     ),
     "drive with a bare array": (
-        lambda: World(ARM, dt=DT).step(Command(drive=Drive(suggest_gains(ARM), ZERO))),  # type: ignore[arg-type]
+        lambda: World(ARM, dt=DT).step(Command(drive=Drive(suggest_gains(ARM), ZERO))),
         ("target", "Target"),
     ),
     "target nan": (drive([0.0, NAN]), ("target.q", "index 1", "finite")),

@@ -64,7 +64,7 @@ class WorldOf final : public WorldKernel {
                 unit_lane(lane, tq);
                 write_lane(v + copy * v_stride, f.nv, lane, tv);
             }
-            if (touched) spins(f, tv, T(dt_), spin_.data() + t * f.nb);
+            if (touched) respin(f, T(dt_), tv, spin_.data() + t * f.nb, *scratch_[0]);
         }
     }
 

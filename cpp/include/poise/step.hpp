@@ -189,7 +189,6 @@ template <class S>
 POISE_NOINLINE void integrate(const Forest& f, Element<S> step, S* q, S* v, const S* v_next,
                               Quat<S>* spin) {
     const S dt(step);
-    spins(f, v_next, step, spin);
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         if (b.kind == Kind::hinge || b.kind == Kind::slide) {
@@ -206,9 +205,18 @@ POISE_NOINLINE void integrate(const Forest& f, Element<S> step, S* q, S* v, cons
             nq += 3;
             nv += 3;
         }
-        store(v + nv, vec_at(v_next + nv));
+        const Vec3<S> w = vec_at(v_next + nv);
+        store(v + nv, w);
+        spin[i] = exponential(dt * w);
         store(q + nq, renormalise(quat_at(q + nq) * spin[i]));
     }
+}
+
+// exp(dt v) for a state that no step led to: by the integrator itself, on paper that is thrown
+// away, so that a state written back goes on bit for bit
+template <class S>
+void respin(const Forest& f, Element<S> dt, const S* v, Quat<S>* spin, Scratch<S>& s) {
+    integrate(f, dt, s.q_old.data(), s.v_old.data(), v, spin);
 }
 
 // A copy is lost when the length of v [rad/s, m/s] or the distance of a root [m] reaches this.
@@ -326,7 +334,7 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
     integrate(f, T(call.dt), t.q, t.v, s.v_next.data(), t.spin);
     for (int k = 0; k < f.nq; ++k) t.q[k] = select(still, s.q_old[k], t.q[k]);
     for (int k = 0; k < f.nv; ++k) t.v[k] = select(still, s.v_old[k], t.v[k]);
-    spins(f, t.v, T(call.dt), t.spin);
+    respin(f, T(call.dt), t.v, t.spin, s);
     for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane) {
         if (!get(lost, lane) || get(frozen, lane)) continue;
         const std::int64_t copy = t.first + lane;
