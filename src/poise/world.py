@@ -78,14 +78,14 @@ class World:
             threads = min(cores or os.cpu_count() or 1, max(1, self.n // 32))
         numbers = self._own_numbers(mass, inertia, armature)
         self.scene = self.scene._replace(numbers=numbers)
-        self.gravity = finite(shaped(gravity, "gravity", (3,)), "gravity")
+        self._gravity = _gravity(gravity)
         self._core = _core.World(
             self.scene.model,
             self.n,
             self.dt,
             self.dtype == "float32",
             count(threads, "threads", most=256),
-            self.gravity,
+            self._gravity,
             numbers,
         )
         self._live: weakref.ref[State] | None = None
@@ -122,6 +122,16 @@ class World:
     def diverged(self) -> list[Loss]:
         """The copies that diverged and stand at their last good state."""
         return [Loss(*loss) for loss in zip(*self._core.faults(), strict=True)]
+
+    @property
+    def gravity(self) -> Floats:
+        """Gravity [m/s^2], shape (3,); may be assigned between steps."""
+        return self._gravity
+
+    @gravity.setter
+    def gravity(self, gravity: ArrayLike) -> None:
+        self._gravity = _gravity(gravity)
+        self._core.set_gravity(self._gravity)
 
     def part(self, name: str) -> Part:
         """Slices of q, v and links that belong to one part of the scene."""
@@ -334,6 +344,12 @@ class World:
             at = int(np.argwhere(array < 0)[0][-1])
             raise PoiseError(f"{name} of {names[at]!r} is negative; it must be 0 or more")
         return array
+
+
+def _gravity(value: ArrayLike) -> Floats:
+    gravity = np.array(finite(shaped(value, "gravity", (3,)), "gravity"))
+    gravity.flags.writeable = False
+    return gravity
 
 
 def _body_of_dof(forest: Any) -> list[int]:

@@ -118,7 +118,7 @@ def carried_inertia(character: SceneLike, *, per_axis: bool = False) -> Floats:
     scene = scene_of(character)
     forest = scene.forest
     mass, _, about = composite_inertia(forest)
-    out = forest.armature.copy()
+    out: Floats = forest.armature.copy()
     for b, kind in enumerate(forest.kind):
         v = int(forest.v_adr[b])
         turning = np.diag(about[b]) if per_axis else np.full(3, np.linalg.eigvalsh(about[b])[-1])

@@ -52,7 +52,7 @@ class Servo:
             )
         self.gains = gains
         self.dt = getattr(character, "dt", None) if dt is None else number(dt, "dt")
-        self.gravity = getattr(character, "gravity", GRAVITY)
+        self._source = character
 
     def __call__(self, state: Any, target: Any) -> Command:
         """The command for a state and a target at t + dt."""
@@ -61,6 +61,12 @@ class Servo:
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, and what led to it."""
         raise NotImplementedError
+
+    @property
+    def gravity(self) -> ArrayLike:
+        """Gravity of the world it was made from, or the earth's [m/s^2]."""
+        gravity: ArrayLike = getattr(self._source, "gravity", GRAVITY)
+        return gravity
 
     def _target(self, target: Any) -> Target:
         return target if type(target) is Target else Target.of(target)
