@@ -270,6 +270,7 @@ STATES: dict[str, Case] = {
     "q complex": (reset(REST + 1j), ("q", "real numbers", "complex")),
     "q objects": (reset(np.array([None] * 43)), ("q", "real numbers", "object")),
     "v nan": (reset(REST, nan_at(np.zeros(34), 33)), ("state.v", "index 33", "finite")),
+    "v beyond all bounds": (reset(REST, nan_at(np.zeros(34), 33, value=1e300)), ("state.v",)),
     "v short": (reset(REST, np.zeros(33)), ("state.v", "(33,)", "(34,)")),
     "root not of unit length": (
         reset(nan_at(REST, 3, value=1.1)),

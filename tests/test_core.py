@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from poise import Command, Drive, Gains, State, Target, World, dynamics, load_character, reference
-from poise.character import Character, Matrix
+from poise.character import Character, Joint, Link
 from poise.forest import quat_matrix
 from poise.reference import spatial
 from poise.reference.drive import Form
@@ -106,6 +106,17 @@ class Batch:
         return [(together[i], i) for i in range(BATCH)] + alone
 
 
+def scaled_masses(character: Character, factors: Array) -> Character:
+    """The character with mass and inertia of each link times a factor."""
+
+    def scaled(link: Link, factor: float) -> Link:
+        x, y, z = (tuple(row) for row in (factor * np.array(link.inertia)).tolist())
+        return replace(link, mass=factor * link.mass, inertia=(x, y, z))
+
+    links = zip(character.links, factors, strict=True)
+    return Character("scaled", tuple(scaled(link, float(factor)) for link, factor in links))
+
+
 def backward_error(M: Array, a: Array, h: Array, tau: Array) -> float:
     """How far M a + h = tau is from holding, against the size of its terms."""
     size = np.linalg.norm(M, 2) * np.linalg.norm(a) + np.linalg.norm(h) + np.linalg.norm(tau)
@@ -145,6 +156,41 @@ def test_forward_dynamics_is_accurate_where_the_mass_matrix_is_well_conditioned(
         if np.linalg.cond(M[i]) < WELL_CONDITIONED:
             exact = np.linalg.solve(M[i], x.tau[i] - h[i])
             assert np.linalg.norm(a - exact) < FORWARD[dtype] * np.linalg.norm(exact)
+
+
+@both_dtypes
+@fuzz(trees.cases(10))
+def test_trees_of_uneven_masses_are_solved(case: Case, dtype: str) -> None:
+    # masses from a tenth to ten times what they were: a hand beside a torso, a tool in the hand
+    factors = 10 ** case[1].uniform(-1, 1, len(case[0].links))
+    x = Batch((scaled_masses(case[0], factors), case[1]))
+    M = dynamics.mass_matrix(x.character, x.q)
+    h = dynamics.bias_force(x.character, x.q, x.v)
+
+    def ask(q: Array, v: Array, tau: Array) -> Array:
+        return dynamics.forward_dynamics(x.character, q, v, tau, dtype=dtype)
+
+    for a, i in x.rows(ask, x.q, x.v, x.tau):
+        assert backward_error(M[i], a, h[i], x.tau[i]) < BACKWARD[dtype]
+
+
+@both_dtypes
+@pytest.mark.parametrize("kind", ["ball", "hinge"])
+@pytest.mark.parametrize("mass", [1.0, 0.1, 0.01])
+def test_a_light_root_that_carries_a_heavy_link_is_solved(
+    mass: float, kind: Literal["ball", "hinge"], dtype: str
+) -> None:
+    root = Link("root", joints=(Joint("root", "free"),), mass=mass, inertia=(0.001 * mass,) * 3)
+    heavy = Link(
+        "heavy", "root", pos=(0.2, 0, 0), joints=(Joint("joint", kind),), mass=10.0,
+        com=(0.2, 0, 0), inertia=(0.1, 0.1, 0.1),
+    )  # fmt: skip
+    character, rng = Character("light", (root, heavy)), np.random.default_rng(0)
+    (q, v), tau = trees.random_state(rng, character), rng.normal(size=character.nv)
+    M, h = dynamics.mass_matrix(character, q), dynamics.bias_force(character, q, v)
+    for rows in (q, np.tile(q, (3, 1))):
+        a = dynamics.forward_dynamics(character, rows, v, tau, dtype=dtype).reshape(-1, len(tau))
+        assert backward_error(M, a[-1], h, tau) < BACKWARD[dtype]
 
 
 @both_dtypes
@@ -501,12 +547,8 @@ def test_a_copy_with_its_own_masses_is_a_character_with_these_masses(
     world.reset(State(x.q[:2], x.v[:2]))
     world.step(Command(force=x.tau[:2]))
     for i in range(2):
-        links = (
-            replace(link, mass=m, inertia=matrix(s * np.array(link.inertia)))
-            for link, m, s in zip(x.character.links, mass[i], factor[i], strict=True)
-        )
         a = dynamics.forward_dynamics(
-            Character("heavier", tuple(links)), x.q[i], x.v[i], x.tau[i], dtype=dtype
+            scaled_masses(x.character, factor[i]), x.q[i], x.v[i], x.tau[i], dtype=dtype
         )
         assert_close(world.state.v[i], x.v[i] + 0.01 * a, FORWARD[dtype])
 
@@ -525,12 +567,6 @@ def test_a_copy_with_its_own_armature_carries_it(case: Case, dtype: str) -> None
     for i in range(BATCH):
         exact = x.v[i] + 0.01 * np.linalg.solve(M[i], x.tau[i] - h[i])
         assert_close(world.state.v[i], exact, FORWARD[dtype])
-
-
-def matrix(x: Array) -> Matrix:
-    """A 3x3 array as a link takes it."""
-    a, b, c = (tuple(row) for row in x.tolist())
-    return a, b, c
 
 
 def test_parts_of_a_scene_have_their_own_mass_matrices() -> None:

@@ -420,6 +420,13 @@ def test_accelerations_of_a_free_root_are_not_used() -> None:
     assert same(a.state, b.state)
 
 
+def test_accelerations_are_reached_against_springs_and_dampers() -> None:
+    world = World(hinge(stiffness=5.0, damping=2.0, armature=0.3), dt=DT)
+    world.reset(State([0.5], [1.0]))
+    world.step(Command(acceleration=np.array([3.0])))
+    assert (world.state.v[0] - 1.0) / DT == pytest.approx(3.0, rel=1e-11)
+
+
 def test_accelerations_may_differ_from_copy_to_copy() -> None:
     asked = np.random.default_rng(8).normal(size=(5, 2))
     world = World(ARM, n=5, dt=DT)
@@ -461,6 +468,22 @@ def test_a_world_without_command_falls_freely() -> None:
 def test_without_gravity_nothing_starts_to_move() -> None:
     world = fall(World(HUMANOID, dt=DT, gravity=np.zeros(3)), 60)
     np.testing.assert_allclose(world.state.q, HUMANOID.rest_q, rtol=0, atol=1e-14)
+
+
+def test_gravity_may_be_changed_between_steps() -> None:
+    world = World(box(), dt=DT)
+    world.gravity = np.array([0.0, 6.0, 0.0])
+    world.step(steps=10)
+    np.testing.assert_allclose(world.state.v[:3], [0.0, 60.0 * DT, 0.0], atol=1e-14)
+
+
+def test_a_world_keeps_its_own_gravity() -> None:
+    given = np.array([0.0, 0.0, -9.81])
+    world = World(box(), dt=DT, gravity=given)
+    given[:] = 0.0
+    assert world.gravity[2] == -9.81
+    with pytest.raises(ValueError, match="read-only"):
+        world.gravity[2] = 0.0
 
 
 # ---- pushes
@@ -664,6 +687,14 @@ def test_one_copy_with_armature_does_not_change_its_neighbours() -> None:
     assert not np.allclose(own.state.v[2], other.state.v[2])
 
 
+def test_the_dynamics_of_a_world_are_those_of_its_own_masses() -> None:
+    mass = np.random.default_rng(12).uniform(0.5, 3.0, len(HUMANOID.links))
+    q = some_state(HUMANOID, 1).q
+    own = dynamics.mass_matrix(World(HUMANOID, dt=DT, mass=mass), q)
+    expected = reference.mass_matrix(with_mass(HUMANOID, mass), q)
+    np.testing.assert_allclose(own, expected, rtol=0, atol=1e-11)
+
+
 # ---- divergence
 
 
@@ -686,6 +717,15 @@ def test_the_last_good_state_inside_a_long_call_is_that_of_the_step_before() -> 
         world.step(Command(force=np.array([1.9e7])), steps=10)
     assert caught.value.time == pytest.approx(0.05)
     assert caught.value.state.v[0] == pytest.approx(5 * 0.01 * 1.9e7)
+
+
+def test_a_lost_world_of_one_says_so_in_every_further_step() -> None:
+    world = World(ARM, dt=DT)
+    for _ in range(3):
+        with pytest.raises(Diverged):
+            world.step(Command(force=np.array([0.0, 1e13])))
+    with pytest.raises(Diverged):
+        world.step()
 
 
 def test_a_raised_state_can_be_replayed() -> None:

@@ -293,18 +293,9 @@ POISE_INLINE Pack<T, N> square_root(Pack<T, N> a) {
 }
 
 template <class S>
-POISE_INLINE S absolute(S a) {
-    return select(a < S(Element<S>(0)), -a, a);
-}
-template <class S>
 POISE_INLINE S larger(S a, S b) {
     return select(a < b, b, a);
 }
-template <class S>
-POISE_INLINE S smaller(S a, S b) {
-    return select(b < a, b, a);
-}
-
 // nearest whole number, ties to even, for |a| below 2^51 (double) or 2^22 (float)
 template <class S>
 POISE_INLINE S round_nearest(S a) {

@@ -118,15 +118,7 @@ POISE_INLINE Mat3<S> operator*(const Mat3<S>& a, const Sym3<S>& b) {
             a.zx * b.xx + a.zy * b.xy + a.zz * b.xz, a.zx * b.xy + a.zy * b.yy + a.zz * b.yz,
             a.zx * b.xz + a.zy * b.yz + a.zz * b.zz};
 }
-template <class S>
-POISE_INLINE Mat3<S> operator*(const Mat3<S>& a, const Mat3<S>& b) {
-    return {a.xx * b.xx + a.xy * b.yx + a.xz * b.zx, a.xx * b.xy + a.xy * b.yy + a.xz * b.zy,
-            a.xx * b.xz + a.xy * b.yz + a.xz * b.zz, a.yx * b.xx + a.yy * b.yx + a.yz * b.zx,
-            a.yx * b.xy + a.yy * b.yy + a.yz * b.zy, a.yx * b.xz + a.yy * b.yz + a.yz * b.zz,
-            a.zx * b.xx + a.zy * b.yx + a.zz * b.zx, a.zx * b.xy + a.zy * b.yy + a.zz * b.zy,
-            a.zx * b.xz + a.zy * b.yz + a.zz * b.zz};
-}
-// the symmetric part that is known to be all: transpose(a) b
+// transpose(a) b, known to be symmetric
 template <class S>
 POISE_INLINE Sym3<S> symmetric_tmul(const Mat3<S>& a, const Mat3<S>& b) {
     return {a.xx * b.xx + a.yx * b.yx + a.zx * b.zx, a.xy * b.xy + a.yy * b.yy + a.zy * b.zy,
@@ -171,21 +163,6 @@ POISE_INLINE Sym3<S> inverse(const Sym3<S>& a, S& det) {
     return {k * cxx, k * (a.xx * a.zz - a.xz * a.xz), k * (a.xx * a.yy - a.xy * a.xy), k * cxy,
             k * cxz, k * (a.xy * a.xz - a.xx * a.yz)};
 }
-// R P transpose(R), row by row, so that little is alive at a time
-template <class S>
-POISE_INLINE Sym3<S> rotate(const Mat3<S>& R, const Sym3<S>& P) {
-    Sym3<S> o;
-    const Vec3<S> rx = {R.xx, R.xy, R.xz}, ry = {R.yx, R.yy, R.yz}, rz = {R.zx, R.zy, R.zz};
-    const Vec3<S> x = P * rx;
-    o.xx = dot(x, rx);
-    o.xy = dot(x, ry);
-    o.xz = dot(x, rz);
-    const Vec3<S> y = P * ry;
-    o.yy = dot(y, ry);
-    o.yz = dot(y, rz);
-    o.zz = dot(P * rz, rz);
-    return o;
-}
 // m diag(d) transpose(m)
 template <class S>
 POISE_INLINE Sym3<S> rotate_diagonal(const Mat3<S>& m, const Vec3<S>& d) {
@@ -196,11 +173,6 @@ POISE_INLINE Sym3<S> rotate_diagonal(const Mat3<S>& m, const Vec3<S>& d) {
 
 // ---- rotations
 
-template <class S>
-POISE_INLINE Quat<S> identity_quat() {
-    const S o(Element<S>(0));
-    return {S(Element<S>(1)), o, o, o};
-}
 template <class S>
 POISE_INLINE Quat<S> conjugate(const Quat<S>& q) {
     return {q.w, -q.x, -q.y, -q.z};
