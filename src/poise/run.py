@@ -41,8 +41,8 @@ def run(
         controller: (state, target) -> Command.
         clip: A clip or another Motion, or a Target or State to hold.
         duration: How long [s], on the clock of the world's first copy.
-        record: Something with append(), called now and then every `record.interval` seconds, or
-            every step if it has no interval.
+        record: Something with append(), called now and then every `record.interval` seconds,
+            rounded to whole steps, or every step if it has no interval.
         progress: Called with the time done [s] after every chunk.
     """
     duration = number(duration, "duration")

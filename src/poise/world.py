@@ -130,8 +130,9 @@ class World:
 
     @gravity.setter
     def gravity(self, gravity: ArrayLike) -> None:
-        self._gravity = _gravity(gravity)
-        self._core.set_gravity(self._gravity)
+        checked = _gravity(gravity)
+        self._core.set_gravity(checked)
+        self._gravity = checked
 
     def part(self, name: str) -> Part:
         """Slices of q, v and links that belong to one part of the scene."""

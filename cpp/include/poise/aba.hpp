@@ -35,7 +35,16 @@ struct Carry {
 // A pivot below this fraction of its scale cannot be told from zero.
 template <class S>
 constexpr Element<S> pivot_tolerance() {
-    return sizeof(Element<S>) == 8 ? Element<S>(1e-14) : Element<S>(2e-6);
+    return sizeof(Element<S>) == 8 ? Element<S>(1e-14) : Element<S>(5e-7);
+}
+
+// Whether D can be told from a singular matrix. Its smallest eigenvalue is about 1 / trace(D^-1);
+// the determinant would multiply three small pivots and refuse light links that carry heavy ones.
+template <class S>
+POISE_INLINE MaskOf<S> invertible(S scale, const Sym3<S>& Di, S det) {
+    const S zero(Element<S>(0)), t = trace(Di);
+    return (zero < det) & (zero < t) &
+           (S(pivot_tolerance<S>()) * (scale * t) < S(Element<S>(1)));
 }
 
 template <class S>
@@ -62,8 +71,7 @@ POISE_INLINE MaskOf<S> contract_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, S 
     D.zz = D.zz + k;
     S det;
     const Sym3<S> Di = inverse(D, det);
-    const S scale = trace(D);
-    const auto good = S(pivot_tolerance<S>()) * (scale * scale * scale) < det;
+    const auto good = invertible(trace(D), Di, det);
     const Vec3<S> u = o.R * Q;
     const Vec3<S> x = Di * (u - p.n);
     const Mat3<S> G = Di * I.B;
@@ -87,8 +95,7 @@ POISE_INLINE MaskOf<S> contract_skew_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& 
     const Sym3<S> D = I.C + K;
     S det;
     const Sym3<S> Di = inverse(D, det);
-    const S scale = trace(D);
-    const auto good = S(pivot_tolerance<S>()) * (scale * scale * scale) < det;
+    const auto good = invertible(trace(D), Di, det);
     const Vec3<S> u = o.R * Q;
     const Vec3<S> x = Di * (u - p.n);
     const Mat3<S> G = Di * I.B;
@@ -146,9 +153,7 @@ POISE_INLINE MaskOf<S> contract_free(Work<S>& o, Inertia<S>& I, Wrench<S>& p, co
     const Mat3<S> BAi = I.B * Ai;
     const Sym3<S> D = I.C - symmetric_mult(BAi, I.B);
     const Sym3<S> Di = inverse(D, det_s);
-    const S sa = trace(I.A), ss = trace(I.C);
-    const S tol(pivot_tolerance<S>());
-    const auto good = (tol * (sa * sa * sa) < det_a) & (tol * (ss * ss * ss) < det_s);
+    const auto good = invertible(trace(I.A), Ai, det_a) & invertible(trace(I.C), Di, det_s);
     const Vec3<S> al = Di * (n - BAi * f);
     o.rise = {al, Ai * (f - tmul(I.B, al))};
     return good;
