@@ -178,6 +178,8 @@ void translate(const std::exception_ptr& p, void*) {
 NB_MODULE(_core, m) {
     m.doc() = "The native core of poise: the forest, its algorithms, worlds of many copies.";
     nb::register_exception_translator(translate);
+    // compiled models live on their characters, which may live until the interpreter ends
+    nb::set_leak_warnings(false);
 
     m.def("isa", &chosen_isa, "Instruction set of the kernels in use.");
     m.def("available_isas", &built_isas, "Instruction sets that were built.");
