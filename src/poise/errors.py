@@ -32,6 +32,10 @@ class CharacterError(PoiseError):
     """A character, or the file it is read from, is wrong."""
 
 
+class ClipError(PoiseError):
+    """A motion, or the file it is read from, is wrong."""
+
+
 class Diverged(PoiseError):
     """A simulation left the finite numbers.
 
