@@ -223,7 +223,7 @@ class Bench:
         forest, own = self.forest, (self.n,) if self.rng.random() < 0.5 else ()
         if self.rng.random() < 0.3:
             return None
-        numbers: list[Any] = [None] * 5
+        numbers: list[Any] = [None] * 6
         for i, x in enumerate((forest.mass, forest.mc, forest.Io, forest.armature, forest.effort)):
             if self.rng.random() < 0.3:
                 numbers[i] = np.array(np.broadcast_to(x, (*own, *x.shape)), order="C")

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from poise import load_character, measure
+from poise.arrays import Floats
 from poise.view import plots
 
 HUMANOID = load_character("humanoid")
 
 
-def turned(joint: str, angle: float) -> np.ndarray:
+def turned(joint: str, angle: float) -> Floats:
     """The rest pose with one ball joint turned about the link's y axis."""
-    q = HUMANOID.rest_q.copy()
+    q: Floats = HUMANOID.rest_q.copy()
     q[HUMANOID.q_slice(joint)] = math.cos(angle / 2), 0.0, math.sin(angle / 2), 0.0
     return q
 

@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import math
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -33,6 +34,7 @@ from poise import (
     Target,
     World,
     dynamics,
+    load_character,
     reference,
 )
 from poise.command import Drive
@@ -768,7 +770,7 @@ def test_lost_copies_are_listed_with_joint_and_time_and_stand_still() -> None:
     force[4, 1] = 1e13
     before = world.state.copy()
     world.step(Command(force=force), steps=3)
-    assert world.diverged == [Loss(4, "elbow", float(before.time[4]))]
+    assert world.diverged == [Loss(4, "elbow", float(before.time[4]), False)]
     assert np.array_equal(world.state.q[4], before.q[4])
     np.testing.assert_allclose(world.time, np.where(np.arange(6) == 4, 2, 5) * DT, rtol=1e-13)
 
@@ -1134,3 +1136,97 @@ def test_a_world_with_threads_steps_on_after_a_fork() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment)
     assert done.returncode == 0
+
+
+# ---- found by review
+
+
+def test_the_dynamics_of_a_world_know_an_armature_that_differs_from_axis_to_axis() -> None:
+    rng = np.random.default_rng(0)
+    world = World(HUMANOID, dt=1 / 60, armature=rng.uniform(0.1, 3.0, HUMANOID.nv))
+    q, v, tau = HUMANOID.rest_q, rng.normal(size=HUMANOID.nv), rng.normal(size=HUMANOID.nv)
+    a = dynamics.forward_dynamics(world, q, v, tau)
+    residual = dynamics.mass_matrix(world, q) @ a + dynamics.bias_force(world, q, v) - tau
+    assert np.abs(residual).max() < 1e-10
+
+
+def test_a_forked_child_can_drop_a_threaded_world_and_end() -> None:
+    code = (
+        "import os, time, poise\n"
+        "w = poise.World(poise.load_character('humanoid'), n=64, dt=1/60, threads=2)\n"
+        "w.step(); time.sleep(0.2)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    w.step(); del w; raise SystemExit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["7"], done.stderr
+
+
+def test_gains_of_another_character_of_the_same_size_are_refused() -> None:
+    dog, snake = load_character("dog"), load_character("snake-72")
+    world = World(dog, dt=1 / 60)
+    with pytest.raises(PoiseError, match="other joints"):
+        world.step(Command(drive=Drive(suggest_gains(snake), Target(dog.rest_q))))
+
+
+@pytest.mark.parametrize("method", ["maba", "df", "sf"])
+def test_a_singular_joint_is_named_whatever_the_method(method: str) -> None:
+    hinges = tuple(Joint(name, "hinge", axis=(0, 1, 0)) for name in ("first", "second"))
+    bar = Link("bar", joints=hinges, mass=1.0, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.1))
+    arm = Character("arm", (bar,))
+    q = np.array([0.3, 0.2])
+    with pytest.raises(PoiseError, match=r"singular at joint '(first|second)'"):
+        dynamics.stable_pd(arm, q, [0.0, 0.0], (q, None), 0.0, 0.0, 0.01, method)
+    with pytest.raises(Diverged, match=r"singular at joint '(first|second)'"):
+        World(arm, dt=0.01).step()
+
+
+def test_the_masses_of_a_world_reach_its_gains_and_its_mass_centre() -> None:
+    masses = np.array([link.mass for link in HUMANOID.links])
+    heavy = World(HUMANOID, dt=1 / 60, mass=10 * masses)
+    light = suggest_gains(HUMANOID)
+    assert np.allclose(suggest_gains(heavy).kp, 10 * light.kp, rtol=1e-12)
+    fixed = load_character("humanoid", base="fixed")
+    grown = masses * np.where(np.arange(masses.size) == 0, 100.0, 1.0)
+    moved = dynamics.center_of_mass(World(fixed, dt=1 / 60, mass=grown), fixed.rest_q)
+    pelvis = dynamics.forward_kinematics(fixed, fixed.rest_q)[0][0] + fixed.links[0].com
+    plain = dynamics.center_of_mass(fixed, fixed.rest_q)
+    expected = (masses.sum() * plain + 99 * masses[0] * pelvis) / grown.sum()
+    assert np.allclose(moved, expected, atol=1e-12)
+
+
+def test_a_shared_target_serves_copies_with_masses_of_their_own() -> None:
+    masses = np.array([link.mass for link in HUMANOID.links])
+    mass = np.outer([0.5, 1.0, 2.0], masses)
+    world = World(HUMANOID, n=3, dt=1 / 60, mass=mass)
+    servo = StablePD(world, root="soft", embedded=False)
+    for _ in world.until(1.0):
+        world.step(servo(world.state, Target(HUMANOID.rest_q)))
+    assert np.abs(world.state.q[:, :3] - HUMANOID.rest_q[:3]).max() < 1e-3
+
+
+def test_a_state_may_be_pickled_before_it_is_read() -> None:
+    world = World(HUMANOID, n=2, dt=1 / 60)
+    world.push("head", (9.0, 0.0, 0.0), 1.0)
+    again = pickle.loads(pickle.dumps(world.state))
+    assert np.array_equal(again.q, world.state.q)
+    assert np.array_equal(again.memory, world.state.memory)
+
+
+def test_a_world_that_ran_out_of_memory_can_go_on() -> None:
+    code = (
+        "import resource, poise\n"
+        "snake = poise.load_character('snake-3006')\n"
+        "w = poise.World(snake, n=64, dt=1/60, threads=2)\n"
+        "servo = poise.StablePD(snake, method='df')\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * 4096\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20),) * 2)\n"
+        "try: w.step(servo(w.state, poise.Target(snake.rest_q)))\n"
+        "except MemoryError: print('refused')\n"
+        "w.step(); print(float(w.time[0]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split()[:1] == ["refused"], done.stderr
+    assert float(done.stdout.split()[1]) == pytest.approx(1 / 60)

@@ -97,6 +97,11 @@ class WorldOf final : public WorldKernel {
         return place;
     }
 
+    void prepare(Method method) override {
+        if (method == Method::maba) return;
+        for (int i = 0; i < threads_; ++i) scratch_[i]->need_matrix(f);
+    }
+
     void step(const StepCall& call, std::int64_t begin, std::int64_t end, int thread) override {
         const GainSet<S>* g = call.gains >= 0 ? gains_[call.gains] : nullptr;
         for (std::int64_t t = begin; t < end; ++t) {
@@ -185,7 +190,7 @@ class KernelOf final : public Kernel {
     }
     void answer(const Forest& forest, const Numbers& numbers, const Query& query,
                 std::int64_t begin, std::int64_t end) const override {
-        Answer<S> a(forest, query);
+        Answer<S> a(forest, numbers, query);
         for (std::int64_t i = begin; i < end; i += Traits<S>::lanes)
             a.run(numbers, i, end - i < Traits<S>::lanes ? end - i : Traits<S>::lanes);
     }

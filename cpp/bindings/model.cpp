@@ -69,9 +69,8 @@ void Model::read(nb::object forest) {
         const double at[3] = {c[0] + e[0] * t[0] + e[2] * t[2] - e[3] * t[1],
                               c[1] + e[0] * t[1] + e[3] * t[0] - e[1] * t[2],
                               c[2] + e[0] * t[2] + e[1] * t[1] - e[2] * t[0]};
-        view_.fixed_mass += link_mass[l];
-        for (int k = 0; k < 3; ++k)
-            view_.fixed_moment[k] += link_mass[l] * (link_p_[3 * l + k] + at[k]);
+        fixed_[0] += link_mass[l];
+        for (int k = 0; k < 3; ++k) fixed_[k + 1] += link_mass[l] * (link_p_[3 * l + k] + at[k]);
     }
     joint_names_ = nb::cast<std::vector<std::string>>(nb::list(forest.attr("joint_names")));
     view_.nb = static_cast<std::int32_t>(nb_count);
@@ -149,11 +148,24 @@ void Model::plan() {
                 damping_.data(),
                 stiffness_.data(),
                 effort_.data(),
+                fixed_,
+                0,
                 0,
                 0,
                 0,
                 0,
                 0};
+}
+
+std::uint64_t Model::signature() const {
+    std::uint64_t h = 1469598103934665603ull;  // FNV-1a
+    const auto add = [&](std::uint64_t x) { h = (h ^ x) * 1099511628211ull; };
+    for (int i = 0; i < view_.nb; ++i) {
+        add(static_cast<std::uint64_t>(parent_[i] + 1));
+        add(static_cast<std::uint64_t>(kind_[i]));
+        for (char c : joint_name(i)) add(static_cast<unsigned char>(c));
+    }
+    return h;
 }
 
 void Model::check_q(const double* q, std::int64_t rows, const char* name, double slack) const {
@@ -177,8 +189,8 @@ void Model::check_q(const double* q, std::int64_t rows, const char* name, double
 Numbers OwnNumbers::read(nb::handle given, const Model& model, std::int64_t n) {
     Numbers x = model.numbers();
     if (given.is_none()) return x;
-    if (!nb::isinstance<nb::tuple>(given) || nb::len(given) != 5)
-        throw Error("numbers must be a tuple of mass, mc, Io, armature and effort");
+    if (!nb::isinstance<nb::tuple>(given) || nb::len(given) != 6)
+        throw Error("numbers must be a tuple of mass, mc, Io, armature, effort and fixed");
     const nb::tuple all = nb::borrow<nb::tuple>(given);
     const auto take = [&](int i, const char* name, std::vector<std::int64_t> shape,
                           const double*& p, std::int64_t& stride, bool finite) {
@@ -199,6 +211,7 @@ Numbers OwnNumbers::read(nb::handle given, const Model& model, std::int64_t n) {
     take(2, "Io", {bodies, 6}, x.Io, x.Io_stride, true);
     take(3, "armature", {dofs}, x.armature, x.armature_stride, true);
     take(4, "effort", {dofs}, x.effort, x.effort_stride, false);
+    take(5, "fixed", {4}, x.fixed, x.fixed_stride, true);
     return x;
 }
 

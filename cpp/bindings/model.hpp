@@ -16,6 +16,7 @@ class Model {
     int nq() const { return view_.nq; }
     int nv() const { return view_.nv; }
     int nl() const { return view_.nl; }
+    std::uint64_t signature() const;  // of topology and joint names
     const std::string& joint_name(int body) const { return joint_names_[joint_[body]]; }
     // finite, and every quaternion of unit length: a thousandth off is mended where states are
     // taken in; targets are used as they are and must be exact to a millionth
@@ -33,18 +34,19 @@ class Model {
     std::vector<std::string> joint_names_;
     std::vector<Body> body_;
     std::vector<std::int32_t> dof_parent_, dof_body_;
+    double fixed_[4] = {};
     Forest view_{};
     Numbers numbers_{};
 };
 
-// Numbers that replace the model's: (mass, mc, Io, armature, effort) per body and degree of
-// freedom, each None, shared, or one row per copy.
+// Numbers that replace the model's: (mass, mc, Io, armature, effort, fixed), each None, shared,
+// or one row per copy.
 class OwnNumbers {
   public:
     Numbers read(nb::handle given, const Model& model, std::int64_t n);
 
   private:
-    std::vector<double> held_[5];
+    std::vector<double> held_[6];
 };
 
 }  // namespace poise

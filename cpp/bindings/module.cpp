@@ -7,6 +7,7 @@
 #include <nanobind/stl/map.h>
 
 #include "dispatch.hpp"
+#include "sample.hpp"
 #include "world.hpp"
 
 namespace poise {
@@ -89,10 +90,10 @@ nb::object answer(const Model& model, nb::object numbers, int what, std::int64_t
             throw Error("dt is " + std::to_string(dt) + " s; it must be positive");
         for (int i = 7; i < 9; ++i)
             for (std::size_t k = 0; k < keep[i].size(); ++k)
-                if (keep[i].data()[k] < 0)
+                if (keep[i].data()[k] < 0 || keep[i].data()[k] > 1e15)
                     throw Error(std::string(i == 7 ? "kp" : "kd") + " of joint '" +
                                 model.joint_name(model.forest().dof_body[k % nv]) +
-                                "' is negative; gains must be 0 or more");
+                                "' must be 0 or more, and at most 1e15");
     }
     const Rows g = query_rows(gravity, "gravity", 1, 3, keep[9]);
     const Rows p = query_rows(point, "point", 1, 3, keep[10]);
@@ -121,7 +122,10 @@ nb::object answer(const Model& model, nb::object numbers, int what, std::int64_t
         k.answer(model.forest(), x, o, 0, n);
     }
     for (std::int64_t i = 0; i < n; ++i)
-        if (fault[i] >= 0)
+        if (fault[i] >= 0 && o.method == Method::pcg && o.what == What::stable_pd)
+            throw Error("conjugate gradients did not converge" +
+                        (n > 1 ? " in state " + std::to_string(i) : std::string()));
+        else if (fault[i] >= 0)
             throw Error("the mass matrix is singular at joint '" + model.joint_name(fault[i]) +
                         "'" + (n > 1 ? " of state " + std::to_string(i) : std::string()) +
                         ": axes in line, or nothing to move; give the joint some armature");
@@ -190,6 +194,10 @@ NB_MODULE(_core, m) {
     m.def("build_info", &build_info, "Compiler, flags and version of this build.");
     m.def("multiply_add_rate", &multiply_add_rate, "single_precision"_a = false,
           "Multiply-adds per second of one core, in lanes.");
+    try {
+        chosen_isa();  // now, from POISE_ISA; a wrong one is an error where kernels are first used
+    } catch (const std::invalid_argument&) {
+    }
     m.attr("MEMORY") = kMemory;
     m.attr("PUSHES") = kPushes;
 
@@ -199,6 +207,8 @@ NB_MODULE(_core, m) {
         .def_prop_ro("nv", &Model::nv)
         .def_prop_ro("nl", &Model::nl)
         .def_prop_ro("nb", &Model::nb_);
+
+    bind_sample(m);
 
     nb::class_<Gains>(m, "Gains", "Gains of a forest, checked.")
         .def(nb::init<const Model&, nb::object, nb::object, nb::object>(), "model"_a, "kp"_a,

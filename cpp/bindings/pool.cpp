@@ -39,28 +39,27 @@ void watch_forks() {
 // A child process has the pool but not its workers.
 bool Pool::orphaned() const { return generation_ != forks.load(std::memory_order_relaxed); }
 
-Pool::Pool(int threads) : generation_(forks) {
+Pool::Pool(int threads) : crew_(new Crew), generation_(forks) {
     watch_forks();
     // where the system gives no more threads, those that are there do the work
     try {
-        workers_.reserve(threads);
-        for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { loop(i); });
+        crew_->workers.reserve(threads);
+        for (int i = 1; i < threads; ++i) crew_->workers.emplace_back([this, i] { loop(i); });
     } catch (const std::system_error&) {
     }
+    size_ = static_cast<int>(crew_->workers.size()) + 1;
 }
 
 Pool::~Pool() {
-    if (orphaned()) {
-        for (auto& t : workers_) t.detach();
-        return;
-    }
+    if (orphaned()) return;
     {
-        std::lock_guard<std::mutex> lock(mutex_);
+        std::lock_guard<std::mutex> lock(crew_->mutex);
         stop_ = true;
         round_.fetch_add(1);
     }
-    wake_.notify_all();
-    for (auto& t : workers_) t.join();
+    crew_->wake.notify_all();
+    for (auto& t : crew_->workers) t.join();
+    delete crew_;
 }
 
 void Pool::share(int thread) {
@@ -70,18 +69,18 @@ void Pool::share(int thread) {
 }
 
 void Pool::run(std::int64_t count, const Work& work) {
-    if (workers_.empty() || count < 2 || orphaned()) {
+    if (size_ == 1 || count < 2 || orphaned()) {
         work(0, count, 0);
         return;
     }
     work_ = &work;
     count_ = count;
-    open_ = static_cast<int>(workers_.size());
+    open_ = size_ - 1;
     {
-        std::lock_guard<std::mutex> lock(mutex_);
+        std::lock_guard<std::mutex> lock(crew_->mutex);
         round_.fetch_add(1, std::memory_order_release);
     }
-    wake_.notify_all();
+    crew_->wake.notify_all();
     share(0);
     for (int spin = 0; open_.load(std::memory_order_acquire) > 0; ++spin) {
         if (spin < kSpins) relax();
@@ -95,8 +94,8 @@ void Pool::loop(int thread) {
         for (int spin = 0; spin < kSpins && round_.load(std::memory_order_acquire) == seen; ++spin)
             relax();
         if (round_.load(std::memory_order_acquire) == seen) {
-            std::unique_lock<std::mutex> lock(mutex_);
-            wake_.wait(lock, [&] { return round_.load(std::memory_order_acquire) != seen; });
+            std::unique_lock<std::mutex> lock(crew_->mutex);
+            crew_->wake.wait(lock, [&] { return round_.load(std::memory_order_acquire) != seen; });
         }
         seen = round_.load(std::memory_order_acquire);
         if (stop_) return;

@@ -20,7 +20,7 @@ class Pool {
     Pool(const Pool&) = delete;
     Pool& operator=(const Pool&) = delete;
 
-    int size() const { return static_cast<int>(workers_.size()) + 1; }
+    int size() const { return size_; }
     // work(begin, end, thread) over contiguous shares of 0 .. count - 1; returns when all is done
     void run(std::int64_t count, const Work& work);
 
@@ -29,15 +29,21 @@ class Pool {
     void share(int thread);
     bool orphaned() const;
 
-    std::vector<std::thread> workers_;
+    // On the heap, because a child process has to leave it behind: its workers are gone, and what
+    // they slept on cannot be destroyed without them.
+    struct Crew {
+        std::vector<std::thread> workers;
+        std::mutex mutex;
+        std::condition_variable wake;
+    };
+    Crew* crew_;
+    int size_ = 1;
+    int generation_;  // of the process that started the workers
     const Work* work_ = nullptr;
     std::int64_t count_ = 0;
     std::atomic<std::uint64_t> round_{0};
     std::atomic<int> open_{0};
     std::atomic<bool> stop_{false};
-    int generation_;  // of the process that started the workers
-    std::mutex mutex_;
-    std::condition_variable wake_;
 };
 
 }  // namespace poise

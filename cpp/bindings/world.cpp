@@ -29,17 +29,17 @@ void check_size(const double* p, std::int64_t count, const char* name) {
 
 void check_gain(const std::vector<double>& k, int nv, const Model& model, const char* name) {
     for (std::size_t i = 0; i < k.size(); ++i) {
-        if (k[i] >= 0) continue;
+        if (k[i] >= 0 && k[i] <= 1e15) continue;
         const int body = model.forest().dof_body[i % nv];
         throw Error(std::string(name) + " of joint '" + model.joint_name(body) + "' is " +
-                    std::to_string(k[i]) + "; gains must be 0 or more");
+                    std::to_string(k[i]) + "; gains must be 0 or more, and at most 1e15");
     }
 }
 
 }  // namespace
 
 Gains::Gains(const Model& model, nb::object kp, nb::object kd, nb::object pin)
-    : id(next_id()), copies(1), nv(model.nv()), nl(model.nl()) {
+    : id(next_id()), signature(model.signature()), copies(1), nv(model.nv()), nl(model.nl()) {
     const InArray a = array_in(kp, "kp");
     const auto shape = shape_of(a);
     if (shape.size() == 2) copies = shape[0];
@@ -80,7 +80,7 @@ World::World(nb::object model, std::int64_t n, double dt, bool single_precision,
     time_.assign(n, 0);
     memory_.assign(n * kMemory, 0);
     frozen_.assign(n, 0);
-    fault_.assign(n, Fault{-1, 0});
+    fault_.assign(n, Fault{-1, false, 0});
 
     const Numbers x = own_.read(numbers, model_, n);
     const Kernel& k = kernel((n > 1 ? 2 : 0) + (single_precision ? 1 : 0));
@@ -129,14 +129,15 @@ OutArray World::torque() const {
 
 nb::tuple World::faults() const {
     check_idle();
-    nb::list copies, joints, times;
+    nb::list copies, joints, times, singular;
     for (std::int64_t i = 0; i < n_; ++i) {
         if (!frozen_[i]) continue;
         copies.append(i);
         joints.append(model_.joint_name(fault_[i].body));
         times.append(fault_[i].time);
+        singular.append(fault_[i].singular);
     }
-    return nb::make_tuple(copies, joints, times);
+    return nb::make_tuple(copies, joints, times, singular);
 }
 
 std::vector<std::uint8_t> World::mask_in(nb::handle h) const {
@@ -176,7 +177,7 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
         time_[i] = t[i];
         std::copy_n(m.data() + i * kMemory, kMemory, memory_.data() + i * kMemory);
         frozen_[i] = 0;
-        fault_[i] = {-1, 0};
+        fault_[i] = {-1, false, 0};
     }
     find_pushes();
 }
@@ -251,6 +252,8 @@ Rows World::rows_in(nb::handle h, const char* name, int size, int rows, InArray&
 int World::place_of(const Gains& gains) {
     for (int i = 0; i < 8; ++i)
         if (gains_met_[i] == gains.id) return i;
+    if (gains.nv == model_.nv() && gains.signature != model_.signature())
+        throw Error("these gains were made for a character with other joints");
     if (gains.nv != model_.nv() || gains.nl != model_.nl())
         throw Error("these gains were made for " + std::to_string(gains.nv) +
                     " degrees of freedom, the world has " + std::to_string(model_.nv()));
@@ -312,15 +315,20 @@ int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::
         const double first = *std::min_element(time_.begin(), time_.end());
         if (first < push_until_) call.memory = memory_.data();
     }
-    busy_ = true;
+    kernel_->prepare(call.method);
+    struct Busy {
+        bool& flag;
+        explicit Busy(bool& f) : flag(f) { flag = true; }
+        ~Busy() { flag = false; }
+    };
     {
+        const Busy busy(busy_);
         nb::gil_scoped_release release;
         const Pool::Work work = [&](std::int64_t begin, std::int64_t end, int thread) {
             kernel_->step(call, begin, end, thread);
         };
         pool_.run(kernel_->tiles(), work);
     }
-    busy_ = false;
     return static_cast<int>(std::count(frozen_.begin(), frozen_.end(), 1));
 }
 

@@ -15,7 +15,8 @@ class Gains {
     GainTable table() const;
 
     const std::uint64_t id;
-    std::int64_t copies;  // 1: shared
+    const std::uint64_t signature;  // of the model it was made for
+    std::int64_t copies;            // 1: shared
     int nv, nl;
 
   private:
@@ -32,7 +33,7 @@ class World {
     OutArray time() const;
     OutArray memory() const;
     OutArray torque() const;
-    nb::tuple faults() const;  // copies, joints, times
+    nb::tuple faults() const;  // copies, joints, times, whether singular
     void push(int link, nb::object force, nb::object torque, nb::object point, double at,
               double duration, nb::object which);
     // returns how many copies stand still

@@ -47,6 +47,11 @@ class Model:
     @property
     def nb(self) -> int: ...
 
+def sample(model: Model, coefficients: object, start: float, rate: float, times: object) -> tuple:
+    """
+    Positions, velocities and accelerations of a clip's spline at these times.
+    """
+
 class Gains:
     """Gains of a forest, checked."""
 

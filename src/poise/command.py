@@ -70,8 +70,8 @@ class Drive:
         embedded: False solves for the torques first and then again for the motion.
         feedforward: Add to free roots the force that the target's own motion needs there.
         strength: Factor of gains and effort limits per link, shape (nl,) or (n, nl).
-        pin: Weight of the pin that holds a link to its target in the world, 0 to 1,
-            shape (nl,) or (n, nl).
+        pin: Weight of the pin that holds a link to its target in the world: 0 is none, 1 holds it
+            at the gains' pin frequency; shape (nl,) or (n, nl).
     """
 
     __slots__ = ("embedded", "feedforward", "form", "gains", "method", "pin", "strength", "target")

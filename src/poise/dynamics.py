@@ -293,10 +293,9 @@ def pd_force(
 def _pair(target: Any) -> tuple[ArrayLike, ArrayLike | None]:
     if type(target) is tuple and len(target) == 2:
         return target
-    try:
-        return target.q, target.v
-    except AttributeError:
-        raise PoiseError(f"target must have q and v, or be the pair; got {target!r:.80}") from None
+    if not hasattr(target, "q"):
+        raise PoiseError(f"target must have q and v, or be the pair; got {target!r:.80}")
+    return target.q, getattr(target, "v", None)
 
 
 def _gain(k: ArrayLike, name: str, nv: int) -> Floats:
@@ -341,11 +340,17 @@ def _ask(
             raise PoiseError(f"{name} has shape {array.shape}, expected (..., {wanted})")
         lead[name] = array.shape[:cut]
         rows[name] = array.reshape(*array.shape[:cut], math.prod(tail))
+    copies = scene.copies
     try:
-        batch = np.broadcast_shapes(*lead.values())
+        batch = np.broadcast_shapes(*lead.values(), *([copies] if copies else []))
     except ValueError:
         shapes = ", ".join(f"{name} {rows[name].shape}" for name in rows)
-        raise PoiseError(f"the leading axes do not fit together: {shapes}") from None
+        also = f", and the world's own numbers {copies}" if copies else ""
+        raise PoiseError(f"the leading axes do not fit together: {shapes}{also}") from None
+    if copies and batch != copies:
+        raise PoiseError(
+            f"a world with numbers per copy answers about {copies} states, not {batch}"
+        )
     n = int(np.prod(batch, dtype=np.int64))
     for name, array in rows.items():
         if lead[name]:

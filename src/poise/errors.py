@@ -44,10 +44,19 @@ class Diverged(PoiseError):
         joint: Name of the joint in which it showed first.
         state: Last good state, ready for replay.
         copies: Indices of the copies that diverged.
+        singular: Whether the mass matrix could not be inverted at that joint.
     """
 
-    def __init__(self, time: float, joint: str, state: Any, copies: Sequence[int] = (0,)) -> None:
-        super().__init__(time, joint, state, tuple(copies))
+    def __init__(
+        self,
+        time: float,
+        joint: str,
+        state: Any,
+        copies: Sequence[int] = (0,),
+        singular: bool = False,
+    ) -> None:
+        super().__init__(time, joint, state, tuple(copies), singular)
+        self.singular = singular
         self.time = time
         self.joint = joint
         self.state = state
@@ -57,6 +66,11 @@ class Diverged(PoiseError):
         where = ""
         if self.copies != (0,):
             where = f" in {'copy' if len(self.copies) == 1 else 'copies'} {shorten(self.copies, 8)}"
+        if self.singular:
+            return (
+                f"the mass matrix is singular at joint {self.joint!r} at t = {self.time:.6g} s"
+                f"{where}: axes in line, or nothing to move; give the joint some armature"
+            )
         return (
             f"the simulation diverged at t = {self.time:.6g} s{where}, first in joint "
             f"{self.joint!r}; the last good state is in the error's .state"

@@ -158,25 +158,45 @@ def merge_inertia(
     return mass, mc, Io
 
 
-def composite_inertia(forest: Forest) -> tuple[Floats, Floats, Floats]:
+def fixed_mass(forest: Forest, link_mass: Floats) -> Floats:
+    """Mass of the links that are welded to the world, and its moment about the origin (..., 4)."""
+    at = forest.link_p + (quat_matrix(forest.link_E) @ forest.link_com[..., None])[..., 0]
+    m = np.where(forest.link_body < 0, link_mass, 0.0)
+    return np.concatenate([m.sum(axis=-1, keepdims=True), m @ at], axis=-1)
+
+
+def composite_inertia(
+    forest: Forest, numbers: tuple[Floats | None, ...] | None = None
+) -> tuple[Floats, Floats, Floats]:
     """Inertia that each joint carries at q = 0: its body and all outboard, as one rigid body.
 
+    Args:
+        forest: The forest.
+        numbers: A world's own mass, mc and Io, each None or with leading axes.
+
     Returns:
-        mass (nb,), mc (nb, 3) and Io (nb, 3, 3), about each body's internal origin.
+        mass (..., nb), mc (..., nb, 3) and Io (..., nb, 3, 3), about each body's internal origin.
     """
-    mass, mc, Io = forest.mass.copy(), forest.mc.copy(), _matrix(forest.Io)
+    own = (numbers or (None, None, None))[:3]
+    mass, mc, six = (
+        given if mine is None else mine
+        for given, mine in zip((forest.mass, forest.mc, forest.Io), own, strict=True)
+    )
+    mass, mc, Io = mass.copy(), mc.copy(), _matrix(six)
     R = quat_matrix(forest.E)
-    for b in range(len(mass) - 1, -1, -1):
+    for b in range(mass.shape[-1] - 1, -1, -1):
         p, r = forest.parent[b], forest.r[b]
         if p < 0:
             continue
         # shift from the child's origin to the parent's, which lies at -r
-        h = R[b] @ mc[b]
-        rh = np.outer(r, h)
-        mass[p] += mass[b]
-        mc[p] += h + mass[b] * r
-        Io[p] += R[b] @ Io[b] @ R[b].T + mass[b] * _square(r)
-        Io[p] += 2.0 * np.trace(rh) * np.eye(3) - rh - rh.T
+        m = mass[..., b, None]
+        h = mc[..., b, :] @ R[b].T
+        rh = r[:, None] * h[..., None, :]
+        trace = np.trace(rh, axis1=-2, axis2=-1)[..., None, None]
+        mass[..., p] += mass[..., b]
+        mc[..., p, :] += h + m * r
+        Io[..., p, :, :] += R[b] @ Io[..., b, :, :] @ R[b].T + m[..., None] * _square(r)
+        Io[..., p, :, :] += 2.0 * trace * np.eye(3) - rh - rh.swapaxes(-1, -2)
     return mass, mc, Io
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Union
 
+import numpy as np
+
 from poise import _core
 from poise.character import Character
 from poise.errors import PoiseError, unknown_name
@@ -40,6 +42,15 @@ class Scene(NamedTuple):
     def nl(self) -> int:
         return len(self.forest.link_names)
 
+    @property
+    def copies(self) -> tuple[int, ...]:
+        """(n,) where numbers differ from copy to copy, else ()."""
+        sizes = (1, 2, 2, 1, 1, 1)
+        for array, size in zip(self.numbers or (), sizes, strict=False):
+            if array is not None and array.ndim > size:
+                return (array.shape[0],)
+        return ()
+
     def link_index(self, link: str | int) -> int:
         """Index of a link by its name, or checked as it is."""
         if isinstance(link, str):
@@ -47,11 +58,12 @@ class Scene(NamedTuple):
             if link not in names:
                 raise PoiseError(unknown_name("link", link, names))
             return names.index(link)
-        if isinstance(link, bool) or not isinstance(link, int) or not 0 <= link < self.nl:
+        whole = isinstance(link, (int, np.integer)) and not isinstance(link, bool)
+        if not whole or not 0 <= link < self.nl:
             raise PoiseError(
                 f"link {link!r:.80} is neither a name nor an index from 0 to {self.nl - 1}"
             )
-        return link
+        return int(link)
 
 
 def scene_of(source: SceneLike) -> Scene:

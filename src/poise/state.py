@@ -93,6 +93,10 @@ class State:
         v = None if self._v is None else self._v.copy()
         return State(self._q.copy(), v, np.copy(self._time), memory)
 
+    def __reduce__(self) -> tuple[type[State], tuple[Floats | None, ...]]:
+        self._read()
+        return State, (self._q, self._v, self._time, self._memory)
+
     def __repr__(self) -> str:
         self._read()
         return f"State(q={self._q.shape}, time={self._time})"

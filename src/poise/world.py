@@ -17,7 +17,7 @@ from poise.character import Character
 from poise.command import Command
 from poise.dynamics import DTYPES, GRAVITY
 from poise.errors import Diverged, PoiseError, unknown_name
-from poise.forest import Part, merge_inertia
+from poise.forest import Part, fixed_mass, merge_inertia
 from poise.scene import scene_of
 from poise.state import State
 
@@ -25,11 +25,12 @@ _NO_TORQUE = np.zeros(3)
 
 
 class Loss(NamedTuple):
-    """A copy that diverged: which, first in which joint, and when [s]."""
+    """A copy that diverged: which, first in which joint, when [s], and whether it was singular."""
 
     copy: int
     joint: str
     time: float
+    singular: bool
 
 
 class World:
@@ -64,7 +65,7 @@ class World:
         inertia: ArrayLike | None = None,
         armature: ArrayLike | None = None,
     ) -> None:
-        self.n = count(n, "n", why="a world has at least one copy")
+        self.n = count(n, "n", why="it must be a whole number: a world has at least one copy")
         self.dt = number(dt, "dt")
         self.scene = scene_of(character)
         self.dtype = DTYPES[choice(dtype, "dtype", DTYPES)]
@@ -248,7 +249,7 @@ class World:
             point = self.scene.forest.link_com[index]
         if at is not None:
             at = number(at, "at", positive=False)
-        if duration != math.inf:
+        if not (isinstance(duration, float) and duration == math.inf):
             duration = number(duration, "duration")
         self._leave()
         self._core.push(
@@ -283,9 +284,10 @@ class World:
         self._live = None
 
     def _raise(self) -> None:
-        copies, joints, times = self._core.faults()
-        first = min(range(len(copies)), key=lambda i: times[i])
-        raise Diverged(times[first], joints[first], self.state.copy(), copies)
+        lost = self.diverged
+        first = min(lost, key=lambda loss: loss.time)
+        copies = [loss.copy for loss in lost]
+        raise Diverged(first.time, first.joint, self.state.copy(), copies, singular=first.singular)
 
     def _mask(self, where: ArrayLike | None) -> Any:
         if where is None:
@@ -311,6 +313,7 @@ class World:
             return None
         forest, nl = self.scene.forest, self.scene.nl
         bodies: tuple[Floats | None, ...] = (None, None, None)
+        fixed = None
         if mass is not None or inertia is not None:
             m, I = forest.link_mass, forest.link_inertia
             if mass is not None:
@@ -328,11 +331,12 @@ class World:
                 name = forest.link_names[forest.link[body]]
                 raise PoiseError(f"mass: link {name!r} moves and needs a mass above 0")
             bodies = tuple(np.ascontiguousarray(x) for x in merged)
+            fixed = fixed_mass(forest, m)
         rotor = None
         if armature is not None:
             names = [forest.joint_names[forest.joint[b]] for b in _body_of_dof(forest)]
             rotor = self._per_copy(armature, "armature", (self.scene.nv,), names)
-        return (*bodies, rotor, None)
+        return (*bodies, rotor, None, fixed)
 
     def _per_copy(
         self, value: ArrayLike, name: str, tail: tuple[int, ...], names: Sequence[str] = ()

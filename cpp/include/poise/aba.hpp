@@ -43,8 +43,7 @@ constexpr Element<S> pivot_tolerance() {
 template <class S>
 POISE_INLINE MaskOf<S> invertible(S scale, const Sym3<S>& Di, S det) {
     const S zero(Element<S>(0)), t = trace(Di);
-    return (zero < det) & (zero < t) &
-           (S(pivot_tolerance<S>()) * (scale * t) < S(Element<S>(1)));
+    return (zero < det) & (zero < t) & (S(pivot_tolerance<S>()) * (scale * t) < S(Element<S>(1)));
 }
 
 template <class S>

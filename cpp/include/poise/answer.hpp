@@ -16,13 +16,14 @@ void store_rows(const S* from, int size, std::int64_t first, std::int64_t count,
 template <class S>
 class Answer {
   public:
-    Answer(const Forest& forest, const Query& query)
+    Answer(const Forest& forest, const Numbers& numbers, const Query& query)
         : f(forest), o(query), s(forest), constants(f.nb), axis(f.nv), q(f.nq), v(f.nv), x(f.nv),
           K(f.nv), out(room()), isotropic(f.nb), gain(f.nv) {
         // gains per copy go the general way, so that neighbours do not matter
         for (int i = 0; i < f.nb; ++i)
-            isotropic[i] = !o.kp.p || (one_gain(o.kp, i) && one_gain(o.kd, i) &&
-                                       !(o.limits && f.effort_per_axis[i]));
+            isotropic[i] = one_gain({numbers.armature, 0, numbers.armature_stride}, i) &&
+                           one_gain(o.kp, i) && one_gain(o.kd, i) &&
+                           !(o.limits && f.effort_per_axis[i]);
     }
 
     // states first .. first + count - 1
@@ -30,6 +31,8 @@ class Answer {
         first = first_;
         count = count_;
         load_constants(f, numbers, first, first + count, constants.data(), axis.data());
+        const Rows fixed_rows = {numbers.fixed, 0, numbers.fixed_stride};
+        rows(fixed_rows).load(0, 4, fixed);
         rows(o.q).load(0, f.nq, q.data());
         normalise(f, q.data());
         if (o.v.p) rows(o.v).load(0, f.nv, v.data());
@@ -57,7 +60,7 @@ class Answer {
 
     bool one_gain(const Rows& r, int i) const {
         const Body& b = f.body[i];
-        if (b.kind != Kind::ball) return true;
+        if (b.kind != Kind::ball || !r.p) return true;
         const double* p = r.p + b.v;
         return !r.copy && p[0] == p[1] && p[0] == p[2];
     }
@@ -184,7 +187,7 @@ class Answer {
     Vec3<S> center_now() {
         S mass;
         composites(f, constants.data(), s.work.data(), s.composite.data());
-        return center_of_mass(f, s.composite.data(), s.origin.data(), mass);
+        return center_of_mass(f, s.composite.data(), s.origin.data(), fixed, mass);
     }
 
     void center() {
@@ -216,7 +219,7 @@ class Answer {
             kinetic = kinetic + S(T(0.5)) * axis[k].armature * (v[k] * v[k]);
         composites(f, constants.data(), s.work.data(), s.composite.data());
         S mass;
-        const Vec3<S> c = center_of_mass(f, s.composite.data(), s.origin.data(), mass);
+        const Vec3<S> c = center_of_mass(f, s.composite.data(), s.origin.data(), fixed, mass);
         const Vec3<S> g = {S(T(o.gravity[0])), S(T(o.gravity[1])), S(T(o.gravity[2]))};
         out[0] = kinetic;
         out[1] = -(mass * dot(g, c));
@@ -265,6 +268,7 @@ class Answer {
     Buffer<S> q, v, x, K, out;
     Buffer<bool> isotropic;
     Buffer<Gain<S>> gain;
+    S fixed[4];  // mass and moment of what is welded to the world
     std::int64_t first = 0, count = 0;
     const S zero{Element<S>(0)};
 };

@@ -73,18 +73,18 @@ POISE_NOINLINE void mass_matrix(const Forest& f, const Rigid<S>* composite, cons
     }
 }
 
-// Mass and mass centre of everything, links welded to the world included.
+// Mass and mass centre of everything; fixed holds mass and moment of what is welded to the world.
 template <class S>
-Vec3<S> center_of_mass(const Forest& f, const Rigid<S>* composite, const Vec3<S>* origin, S& mass) {
-    using T = Element<S>;
-    Vec3<S> moment = {S(T(f.fixed_moment[0])), S(T(f.fixed_moment[1])), S(T(f.fixed_moment[2]))};
-    mass = S(T(f.fixed_mass));
+Vec3<S> center_of_mass(const Forest& f, const Rigid<S>* composite, const Vec3<S>* origin,
+                       const S* fixed, S& mass) {
+    Vec3<S> moment = {fixed[1], fixed[2], fixed[3]};
+    mass = fixed[0];
     for (int i = 0; i < f.nb; ++i) {
         if (f.body[i].parent >= 0) continue;
         mass = mass + composite[i].m;
         moment = moment + composite[i].mc + composite[i].m * origin[i];
     }
-    return (S(T(1)) / mass) * moment;
+    return (S(Element<S>(1)) / mass) * moment;
 }
 
 // (6, nv): linear momentum, and angular momentum about the mass centre, per unit velocity.

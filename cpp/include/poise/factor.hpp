@@ -9,11 +9,18 @@
 
 namespace poise::inline POISE_ISA {
 
-// A = L L' in the lower triangle; diagonal entries are kept inverted. Lanes that are not positive
-// definite come back marked.
+// A pivot below this fraction of its diagonal entry cannot be told from zero.
 template <class S>
-void dense_factor(int n, S* A, MaskOf<S>& bad) {
+constexpr Element<S> factor_tolerance() {
+    return sizeof(Element<S>) == 8 ? Element<S>(1e-14) : Element<S>(5e-7);
+}
+
+// A = L L' in the lower triangle; diagonal entries are kept inverted. singular holds the row of
+// the first pivot that vanishes, -1 where there is none.
+template <class S>
+void dense_factor(int n, S* A, S& singular) {
     using T = Element<S>;
+    singular = S(T(-1));
     for (int j = 0; j < n; ++j) {
         S* row = A + j * n;
         for (int i = 0; i < j; ++i) {
@@ -24,7 +31,8 @@ void dense_factor(int n, S* A, MaskOf<S>& bad) {
         }
         S d = row[j];
         for (int k = 0; k < j; ++k) d = d - row[k] * row[k];
-        bad = bad | negate(S(T(0)) < d);
+        const auto fine = (S(factor_tolerance<S>()) * row[j] < d) | (S(T(-1)) < singular);
+        singular = select(fine, singular, S(static_cast<T>(j)));
         row[j] = S(T(1)) / square_root(d);
     }
 }
@@ -43,13 +51,16 @@ void dense_solve(int n, const S* A, S* x) {
 }
 
 // A = L' D L along the branches (Featherstone, Rigid Body Dynamics Algorithms, table 6.3).
-// parent[k] is the next degree of freedom towards the root, -1 at the end.
+// parent[k] is the next degree of freedom towards the root, -1 at the end. diagonal (n) is room.
 template <class S>
-void sparse_factor(int n, const std::int32_t* parent, S* A, MaskOf<S>& bad) {
+void sparse_factor(int n, const std::int32_t* parent, S* A, S* diagonal, S& singular) {
     using T = Element<S>;
+    singular = S(T(-1));
+    for (int k = 0; k < n; ++k) diagonal[k] = A[k * n + k];
     for (int k = n - 1; k >= 0; --k) {
         const S* row = A + k * n;
-        bad = bad | negate(S(T(0)) < row[k]);
+        const auto fine = (S(factor_tolerance<S>()) * diagonal[k] < row[k]) | (S(T(-1)) < singular);
+        singular = select(fine, singular, S(static_cast<T>(k)));
         const S inv = S(T(1)) / row[k];
         for (int i = parent[k]; i >= 0; i = parent[i]) {
             const S a = row[i] * inv;

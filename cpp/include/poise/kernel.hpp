@@ -40,6 +40,7 @@ static_assert(sizeof(Push) == 12 * sizeof(double));
 // Where and when a copy was lost.
 struct Fault {
     std::int32_t body;
+    bool singular;  // its mass matrix could not be inverted there
     double time;
 };
 
@@ -71,6 +72,7 @@ class WorldKernel {
                        std::int64_t v_stride, const std::uint8_t* which) = 0;
     virtual void read_torque(double* tau) const = 0;
     virtual int add_gains(const GainTable& gains) = 0;  // returns its place, old ones are dropped
+    virtual void prepare(Method method) = 0;  // whatever a step by this method needs to allocate
     virtual void step(const StepCall& call, std::int64_t begin, std::int64_t end, int thread) = 0;
 };
 

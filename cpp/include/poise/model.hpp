@@ -40,8 +40,6 @@ struct Forest {
     const double* link_p;                 // (nl, 3) link frame in its body's frame
     const double* link_E;                 // (nl, 4)
     const double* spring_q;               // (nq) rest position of the passive springs
-    double fixed_mass;                    // of links welded to the world [kg]
-    double fixed_moment[3];               // mass times position
     const std::int32_t* effort_per_axis;  // (nb) ball joints: limit each axis instead of the length
 };
 
@@ -54,7 +52,8 @@ struct Numbers {
     const double* damping;    // (nv) passive
     const double* stiffness;  // (nv) passive
     const double* effort;     // (nv) inf is none
-    std::int64_t mass_stride, mc_stride, Io_stride, armature_stride, effort_stride;
+    const double* fixed;      // (4) mass of links welded to the world, and mass times position
+    std::int64_t mass_stride, mc_stride, Io_stride, armature_stride, effort_stride, fixed_stride;
 };
 
 inline namespace POISE_ISA {

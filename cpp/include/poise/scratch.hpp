@@ -112,23 +112,26 @@ void solve_matrix(Method method, const Problem<S>& p, Scratch<S>& s, S* qdd, Mas
         M[k * n + k] = M[k * n + k] + p.K[k];
         qdd[k] = p.Q[k] - qdd[k];
     }
-    auto failed = constant_mask<S>(false);
+    S singular(Element<S>(-1));
     if (method == Method::df) {
-        dense_factor(n, M, failed);
+        dense_factor(n, M, singular);
         dense_solve(n, M, qdd);
     } else if (method == Method::sf) {
-        sparse_factor(n, p.f.dof_parent, M, failed);
+        sparse_factor(n, p.f.dof_parent, M, s.cg.data(), singular);
         sparse_solve(n, p.f.dof_parent, M, qdd);
     } else {
         using T = Element<S>;
+        auto open = constant_mask<S>(false);
         conjugate_gradient(n, M, qdd, s.cg.data(), sizeof(T) == 8 ? T(1e-12) : T(1e-6), 10 * n,
-                           failed);
+                           open);
+        singular = select(open, S(T(0)), singular);
     }
-    if (any(failed)) {
-        for (int lane = 0; lane < Traits<S>::lanes; ++lane)
-            if (get(failed, lane) && !get(bad, lane)) bad_body[lane] = 0;
-        bad = bad | failed;
-    }
+    const auto failed = S(Element<S>(-1)) < singular;
+    if (!any(failed)) return;
+    for (int lane = 0; lane < Traits<S>::lanes; ++lane)
+        if (get(failed, lane) && !get(bad, lane))
+            bad_body[lane] = p.f.dof_body[static_cast<int>(get(singular, lane))];
+    bad = bad | failed;
 }
 
 template <class S>

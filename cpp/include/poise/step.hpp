@@ -339,9 +339,9 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
         if (!get(lost, lane) || get(frozen, lane)) continue;
         const std::int64_t copy = t.first + lane;
         call.frozen[copy] = 1;
-        call.fault[copy] = {
-            get(bad, lane) ? bad_body[lane] : fastest_body(f, s.v_next.data(), lane),
-            call.time[copy]};
+        const bool singular = get(bad, lane);
+        const int body = singular ? bad_body[lane] : fastest_body(f, s.v_next.data(), lane);
+        call.fault[copy] = {body, singular, call.time[copy]};
     }
     frozen = still;
 }
@@ -371,6 +371,8 @@ void step_tile(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<
         if (step + 1 == call.steps)
             for (int k = 0; k < f.nv; ++k) t.tau[k] = s.Q[k] - s.K[k] * s.qdd[k];
         settle(f, call, t, bad, bad_body, frozen, s);
+        if (any(frozen))  // copies that stand still apply nothing
+            for (int k = 0; k < f.nv; ++k) t.tau[k] = select(frozen, S(T(0)), t.tau[k]);
         for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane)
             if (!get(frozen, lane)) call.time[t.first + lane] += call.dt;
     }

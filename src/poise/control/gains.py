@@ -104,33 +104,40 @@ def suggest_gains(
     kp, kd = inertia * rate**2, 2.0 * ratio * inertia * rate
     for at in root_slices(scene):
         if root == "free":
-            kp[at], kd[at] = 0.0, 0.0
+            kp[..., at], kd[..., at] = 0.0, 0.0
         elif root == "held":
-            kp[at], kd[at] = HELD_KP, HELD_KD
+            kp[..., at], kd[..., at] = HELD_KP, HELD_KD
         else:
             w = 2.0 * math.pi * number(root_frequency, "root_frequency", unit="Hz")
-            kp[at], kd[at] = inertia[at] * w**2, 2.0 * inertia[at] * w
+            kp[..., at], kd[..., at] = inertia[..., at] * w**2, 2.0 * inertia[..., at] * w
     return Gains(scene, kp, kd)
 
 
 def carried_inertia(character: SceneLike, *, per_axis: bool = False) -> Floats:
-    """Inertia that each degree of freedom moves in the rest pose, armature included (nv,)."""
+    """Inertia that each degree of freedom moves in the rest pose, armature included.
+
+    Returns:
+        Shape (nv,); (n, nv) for a World whose masses differ from copy to copy.
+    """
     scene = scene_of(character)
     forest = scene.forest
-    mass, _, about = composite_inertia(forest)
-    out: Floats = forest.armature.copy()
+    mass, _, about = composite_inertia(forest, scene.numbers)
+    rotor = scene.numbers[3] if scene.numbers else None
+    rotor = forest.armature if rotor is None else rotor
+    batch = np.broadcast_shapes(mass.shape[:-1], rotor.shape[:-1])
+    out: Floats = np.array(np.broadcast_to(rotor, (*batch, scene.nv)))
+    own = np.diagonal(about, axis1=-2, axis2=-1)
+    largest = np.linalg.eigvalsh(about)[..., -1:]
     for b, kind in enumerate(forest.kind):
-        v = int(forest.v_adr[b])
-        turning = np.diag(about[b]) if per_axis else np.full(3, np.linalg.eigvalsh(about[b])[-1])
+        v, m = int(forest.v_adr[b]), mass[..., b]
+        turning = own[..., b, :] if per_axis else largest[..., b, :]
         if kind == 0:
-            out[v : v + 3] += mass[b]
-            out[v + 3 : v + 6] += turning
+            out[..., v : v + 3] += m[..., None]
+            out[..., v + 3 : v + 6] += turning
         elif kind == 1:
-            out[v : v + 3] += turning
-        elif kind == 2:
-            out[v] += about[b][2, 2]
+            out[..., v : v + 3] += turning
         else:
-            out[v] += mass[b]
+            out[..., v] += own[..., b, 2] if kind == 2 else m
     return out
 
 
@@ -145,12 +152,15 @@ def _pin_table(scene: Scene, frequency: float, damping: float) -> Floats:
     w = 2.0 * math.pi * number(frequency, "pin_frequency", unit="Hz")
     z = 2.0 * number(damping, "pin_damping", unit="ratio")
     forest = scene.forest
-    mass, _, about = composite_inertia(forest)
+    mass, _, about = composite_inertia(forest, scene.numbers)
+    # pins are shared by all copies: those of the mean where masses differ
+    mass = mass.reshape(-1, mass.shape[-1]).mean(axis=0)
+    turning = np.linalg.eigvalsh(about)[..., -1].reshape(-1, mass.size).mean(axis=0)
     table = np.zeros((scene.nl, 4))
     for link, b in enumerate(forest.link_body):
         if b >= 0:
-            turning = float(np.linalg.eigvalsh(about[b])[-1])
-            table[link] = mass[b] * w**2, mass[b] * z * w, turning * w**2, turning * z * w
+            m, turn = mass[b], turning[b]
+            table[link] = m * w**2, m * z * w, turn * w**2, turn * z * w
     return table
 
 

@@ -117,10 +117,13 @@ class StablePD(Servo):
         if self.strength is None:
             return self.scene, np.ones(())
         forest = self.scene.forest
+        if self.strength.ndim > 2 or self.strength.shape[-1:] != (self.scene.nl,):
+            wanted = f"({self.scene.nl},) or (n, {self.scene.nl})"
+            raise PoiseError(f"strength has shape {self.strength.shape}, expected {wanted}")
         sizes = np.array([6, 3, 1, 1])[forest.kind]
         strength = np.take(self.strength, np.repeat(forest.link, sizes), axis=-1)
-        numbers = self.scene.numbers or (None,) * 5
+        numbers = self.scene.numbers or (None,) * 6
         limited = np.isfinite(forest.effort)
         effort = np.where(limited, np.where(limited, forest.effort, 0.0) * strength, np.inf)
-        own = (*numbers[:4], np.ascontiguousarray(effort))
+        own = (*numbers[:4], np.ascontiguousarray(effort), numbers[5])
         return self.scene._replace(numbers=own), strength
