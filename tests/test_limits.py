@@ -294,7 +294,8 @@ def test_each_copy_has_its_own_strength(dtype: str) -> None:
         target = Target(x.target[0][i], x.target[1][i])
         drive = Drive(Gains(x.character, 300.0, 20.0), target, strength=strength[i])
         alone.step(Command(drive=drive))
-        assert np.array_equal(alone.torque[1], together.torque[i])
+        # one strength for all and one for each are two paths through the code: same to rounding
+        assert_close(alone.torque[1], together.torque[i], SOLVED[dtype])
 
 
 def test_a_joint_without_strength_is_limp() -> None:

@@ -194,7 +194,7 @@ class KernelOf final : public Kernel {
         for (std::int64_t i = begin; i < end; i += Traits<S>::lanes)
             a.run(numbers, i, end - i < Traits<S>::lanes ? end - i : Traits<S>::lanes);
     }
-    double multiply_add_rate(std::int64_t count) const override {
+    double multiply_adds(std::int64_t count) const override {
         using T = Element<S>;
         // ten sums by name: an array would live in memory. None starts at 1, where it would rest
         // and be left out.

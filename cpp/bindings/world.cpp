@@ -168,6 +168,7 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
         if (!(link >= 0 && link <= model_.nl() && link == std::floor(link)))
             throw Error("state.memory is not one of this world");
         check_finite(m.data() + 12 * i, link == 0 ? 0 : 2, "state.memory");
+        if (link != 0 && std::isnan(m[12 * i + 2])) throw Error("state.memory: a push ends at NaN");
         check_finite(m.data() + 12 * i + 3, link == 0 ? 0 : 9, "state.memory");
     }
     const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);

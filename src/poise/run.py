@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from poise.arrays import number
 from poise.command import Command, Target
+from poise.errors import PoiseError
 from poise.world import World
 
 ROWS = 64
@@ -49,6 +50,8 @@ def run(
     target_at, targets_at = _lookups(clip)
     rows = ROWS if getattr(controller, "takes_rows", False) else 1
     dt, left = world.dt, round(duration / world.dt)
+    if left < 1:
+        raise PoiseError(f"duration is {duration:g} s, less than half a step of {dt:g} s")
     every = 0
     if record is not None:
         every = max(1, round(getattr(record, "interval", dt) / dt))
@@ -58,10 +61,11 @@ def run(
     while left > 0 and len(world.diverged) < world.n:
         k = min(rows, left, every - done % every if every else rows)
         ahead = start + (done + 1) * dt
-        if rows == 1:
-            world.step(controller(world.state, target_at(ahead)))
-        else:
-            world.step(controller(world.state, targets_at(ahead, dt, k)), steps=k)
+        target = target_at(ahead) if rows == 1 else targets_at(ahead, dt, k)
+        command = controller(world.state, target)
+        if not isinstance(command, Command):
+            raise PoiseError(f"the controller gave {command!r:.80}, not a Command")
+        world.step(command, steps=k)
         done, left = done + k, left - k
         if every and done % every == 0:
             record.append()

@@ -207,7 +207,7 @@ class World:
     def until(self, t: float) -> Iterator[float]:
         """Times from now to t: one per turn of a loop that steps the world.
 
-        Ends early when every copy has diverged.
+        Where clocks differ the largest counts. Ends early when every copy has diverged.
         """
         t = number(t, "until(t): t", positive=False)
         while True:

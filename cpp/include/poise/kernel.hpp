@@ -117,15 +117,14 @@ class Kernel {
     // states begin .. end - 1, in steps of lanes()
     virtual void answer(const Forest& forest, const Numbers& numbers, const Query& query,
                         std::int64_t begin, std::int64_t end) const = 0;
-    // multiply-adds per second of one core with this kernel's registers, for benchmarks
-    virtual double multiply_add_rate(std::int64_t count) const = 0;
+    // ten times count multiply-adds in every lane, for benchmarks to time; returns their sum
+    virtual double multiply_adds(std::int64_t count) const = 0;
 
   protected:
     ~Kernel() = default;  // kernels live as long as the program
 };
 
 // index 0: double, 1: float, 2: double in lanes, 3: float in lanes
-using KernelTable = const Kernel* (*)(int index);
 const Kernel* kernels_baseline(int index);
 const Kernel* kernels_avx2(int index);
 const Kernel* kernels_avx512(int index);

@@ -7,7 +7,8 @@
 //               forces already and now want to push the other way: they are let go first.
 // After kFreeRounds rounds joints are only added, which ends the search. A ball's limit is the
 // length of its torque; its direction is that of the round before, and counts as settled when it
-// moves by less than a hundredth of the limit.
+// moves by less than a hundredth of the limit. Where the rounds end first, the length still holds,
+// and the direction may be some degrees off what the drive wants.
 #pragma once
 
 #include "poise/scratch.hpp"

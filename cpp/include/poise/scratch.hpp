@@ -49,7 +49,7 @@ struct Scratch {
     Buffer<S> Q_sum, K_sum;    // both
     Buffer<Gain<S>> own_gain;  // stiffness and damping of the joints themselves
     Buffer<S> Q_free, K_free;  // of the drive before effort limits
-    Buffer<S> qdd, v_next, load, effort;
+    Buffer<S> qdd, v_next, load;
     Buffer<S> q_old, v_old;           // to go back to where a lane is lost
     Buffer<S> tq, tv, ta;             // one row of the target
     Buffer<S> M, cg;                  // the baselines' matrix and vectors
@@ -63,10 +63,9 @@ struct Scratch {
     explicit Scratch(const Forest& f)
         : work(f.nb), target_work(f.nb), carry(f.slots), Q(f.nv), K(f.nv), Q_own(f.nv), K_own(f.nv),
           Q_sum(f.nv), K_sum(f.nv), own_gain(f.nv), Q_free(f.nv), K_free(f.nv), qdd(f.nv),
-          v_next(f.nv), load(f.nv), effort(f.nv), q_old(f.nq), v_old(f.nv), tq(f.nq), tv(f.nv),
-          ta(f.nv), limited(f.nv), over(f.nv), external(f.nb), total(f.nb), pinned(f.nb),
-          composite(f.nb), origin(f.nb), velocity(f.nb), target_origin(f.nb), target_velocity(f.nb),
-          spin(f.nb) {}
+          v_next(f.nv), load(f.nv), q_old(f.nq), v_old(f.nv), tq(f.nq), tv(f.nv), ta(f.nv),
+          limited(f.nv), over(f.nv), external(f.nb), total(f.nb), pinned(f.nb), composite(f.nb),
+          origin(f.nb), velocity(f.nb), target_origin(f.nb), target_velocity(f.nb), spin(f.nb) {}
     // the matrix is made when a method first asks for it
     void need_matrix(const Forest& f) {
         if (M.size()) return;

@@ -57,11 +57,6 @@ template <class S>
 POISE_INLINE Vec3<S> cross(const Vec3<S>& a, const Vec3<S>& b) {
     return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
 }
-template <class S>
-POISE_INLINE Vec3<S> select(const MaskOf<S>& m, const Vec3<S>& a, const Vec3<S>& b) {
-    return {select(m, a.x, b.x), select(m, a.y, b.y), select(m, a.z, b.z)};
-}
-
 // ---- matrices
 
 template <class S>

@@ -91,8 +91,8 @@ def suggest_gains(
         character: The character, or a scene.
         frequency: Natural frequency ω / 2π of the joints [Hz], a number or shape (nv,).
         damping: Damping ratio ζ, 1 is critical; a number or shape (nv,).
-        root: Free roots: "free" no force, "soft" at root_frequency, "held" with the gains of
-            yin2020.
+        root: Free roots: "free" no force, "soft" at root_frequency and critically damped, "held"
+            with the gains of yin2020.
         root_frequency: Frequency of a soft root [Hz].
         per_axis: Give each axis of a ball the gain of its own inertia.
     """
