@@ -428,6 +428,11 @@ DOF_AND_DEPTH = {
     "snake-72": (72, 72),
     "snake-195": (195, 195),
     "two-link": (2, 2),
+    "humanoid-51": (51, 21),
+    "humanoid-ball": (45, 18),
+    "tail-biped": (51, 24),
+    "lamp": (15, 15),
+    "plank-8": (8, 8),
 }
 
 
@@ -521,7 +526,7 @@ def test_snakes_of_any_length(dof: int) -> None:
         ("snake-0", "nearest: snake-6, snake-9"),
         ("snake-999999999", "nearest: snake-30006$"),
         ("humanoi", "did you mean 'humanoid'.* built-in: humanoid, dog, .*snake-N.*path"),
-        ("robot.xml", "'.xml'; poise reads and writes .yaml, .yml"),
+        ("robot.xml", "cannot be read: No such file"),
         ("folder/robot", "'no suffix'; poise reads"),
         ("nowhere.yaml", "nowhere.yaml: cannot be read: No such file"),
         ("", "unknown character ''"),

@@ -323,7 +323,7 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_saving_needs_a_known_suffix_and_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(CharacterError, match=r"poise reads and writes \.yaml, \.yml"):
+    with pytest.raises(CharacterError, match=r"poise writes \.yaml, \.yml, \.xml"):
         load_character("two-link").save(tmp_path / "c.txt")
     with pytest.raises(CharacterError, match="cannot be written: No such file"):
         load_character("two-link").save(tmp_path / "no" / "c.yaml")

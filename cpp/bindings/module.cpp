@@ -7,6 +7,7 @@
 #include <nanobind/stl/map.h>
 
 #include "dispatch.hpp"
+#include "render.hpp"
 #include "sample.hpp"
 #include "world.hpp"
 
@@ -209,6 +210,7 @@ NB_MODULE(_core, m) {
         .def_prop_ro("nb", &Model::nb_);
 
     bind_sample(m);
+    bind_render(m);
 
     nb::class_<Gains>(m, "Gains", "Gains of a forest, checked.")
         .def(nb::init<const Model&, nb::object, nb::object, nb::object>(), "model"_a, "kp"_a,

@@ -5,7 +5,8 @@ from poise.character import Character, Joint, Link, Shape
 from poise.characters import load_character
 from poise.command import Command, Drive, Target
 from poise.control import PD, Gains, StablePD, suggest_gains
-from poise.errors import CharacterError, Diverged, PoiseError
+from poise.errors import CharacterError, ClipError, Diverged, PoiseError
+from poise.motion import Clip, load_clip
 from poise.run import run
 from poise.state import State
 from poise.world import World
@@ -16,6 +17,8 @@ __all__ = [
     "PD",
     "Character",
     "CharacterError",
+    "Clip",
+    "ClipError",
     "Command",
     "Diverged",
     "Drive",
@@ -30,6 +33,7 @@ __all__ = [
     "World",
     "dynamics",
     "load_character",
+    "load_clip",
     "run",
     "suggest_gains",
 ]

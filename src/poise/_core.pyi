@@ -52,6 +52,14 @@ def sample(model: Model, coefficients: object, start: float, rate: float, times:
     Positions, velocities and accelerations of a clip's spline at these times.
     """
 
+class Mesh:
+    """Triangles, ready to be drawn."""
+
+    def __init__(self, vertices: object, faces: object, smooth: bool, convex: bool) -> None: ...
+
+def render(kind: object, pos: object, quat: object, size: object, color: object, group: object, meshes: list, eye: object, target: object, up: object, fov: float, width: int, height: int, samples: int, ground: bool, ground_z: float, checks: float, ground_color: object, sky: object, light: object, softness: float, fade: float, buffers: bool) -> tuple:
+    """A picture; with buffers also what each pixel shows, and how far it is."""
+
 class Gains:
     """Gains of a forest, checked."""
 

@@ -2,7 +2,8 @@
 
 load_character("humanoid")          a built-in one; builtin_names() lists them
 load_character("snake-99")          a snake of any length, 6 + 3 k degrees of freedom
-load_character("my_robot.yaml")     a file
+load_character("plank-3")           a chain of any number of planks
+load_character("my_robot.yaml")     a file: poise YAML, MJCF, URDF, MASS, DeepMimic, BVH, GLB
 """
 
 from __future__ import annotations
@@ -10,20 +11,40 @@ from __future__ import annotations
 import os
 import re
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from poise.character import Character
 from poise.errors import CharacterError, unknown_name
 
-SUFFIXES = (".yaml", ".yml")
-"""Endings of the files that can be read and written."""
+READERS = (".yaml", ".yml", ".xml", ".urdf", ".txt", ".json", ".bvh", ".glb")
+"""Endings of the files that can be read."""
 
-_BUILTIN = ("humanoid", "dog", "snake-36", "snake-72", "snake-195", "two-link")
+WRITERS = (".yaml", ".yml", ".xml")
+"""Endings of the files that can be written."""
+
+_BUILTIN = (
+    "humanoid",
+    "dog",
+    "snake-36",
+    "snake-72",
+    "snake-195",
+    "two-link",
+    "humanoid-51",
+    "humanoid-ball",
+    "tail-biped",
+    "lamp",
+    "plank-8",
+)
+_NUMBERED = re.compile(r"(snake|plank)-\d{1,9}", re.ASCII)
 
 
 def builtin_names() -> tuple[str, ...]:
-    """Names of the built-in characters; besides them there is snake-N for any N = 6 + 3 k."""
+    """Names of the built-in characters.
+
+    Besides them there is snake-N for any N = 6 + 3 k, and plank-N for any N.
+    """
     return _BUILTIN
 
 
@@ -33,44 +54,73 @@ def load_character(
     """Load a built-in character, or one from a file.
 
     Args:
-        source: Name of a built-in character, or path to a .yaml or .yml file.
-        base: "free" or "fixed" frees the root or welds it to the world; None leaves it as it is.
+        source: Name of a built-in character, or path to a file: poise YAML (.yaml, .yml), MJCF or
+            MASS (.xml), URDF, DeepMimic (.txt, .json), or a motion from whose skeleton a character
+            is made (.bvh, .glb).
+        base: "free" or "fixed" frees the root or welds it to the world; None leaves it as it is. A
+            URDF file says neither: None frees the root unless it is bolted down.
     """
     if not isinstance(source, (str, os.PathLike)):
         raise CharacterError(f"a character is named by a string or a path, got {source!r:.80}")
-    if isinstance(source, str) and (source in _BUILTIN or re.fullmatch(r"snake-\d{1,9}", source)):
+    if isinstance(source, str) and (source in _BUILTIN or _NUMBERED.fullmatch(source)):
         character = _build(source)
     else:
-        character = _read(source)
+        return _read(source, base)
     return character if base is None else character.with_base(base)
 
 
 def save_character(character: Character, path: str | os.PathLike[str]) -> None:
-    """Write a character to a .yaml or .yml file, lossless, whole or not at all."""
-    from poise.characters.formats import yaml
+    """Write a character to a file, whole or not at all.
 
-    yaml.save(character, _checked_suffix(Path(path)))
+    Args:
+        character: The character.
+        path: .yaml or .yml is lossless; .xml is MJCF.
+    """
+    path = _checked_suffix(Path(path), WRITERS, "writes")
+    if path.suffix.lower() == ".xml":
+        _format("mjcf").write(character, path)
+    else:
+        _format("yaml").save(character, path)
 
 
-def _read(source: str | os.PathLike[str]) -> Character:
+def _read(source: str | os.PathLike[str], base: Literal["free", "fixed"] | None) -> Character:
     path = Path(source)
     named = isinstance(source, str) and not path.suffix and len(path.parts) < 2
     if named and not path.is_file():
-        names = (*_BUILTIN, "snake-N")
+        names = (*_BUILTIN, "snake-N", "plank-N")
         raise CharacterError(
             f"{unknown_name('character', source, names, 'built-in')}; "
-            f"or a path to a file: {', '.join(SUFFIXES)}"
+            f"or a path to a file: {', '.join(READERS)}"
         )
-    from poise.characters.formats import yaml
+    suffix = _checked_suffix(path, READERS, "reads").suffix.lower()
+    character: Character
+    if suffix == ".urdf":
+        character = _format("urdf").read(path, base=base)
+        return character
+    if suffix in (".bvh", ".glb"):
+        from poise.motion import load_clip
 
-    return yaml.load(_checked_suffix(path))
+        character = load_clip(path).character
+    elif suffix == ".xml":
+        # MASS and MJCF share the ending
+        mass = _format("mass")
+        character = mass.load(path) if mass.recognises(path) else _format("mjcf").read(path)
+    elif suffix in (".txt", ".json"):
+        character = _format("deepmimic").load(path)
+    else:
+        character = _format("yaml").load(path)
+    return character if base is None else character.with_base(base)
 
 
-def _checked_suffix(path: Path) -> Path:
-    if path.suffix.lower() not in SUFFIXES:
+def _format(name: str) -> Any:
+    return import_module(f"poise.characters.formats.{name}")
+
+
+def _checked_suffix(path: Path, known: tuple[str, ...], verb: str) -> Path:
+    if path.suffix.lower() not in known:
         raise CharacterError(
             f"{path}: cannot tell a character file by {path.suffix or 'no suffix'!r}; "
-            f"poise reads and writes {', '.join(SUFFIXES)}"
+            f"poise {verb} {', '.join(known)}"
         )
     return path
 
@@ -78,18 +128,17 @@ def _checked_suffix(path: Path) -> Path:
 @lru_cache(maxsize=64)
 def _build(name: str) -> Character:
     """Make a built-in character; it is immutable, so one is enough."""
-    if name == "humanoid":
-        from poise.characters.builtin.humanoid import humanoid
+    kind, _, number = name.rpartition("-")
+    if kind == "snake":
+        from poise.characters.builtin.snake import snake
 
-        return humanoid()
-    if name == "dog":
-        from poise.characters.builtin.dog import dog
+        return snake(int(number))
+    if kind == "plank":
+        from poise.characters.builtin.plank import plank
 
-        return dog()
-    if name == "two-link":
-        from poise.characters.builtin.two_link import two_link
-
-        return two_link()
-    from poise.characters.builtin.snake import snake
-
-    return snake(int(name.removeprefix("snake-")))
+        return plank(int(number))
+    # the module and its function are called as the character is
+    word = name.replace("-", "_")
+    module = import_module(f"poise.characters.builtin.{word}")
+    character: Character = getattr(module, word)()
+    return character

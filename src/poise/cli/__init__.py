@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from poise.cli.characters import characters
+from poise.cli.convert import convert
 from poise.cli.doctor import doctor
 from poise.errors import PoiseError
 
@@ -53,6 +55,8 @@ def options(
     """Simulated characters that follow a motion, keep their balance and react to pushes."""
 
 
+app.add_typer(characters, name="characters")
+app.command()(convert)
 app.command()(doctor)
 
 

@@ -13,7 +13,31 @@ from poise.character import Character, Joint, Link, Shape, Vector
 DENSITY = 800.0  # less than water, because the shapes overlap at the joints [kg/m^3]
 
 FUR: Vector = (0.62, 0.44, 0.26)
+DARK: Vector = (0.36, 0.24, 0.15)
 PALE: Vector = (0.88, 0.78, 0.62)
+BLACK: Vector = (0.10, 0.09, 0.09)
+
+# axis and limits (swing, lower twist, upper twist) of the ball joints by the last word of their
+# names [rad], ours. In the legs the axis is the one they flex about, and positive angles swing
+# what is below forward; in trunk and tail it lies along the bone
+FORWARD: Vector = (0.0, -1.0, 0.0)
+ALONG: Vector = (1.0, 0.0, 0.0)
+RANGES: dict[str, tuple[Vector, Vector]] = {
+    "spine": (ALONG, (0.50, -0.30, 0.30)),
+    "chest": (ALONG, (0.50, -0.30, 0.30)),
+    "neck": (ALONG, (1.00, -0.60, 0.60)),
+    "head": (ALONG, (0.90, -0.70, 0.70)),
+    "tail": (ALONG, (1.30, -0.40, 0.40)),
+    "tip": (ALONG, (1.00, -0.40, 0.40)),
+    "scapula": (FORWARD, (0.25, -0.50, 0.50)),
+    "shoulder": (FORWARD, (0.40, -0.80, 0.90)),
+    "elbow": (FORWARD, (0.15, -0.50, 1.70)),
+    "wrist": (FORWARD, (0.25, -1.80, 0.60)),
+    "hip": (FORWARD, (0.50, -0.90, 0.90)),
+    "knee": (FORWARD, (0.15, -1.20, 0.90)),
+    "hock": (FORWARD, (0.20, -0.60, 1.40)),
+    "toes": (FORWARD, (0.30, -1.20, 0.90)),
+}
 
 
 def dog() -> Character:
@@ -60,7 +84,17 @@ def _trunk() -> list[Link]:
             neck,
             skull,
             Shape.capsule((0.08, 0.0, -0.005), (0.16, 0.0, -0.02), 0.035, PALE),
+            Shape("sphere", (0.016,), (0.19, 0.0, -0.005), color=BLACK),
+            *(shape for y in (-1.0, 1.0) for shape in _ear_and_eye(y)),
         ),
+    ]
+
+
+def _ear_and_eye(y: float) -> list[Shape]:
+    """What the head has on either side; y is the sign of the side."""
+    return [
+        Shape.capsule((0.005, 0.055 * y, 0.065), (-0.005, 0.082 * y, -0.005), 0.017, DARK),
+        Shape("sphere", (0.011,), (0.086, 0.030 * y, 0.043), color=BLACK),
     ]
 
 
@@ -115,6 +149,6 @@ def _bone(end: Vector, radius: float, color: Vector = FUR) -> Shape:
 
 
 def _link(name: str, parent: str, joint: str, pos: Vector, *shapes: Shape) -> Link:
-    return Link.from_shapes(
-        name, parent, shapes, density=DENSITY, pos=pos, joints=[Joint(joint, "ball")]
-    )
+    axis, limits = RANGES[joint.rpartition("_")[2]]
+    joints = [Joint(joint, "ball", axis=axis, limits=limits)]
+    return Link.from_shapes(name, parent, shapes, density=DENSITY, pos=pos, joints=joints)

@@ -3,8 +3,8 @@
 A grown person of 1.66 m and 60 kg. Masses are the fractions of body mass in Winter, *Biomechanics
 and Motor Control of Human Movement* (4th ed. 2009), Table 4.1 (after Dempster). Heights of hip,
 knee, ankle and shoulder, and the lengths of arm and foot, are the fractions of stature in its
-Figure 4.1 (after Drillis and Contini), rounded to the millimetre; the rest is ours. Centres
-and inertias are those of the shapes.
+Figure 4.1 (after Drillis and Contini), rounded to the millimetre; ranges of motion are those of
+`anatomy`; the rest is ours. Centres and inertias are those of the shapes.
 
 At q = 0 it stands upright and looks along +x, arms down, soles on z = 0. Knees and elbows flex with
 positive angles. The frame of each link sits in the joint that moves it.
@@ -13,6 +13,7 @@ positive angles. The frame of each link sits in the joint that moves it.
 from __future__ import annotations
 
 from poise.character import Character, Joint, Link, Shape, Vector
+from poise.characters.builtin.anatomy import ball
 
 MASS = 60.0  # [kg]
 
@@ -46,6 +47,7 @@ HIP_Y = 0.085
 SHOULDER_Y = 0.190
 
 SKIN: Vector = (0.86, 0.68, 0.56)
+HAIR: Vector = (0.30, 0.21, 0.15)
 SHIRT: Vector = (0.25, 0.45, 0.65)
 TROUSERS: Vector = (0.27, 0.29, 0.34)
 SHOES: Vector = (0.80, 0.38, 0.22)
@@ -71,17 +73,21 @@ def _trunk() -> list[Link]:
         Shape.capsule((0.0, -0.05, 0.07), (0.0, 0.05, 0.07), 0.085, SHIRT),
     ]
     chest = [
-        Shape.capsule((0.0, -0.055, 0.09), (0.0, 0.055, 0.09), 0.09, SHIRT),
-        Shape.capsule((0.0, -0.075, 0.23), (0.0, 0.075, 0.23), 0.11, SHIRT),
+        *(
+            Shape.capsule((0.0, 0.045 * y, 0.05), (0.0, 0.080 * y, 0.235), 0.092, SHIRT)
+            for y in (-1.0, 0.0, 1.0)
+        ),
+        Shape.capsule((0.0, -0.115, 0.285), (0.0, 0.115, 0.285), 0.070, SHIRT),
     ]
     head = [
-        Shape.capsule((0.0, 0.0, 0.01), (0.0, 0.0, 0.06), 0.05, SKIN),
-        Shape("sphere", (0.105,), (0.015, 0.0, 0.145), color=SKIN),
+        Shape.capsule((0.0, 0.0, 0.0), (0.005, 0.0, 0.06), 0.048, SKIN),
+        Shape.capsule((0.022, 0.0, 0.115), (0.016, 0.0, 0.166), 0.080, SKIN),
+        Shape("sphere", (0.088,), (-0.004, 0.0, 0.162), color=HAIR),
     ]
     return [
         _link("pelvis", None, (0.0, 0.0, PELVIS), Joint("root", "free"), pelvis),
-        _link("chest", "pelvis", (0.0, 0.0, SPINE - PELVIS), Joint("chest", "ball"), chest),
-        _link("head", "chest", (0.0, 0.0, NECK - SPINE), Joint("neck", "ball"), head),
+        _link("chest", "pelvis", (0.0, 0.0, SPINE - PELVIS), ball("chest"), chest),
+        _link("head", "chest", (0.0, 0.0, NECK - SPINE), ball("neck"), head),
     ]
 
 
@@ -95,45 +101,48 @@ def _side(side: str, y: float) -> list[Link]:
     thigh, shin = KNEE - HIP, ANKLE - KNEE
     knee = Joint(f"{side}_knee", "hinge", axis=(0.0, 1.0, 0.0), limits=(-0.05, 2.6))
     elbow = Joint(f"{side}_elbow", "hinge", axis=(0.0, -1.0, 0.0), limits=(-0.05, 2.6))
-    hip, ankle, shoulder = (
-        Joint(f"{side}_{name}", "ball") for name in ("hip", "ankle", "shoulder")
-    )
+    hip, ankle, shoulder = (ball(name, side) for name in ("hip", "ankle", "shoulder"))
     return [
         limb(
             "thigh",
             "pelvis",
             (0.0, y * HIP_Y, HIP - PELVIS),
             hip,
-            Shape.capsule((0.0, 0.0, -0.03), (0.0, 0.0, thigh + 0.02), 0.07, TROUSERS),
+            Shape.capsule((0.0, 0.0, -0.03), (0.0, 0.0, -0.22), 0.074, TROUSERS),
+            Shape.capsule((0.0, 0.0, -0.18), (0.0, 0.0, thigh + 0.01), 0.058, TROUSERS),
         ),
         limb(
             "shin",
             "thigh",
             (0.0, 0.0, thigh),
             knee,
-            Shape.capsule((0.0, 0.0, -0.02), (0.0, 0.0, shin + 0.03), 0.05, TROUSERS),
+            Shape.capsule((-0.008, 0.0, -0.07), (-0.012, 0.0, -0.17), 0.053, TROUSERS),
+            Shape.capsule((0.0, 0.0, -0.02), (0.0, 0.0, shin + 0.02), 0.042, TROUSERS),
         ),
         limb(
             "foot",
             "shin",
             (0.0, 0.0, shin),
             ankle,
-            Shape("box", (0.126, 0.045, 0.03), (0.066, 0.0, 0.03 - ANKLE), color=SHOES),
+            Shape("box", (0.126, 0.045, 0.021), (0.066, 0.0, 0.021 - ANKLE), color=SHOES),
+            Shape.capsule((-0.005, 0.0, -0.005), (0.090, 0.0, -0.035), 0.028, SHOES),
         ),
         limb(
             "upper_arm",
             "chest",
             (0.0, y * SHOULDER_Y, SHOULDER - SPINE),
             shoulder,
-            Shape.capsule((0.0, 0.0, -0.02), (0.0, 0.0, 0.02 - UPPER_ARM), 0.045, SHIRT),
+            Shape.capsule((0.0, 0.0, -0.01), (0.0, 0.0, 0.01 - UPPER_ARM), 0.045, SHIRT),
         ),
         limb(
             "forearm",
             "upper_arm",
             (0.0, 0.0, -UPPER_ARM),
             elbow,
-            Shape.capsule((0.0, 0.0, -0.01), (0.0, 0.0, -FOREARM), 0.037, SKIN),
-            Shape("box", (0.040, 0.017, 0.075), (0.0, 0.0, -FOREARM - 0.085), color=SKIN),
+            Shape.capsule((0.0, 0.0, -0.01), (0.0, 0.0, -0.11), 0.039, SKIN),
+            Shape.capsule((0.0, 0.0, -0.08), (0.0, 0.0, -FOREARM), 0.032, SKIN),
+            Shape("box", (0.038, 0.015, 0.044), (0.0, 0.0, -FOREARM - 0.050), color=SKIN),
+            Shape("box", (0.034, 0.012, 0.040), (0.004, 0.0, -FOREARM - 0.120), color=SKIN),
         ),
     ]
 

@@ -103,6 +103,9 @@ def _link_data(link: Link) -> dict[str, Any]:
     for key in ("joints", "shapes"):
         if key in data:
             data[key] = [_without_defaults(part) for part in data[key]]
+    for shape in data.get("shapes", ()):
+        if shape["kind"] == "mesh":
+            del shape["size"]
     return data
 
 
@@ -306,7 +309,7 @@ class _Reader:
             at,
             texts=("name", "kind"),
             numbers=("armature", "damping", "stiffness"),
-            vectors={"axis": 3, "pos": 3, "limits": 2},
+            vectors={"axis": 3, "pos": 3, "limits": None},
         )
         for key in ("reference", "effort"):
             if key in found:
@@ -315,10 +318,20 @@ class _Reader:
         return self.make(Joint, values, found, node)
 
     def shape(self, node: _Node, at: str) -> Shape:
-        found = self.mapping(node, f"{at}a shape", SHAPE_KEYS, ("kind", "size"))
+        found = self.mapping(node, f"{at}a shape", SHAPE_KEYS, ("kind",))
+        at = f"{at}a shape"
         vectors = {"size": None, "pos": 3, "quat": 4, "color": None}
-        values = self.values(found, f"{at}a shape's ", texts=("kind",), vectors=vectors)
-        return self.make(Shape, values, found, node)
+        values = self.values(found, f"{at}'s ", texts=("kind",), vectors=vectors)
+        if "vertices" in found:
+            corners = enumerate(self.items(found["vertices"], f"{at}'s vertices"))
+            values["vertices"] = tuple(
+                self.vector(corner, f"{at}'s vertices[{i}]", 3) for i, corner in corners
+            )
+        # a mesh has vertices instead of a size
+        needed = "vertices" if values["kind"] == "mesh" else "size"
+        if needed not in found:
+            raise self.error(node, f"{at} needs {needed!r}, which is missing")
+        return self.make(Shape, {"size": (), **values}, found, node)
 
     # values
 

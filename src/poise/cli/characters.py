@@ -1,0 +1,191 @@
+"""`poise characters`: the built-in ones at a glance; `show` one, or one from a file, in full."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from poise.character import Character, Joint, Link, Shape
+from poise.characters import builtin_names, load_character
+from poise.dynamics import forward_kinematics
+from poise.forest import quat_matrix
+
+characters = typer.Typer(
+    invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False
+)
+
+DEEPEST = 20  # levels that are indented: a snake's tree must fit on a page
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@characters.callback()
+def list_characters(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List the built-in characters; `show` prints one, or one from a file, in full."""
+    if ctx.invoked_subcommand is not None:
+        return
+    rows = [summary(load_character(name)) for name in builtin_names()]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    width = max(len(row["name"]) for row in rows)
+    head = f"{'name':{width}}  {'DoF':>4}  {'links':>5}  {'mass':>8}  {'height':>7}  base"
+    typer.secho(head, bold=True)
+    for row in rows:
+        typer.echo(
+            f"{row['name']:{width}}  {row['dof']:4}  {row['links']:5}  {row['mass']:5.1f} kg"
+            f"  {row['height']:5.2f} m  {row['base']}"
+        )
+    typer.echo("and snake-N with N = 6 + 3 k degrees of freedom, plank-N of N planks")
+
+
+@characters.command()
+def show(
+    source: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A built-in name or a file.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Draw it at rest into this PNG file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a character's tree, masses and limits, and draw it."""
+    character = load_character(source)
+    if as_json:
+        typer.echo(json.dumps(describe(character), indent=2))
+    else:
+        _print(character)
+    if out is not None:
+        draw(character, out)
+        typer.echo(f"drawn: {out}", err=True)
+
+
+def summary(character: Character) -> dict[str, Any]:
+    """What the list says of a character, ready for JSON: sizes, mass [kg] and height [m]."""
+    low, high = bounds(character)
+    return {
+        "name": character.name,
+        "dof": character.nv,
+        "depth": character.depth,
+        "links": len(character.links),
+        "mass": character.mass,
+        "height": float(high[2] - low[2]),
+        "base": _base(character),
+    }
+
+
+def describe(character: Character) -> dict[str, Any]:
+    """All that `show` says of a character, ready for JSON; angles in radians."""
+    return {
+        **summary(character),
+        "nq": character.nq,
+        "limbs": {name: list(links) for name, links in character.limbs.items()},
+        "tree": [
+            {
+                "name": link.name,
+                "parent": link.parent,
+                "mass": link.mass,
+                "shapes": [shape.kind for shape in link.shapes],
+                "joints": [
+                    {
+                        "name": joint.name,
+                        "kind": joint.kind,
+                        "axis": joint.axis,
+                        "limits": joint.limits,
+                        "effort": joint.effort,
+                    }
+                    for joint in link.joints
+                ],
+            }
+            for link in character.links
+        ],
+    }
+
+
+def bounds(character: Character) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lowest and highest corner of the box around all shapes at rest, world axes [m], (3,) each.
+
+    A character without shapes is as large as the origins of its links.
+    """
+    position, quaternion = forward_kinematics(character, character.rest_q)
+    low, high = [], []
+    for link, p, E in zip(character.links, position, quat_matrix(quaternion), strict=True):
+        for shape in link.shapes:
+            below, above = _extent(shape, E @ quat_matrix(shape.quat))
+            low.append(p + E @ shape.pos + below)
+            high.append(p + E @ shape.pos + above)
+    if not low:
+        low = high = list(position)
+    return np.min(low, axis=0), np.max(high, axis=0)
+
+
+def draw(character: Character, path: Path) -> None:
+    """Draw a character at rest into a PNG file."""
+    from poise.view.render import render, save_image
+
+    save_image(path, render(character, character.rest_q))
+
+
+def _extent(shape: Shape, R: NDArray[np.float64]) -> tuple[Any, Any]:
+    """How far a shape that is turned by R reaches from its origin along the axes, both ways."""
+    if shape.kind == "mesh":
+        x = np.array(shape.vertices) @ R.T
+        return x.min(axis=0), x.max(axis=0)
+    if shape.kind == "box":
+        reach = np.abs(R) @ shape.size
+    else:
+        radius, half = (*shape.size, 0.0)[:2]
+        along = np.abs(R[:, 2])
+        round_ = np.sqrt(np.maximum(0.0, 1.0 - along**2)) if shape.kind == "cylinder" else 1.0
+        reach = radius * round_ + half * along
+    return -reach, reach
+
+
+def _base(character: Character) -> str:
+    return "free" if any(joint.kind == "free" for joint in character.links[0].joints) else "fixed"
+
+
+def _print(character: Character) -> None:
+    row = summary(character)
+    typer.secho(character.name, bold=True)
+    typer.echo(
+        f"{row['dof']} degrees of freedom ({row['depth']} from root to leaf), {row['links']} links,"
+        f" {row['mass']:.4g} kg, {row['height']:.3g} m high, {row['base']} base"
+    )
+    typer.echo()
+    depth: dict[str | None, int] = {None: -1}
+    names = []
+    for link in character.links:
+        depth[link.name] = depth[link.parent] + 1
+        names.append("  " * min(depth[link.name], DEEPEST) + link.name)
+    width = max(4, *map(len, names))
+    typer.secho(f"{'link':{width}}  {'mass':>9}  joints and limits", bold=True)
+    for name, link in zip(names, character.links, strict=True):
+        typer.echo(f"{name:{width}}  {link.mass:6.3f} kg  {_joints(link)}")
+    if character.limbs:
+        typer.echo()
+        typer.secho("limbs", bold=True)
+        for limb, links in character.limbs.items():
+            typer.echo(f"{limb}: {', '.join(links)}")
+
+
+def _joints(link: Link) -> str:
+    return "; ".join(_joint(joint) for joint in link.joints) or "welded"
+
+
+def _joint(joint: Joint) -> str:
+    text = f"{joint.name} ({joint.kind})"
+    if joint.limits is None:
+        return text
+    if joint.kind == "slide":
+        return f"{text} {joint.limits[0]:g} to {joint.limits[1]:g} m"
+    lower, upper = (round(math.degrees(x)) for x in joint.limits[-2:])
+    if joint.kind == "hinge":
+        return f"{text} {lower} to {upper} deg"
+    axis = ", ".join(f"{x:.3g}" for x in joint.axis)
+    swing = round(math.degrees(joint.limits[0]))
+    return f"{text} swing {swing} deg, twist {lower} to {upper} deg about {axis}"

@@ -1,0 +1,444 @@
+"""ASF/AMC (Acclaim): a skeleton of bones in one file, their angles frame by frame in another.
+
+A bone starts where its parent ends, and turns there:
+
+    L = C M C^-1,   M = R_dn ... R_d2 R_d1      its degrees of freedom d1 d2 ... dn, first one first
+                    C = R_z R_y R_x             its own axes, `axis x y z XYZ`
+
+Lengths are in inches divided by the file's `length` (CMU: 0.45, so a unit is 0.056444 m). The files
+have no frame rate; CMU's have 120 frames per second.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from poise.character import Character
+from poise.errors import ClipError, unknown_name
+from poise.files import read_bounded
+from poise.motion.clip import Clip
+from poise.motion.formats.bvh import (
+    LARGEST_NUMBER,
+    MOST_JOINTS,
+    MOST_POSES,
+    clip_from_channels,
+)
+from poise.motion.rig import AXES, Floats, Rig, RigJoint, multiply, turn
+
+MOST_BYTES = 64 * 2**20
+MOST_SKELETON_BYTES = 4 * 2**20
+INCH = 0.0254  # [m]
+
+TURNS = {"RX": "Xrotation", "RY": "Yrotation", "RZ": "Zrotation"}
+MOVES = {"TX": "Xposition", "TY": "Yposition", "TZ": "Zposition"}
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    character: Character | None = None,
+    asf: str | os.PathLike[str] | None = None,
+    fps: float = 120.0,
+) -> Clip:
+    """Read an AMC file and its skeleton.
+
+    Args:
+        path: The .amc file.
+        character: Whose motion it shall be; its links are named as the bones. None makes a
+            character from the skeleton.
+        asf: The .asf file; unless given, the one beside it with the same name, with the name up to
+            the first underscore (02_01.amc: 02.asf), or the only one in the folder.
+        fps: Frames per second, which the file does not say.
+    """
+    path = Path(path)
+    if not (isinstance(fps, (int, float)) and math.isfinite(fps) and 0.0 < fps <= 1e5):
+        raise ClipError(f"fps must be a positive number, got {fps!r:.80}")
+    skeleton = read_asf(_beside(path) if asf is None else Path(asf))
+    rig = skeleton.rig(float(fps), path.stem)
+    return clip_from_channels(rig, _read_frames(path, skeleton), character, path)
+
+
+def _beside(path: Path) -> Path:
+    """The skeleton that belongs to a motion."""
+    names = [path.stem, path.stem.split("_")[0]]
+    try:
+        files = [p for p in path.parent.iterdir() if p.suffix.lower() == ".asf"]
+    except OSError as error:
+        raise ClipError(f"{path}: its folder cannot be read: {error.strerror}") from error
+    for name in names:
+        for file in files:
+            if file.stem == name:
+                return file
+    if len(files) == 1:
+        return files[0]
+    raise ClipError(
+        f"{path}: needs its skeleton, {names[-1]}.asf, beside it; or name it: read(path, asf=...)"
+    )
+
+
+@dataclass
+class Bone:
+    """A bone of an ASF file; the root is one without length."""
+
+    name: str
+    line: int
+    direction: tuple[float, ...] = (0.0, 0.0, 0.0)
+    length: float = 0.0
+    axis: tuple[float, ...] = (0.0, 0.0, 0.0)
+    axis_order: str = "XYZ"
+    dof: tuple[str, ...] = ()
+    parent: str | None = None
+    children: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Skeleton:
+    """What an ASF file holds."""
+
+    bones: dict[str, Bone]  # parents before children
+    unit: float  # metres per file unit
+    degrees: bool
+
+    def rig(self, fps: float, name: str) -> Rig:
+        """The rig: one joint per bone, at its start."""
+        index = {bone: i for i, bone in enumerate(self.bones)}
+        joints = []
+        for bone in self.bones.values():
+            parent = self.bones[bone.parent] if bone.parent is not None else None
+            end = _vector(bone) if not bone.children else None
+            joints.append(
+                RigJoint(
+                    bone.name,
+                    -1 if parent is None else index[parent.name],
+                    (0.0, 0.0, 0.0) if parent is None else _vector(parent),
+                    _channels(bone),
+                    end,
+                    self._axes(bone),
+                )
+            )
+        return Rig(tuple(joints), "amc", self.unit, "y", fps, name)
+
+    def _axes(self, bone: Bone) -> tuple[float, ...]:
+        """Orientation of a bone's own axes in the rest pose."""
+        scale = math.pi / 180.0 if self.degrees else 1.0
+        quat: Any = (1.0, 0.0, 0.0, 0.0)
+        for letter, angle in zip(bone.axis_order, bone.axis, strict=True):
+            quat = multiply(turn(np.eye(3)[AXES[letter]], angle * scale), quat)
+        return tuple(np.asarray(quat).tolist())
+
+
+def _vector(bone: Bone) -> tuple[float, ...]:
+    return tuple(x * bone.length for x in bone.direction)
+
+
+def _channels(bone: Bone) -> tuple[str, ...]:
+    """Names of channels, the rotation that acts last first, as BVH has them."""
+    moves = [MOVES[d] for d in bone.dof if d in MOVES]
+    turns = [TURNS[d] for d in bone.dof if d in TURNS]
+    return (*moves, *reversed(turns))
+
+
+def _column_order(bone: Bone) -> list[int]:
+    """Which number of a bone's line each of its channels is."""
+    moves = [i for i, d in enumerate(bone.dof) if d in MOVES]
+    turns = [i for i, d in enumerate(bone.dof) if d in TURNS]
+    return [*moves, *reversed(turns)]
+
+
+# the skeleton
+
+
+def read_asf(path: Path) -> Skeleton:
+    """Read an ASF file."""
+    return _SkeletonReader(path).skeleton()
+
+
+def _lines(path: Path, most: int) -> Iterable[str]:
+    """Lines of a file, one at a time."""
+    data = read_bounded(path, most, ClipError)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ClipError(
+            f"{path}:{line}: is not UTF-8 (byte {data[error.start]:#04x}); save it as UTF-8"
+        ) from error
+    if not text.strip():
+        raise ClipError(f"{path}: is empty")
+    return io.StringIO(text, newline=None)
+
+
+class _SkeletonReader:
+    """Reads an ASF file, section by section."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows = [
+            (number, words)
+            for number, line in enumerate(_lines(path, MOST_SKELETON_BYTES), 1)
+            if (words := line.split("#")[0].split())
+        ]
+        self.unit = INCH
+        self.degrees = True
+        self.bones = {"root": Bone("root", 0)}
+
+    def fail(self, line: int, what: str) -> ClipError:
+        return ClipError(f"{self.path}:{line}: {what}")
+
+    def skeleton(self) -> Skeleton:
+        """Read all sections."""
+        sections: dict[str, list[tuple[int, list[str]]]] = {}
+        rows: list[tuple[int, list[str]]] = []
+        for number, words in self.rows:
+            if words[0].startswith(":"):
+                rows = sections.setdefault(words[0].lower(), [])
+            elif not sections:
+                raise self.fail(
+                    number, f"expected a section, such as :version, got {words[0]!r:.80}"
+                )
+            else:
+                rows.append((number, words))
+        last = self.rows[-1][0] if self.rows else 1
+        for name in (":root", ":bonedata", ":hierarchy"):
+            if name not in sections:
+                raise self.fail(last, f"section {name} is missing; the file is cut off, or no ASF")
+        self._units(sections.get(":units", []))
+        self._root(sections[":root"])
+        self._bones(sections[":bonedata"])
+        return Skeleton(self._hierarchy(sections[":hierarchy"], last), self.unit, self.degrees)
+
+    def _units(self, rows: list[tuple[int, list[str]]]) -> None:
+        for line, words in rows:
+            if words[0] == "length":
+                (length,) = self._numbers(line, words, 1)
+                if not 1e-6 <= length <= 1e6:
+                    raise self.fail(line, f"length must be positive, got {length:g}")
+                self.unit = INCH / length
+            elif words[0] == "angle":
+                kind = words[1].lower() if len(words) > 1 else ""
+                if kind not in ("deg", "rad"):
+                    raise self.fail(line, f"angle must be deg or rad, got {kind!r:.80}")
+                self.degrees = kind == "deg"
+
+    def _root(self, rows: list[tuple[int, list[str]]]) -> None:
+        root = self.bones["root"]
+        for line, words in rows:
+            if words[0] == "order":
+                root.dof = self._dof(line, words[1:], {**MOVES, **TURNS})
+            elif words[0] == "axis":
+                root.axis_order = self._order(line, words[1:])
+            elif words[0] == "orientation":
+                root.axis = self._numbers(line, words, 3)
+        if not root.dof:
+            raise self.fail(
+                rows[0][0] if rows else 1, "the root has no order, such as TX TY TZ RX RY RZ"
+            )
+
+    def _dof(self, line: int, words: list[str], known: dict[str, str]) -> tuple[str, ...]:
+        dof = tuple(word.upper() for word in words)
+        for d in dof:
+            if d not in known:
+                raise self.fail(
+                    line, unknown_name("degree of freedom", d.lower(), map(str.lower, known))
+                )
+        if len(set(dof)) != len(dof):
+            raise self.fail(line, f"a degree of freedom twice: {' '.join(words)!r:.80}")
+        return dof
+
+    def _order(self, line: int, words: list[str]) -> str:
+        order = words[0].upper() if words else ""
+        if sorted(order) != ["X", "Y", "Z"]:
+            raise self.fail(line, f"an order of axes, such as XYZ, is needed, got {order!r:.80}")
+        return order
+
+    def _bones(self, rows: list[tuple[int, list[str]]]) -> None:
+        bone: Bone | None = None
+        for line, words in rows:
+            key = words[0].lower()
+            if key == "begin":
+                if bone is not None:
+                    raise self.fail(line, "begin before the last bone's end")
+                bone = Bone("", line)
+            elif bone is None:
+                raise self.fail(line, f"expected begin, got {words[0]!r:.80}")
+            elif key == "end":
+                self._add(line, bone)
+                bone = None
+            else:
+                self._bone_row(bone, key, line, words)
+        if bone is not None:
+            raise self.fail(rows[-1][0], f"bone {bone.name!r} has no end; the file is cut off")
+
+    def _bone_row(self, bone: Bone, key: str, line: int, words: list[str]) -> None:
+        if key == "name":
+            bone.name = words[1] if len(words) > 1 else ""
+        elif key == "direction":
+            bone.direction = self._numbers(line, words, 3)
+        elif key == "length":
+            (bone.length,) = self._numbers(line, words, 1)
+            if bone.length < 0.0:
+                raise self.fail(line, f"a bone's length must not be negative, got {bone.length:g}")
+        elif key == "axis":
+            bone.axis = self._numbers(line, words, 3)
+            bone.axis_order = self._order(line, words[4:])
+        elif key == "dof":
+            bone.dof = self._dof(line, words[1:], TURNS)
+
+    def _add(self, line: int, bone: Bone) -> None:
+        if not bone.name or not bone.name.isprintable():
+            raise self.fail(bone.line, "a bone without a name")
+        if bone.name in self.bones:
+            raise self.fail(bone.line, f"bone {bone.name!r} is there already")
+        if len(self.bones) >= MOST_JOINTS:
+            raise self.fail(line, f"more than {MOST_JOINTS} bones")
+        self.bones[bone.name] = bone
+
+    def _numbers(self, line: int, words: list[str], size: int) -> tuple[float, ...]:
+        numbers = _floats(words[1 : 1 + size])
+        if numbers is None or len(numbers) != size:
+            raise self.fail(
+                line, f"{words[0]} needs {size} numbers, got {' '.join(words[1:])!r:.80}"
+            )
+        return tuple(numbers)
+
+    def _hierarchy(self, rows: list[tuple[int, list[str]]], last: int) -> dict[str, Bone]:
+        """The bones, parents before children, depth-first."""
+        for line, words in rows:
+            if words[0].lower() in ("begin", "end"):
+                continue
+            for name in words:
+                if name not in self.bones:
+                    raise self.fail(line, unknown_name("bone", name, self.bones))
+            for name in words[1:]:
+                bone = self.bones[name]
+                if bone.parent is not None or name == "root":
+                    raise self.fail(line, f"bone {name!r} has a parent already")
+                bone.parent = words[0]
+                self.bones[words[0]].children.append(name)
+        ordered: dict[str, Bone] = {}
+        todo = ["root"]
+        while todo:
+            bone = self.bones[todo.pop()]
+            ordered[bone.name] = bone
+            todo += reversed(bone.children)
+        lost = [name for name in self.bones if name not in ordered]
+        if lost:
+            raise self.fail(last, f"bone {lost[0]!r} does not hang on the root")
+        return ordered
+
+
+def _floats(words: list[str]) -> list[float] | None:
+    """Numbers, or None where one is none, not finite, or beyond belief."""
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
+        return None
+    return numbers if all(abs(x) <= LARGEST_NUMBER for x in numbers) else None
+
+
+# the motion
+
+
+def _read_frames(path: Path, skeleton: Skeleton) -> Floats:
+    """Channels (k, channels) of all bones in the order of the rig, in file units and degrees."""
+    moving = {bone.name: bone for bone in skeleton.bones.values() if bone.dof}
+    start, at = {}, 0
+    for bone in moving.values():
+        start[bone.name] = (at, len(bone.dof))
+        at += len(bone.dof)
+    degrees, table = _table(path, start, at)
+    # into the order of the channels
+    columns = [start[b.name][0] + i for b in moving.values() for i in _column_order(b)]
+    values = table[:, columns]
+    if not degrees:
+        turns = [c.endswith("rotation") for b in moving.values() for c in _channels(b)]
+        values[:, turns] = np.degrees(values[:, turns])
+    return values
+
+
+def _table(path: Path, start: dict[str, tuple[int, int]], width: int) -> tuple[bool, Floats]:
+    """Whether angles are in degrees, and the numbers as the file has them, bones in rig order."""
+    degrees = True
+    table = array("d")
+    count = 0
+    row: list[float] = []
+    seen: set[str] = set()
+    first: int | None = None
+    number = 0
+
+    def finish() -> None:
+        missing = [name for name in start if name not in seen]
+        if missing:
+            raise ClipError(
+                f"{path}:{number}: frame {count + (first or 0)} has no line for bone "
+                f"{missing[0]!r}; the file is cut off, or belongs to another skeleton"
+            )
+        table.extend(row)
+
+    for number, line in enumerate(_lines(path, MOST_BYTES), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if words[0].startswith(":"):
+            degrees = degrees and words[0].upper() != ":RADIANS"
+            continue
+        if len(words) == 1 and words[0].isdecimal():
+            frame = int(words[0][:12])
+            if first is None:
+                first = frame
+            else:
+                finish()
+                count += 1
+            if frame != first + count:
+                raise ClipError(
+                    f"{path}:{number}: frame {first + count} should come here, got {frame}; "
+                    "frames are missing"
+                )
+            if count * len(start) > MOST_POSES:
+                raise ClipError(f"{path}:{number}: too long; {count} frames are read")
+            row, seen = [0.0] * width, set()
+            continue
+        _bone_line(path, number, words, start, first, seen, row)
+    if first is None:
+        raise ClipError(f"{path}:{number}: no frames; a frame starts with its number on a line")
+    finish()
+    return degrees, np.array(table).reshape(count + 1, width)
+
+
+def _bone_line(
+    path: Path,
+    number: int,
+    words: list[str],
+    start: dict[str, tuple[int, int]],
+    first: int | None,
+    seen: set[str],
+    row: list[float],
+) -> None:
+    """Put the numbers of one bone into the row of its frame."""
+    name = words[0]
+    if first is None:
+        raise ClipError(
+            f"{path}:{number}: expected the number of the first frame, got {name!r:.80}"
+        )
+    if name not in start:
+        raise ClipError(f"{path}:{number}: {unknown_name('moving bone', name[:80], start)}")
+    if name in seen:
+        raise ClipError(f"{path}:{number}: bone {name!r} is in this frame already")
+    at, size = start[name]
+    numbers = _floats(words[1:])
+    if numbers is None or len(numbers) != size:
+        raise ClipError(
+            f"{path}:{number}: bone {name!r} has {size} degrees of freedom, so {size} finite "
+            f"numbers are needed, got {' '.join(words[1:])!r:.80}"
+        )
+    seen.add(name)
+    row[at : at + size] = numbers

@@ -1,0 +1,705 @@
+"""BVH: a hierarchy of joints with offsets and channels, then one line of numbers per frame.
+
+    R = R_c1(a1) R_c2(a2) R_c3(a3)      the rotation channels c1 c2 c3, in their order, in degrees
+    p = positions, where a joint has position channels; they replace its offset
+
+Any order of channels, three or six per joint, fewer, or none; extra roots; tabs and spaces; line
+ends of any system. The frames are kept as they are, also a T-pose that was put in as the first.
+
+The format has no unit and no up axis: `guess_unit` and `guess_up` of `poise.motion.rig` say how
+they are found. A frame time with at least three digits that is a rounded 1/n, n whole, means n
+frames per second: .0083333 is 120.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from poise.character import Character
+from poise.characters.skeleton import character_from_rig
+from poise.errors import CharacterError, ClipError, PoiseError
+from poise.files import read_bounded, write_atomically
+from poise.motion.clip import Clip
+from poise.motion.rig import (
+    AXES,
+    IDENTITY,
+    Floats,
+    Rig,
+    RigJoint,
+    conjugate,
+    forward_kinematics,
+    frames_on,
+    guess_unit,
+    guess_up,
+    multiply,
+    poses_of,
+    rotate,
+    turn,
+)
+
+MOST_BYTES = 256 * 2**20
+"""Larger files are refused: 45 minutes of CMU's skeleton at 120 frames per second."""
+
+MOST_HEAD_BYTES = 16 * 2**20
+MOST_JOINTS = 1000
+MOST_POSES = 20_000_000
+"""Frames times joints that are read."""
+
+LARGEST_NUMBER = 1e9
+RATES = (0.01, 100_000.0)
+"""Frames per second that are believed, least and most."""
+
+CHANNELS = ("Xposition", "Yposition", "Zposition", "Xrotation", "Yrotation", "Zrotation")
+
+BLOCK = 4 * 2**20
+"""Bytes of motion that are parsed at a time."""
+
+
+# reading
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    character: Character | None = None,
+    unit: float | None = None,
+    up: Literal["y", "z"] | None = None,
+) -> Clip:
+    """Read a BVH file.
+
+    Args:
+        path: The file.
+        character: Whose motion it shall be; its links are named as the file's joints. None makes a
+            character from the file's skeleton.
+        unit: Metres per unit of the file; guessed from the skeleton's height unless given.
+        up: Which axis points up, "y" or "z"; guessed from where the feet are unless given.
+    """
+    path = Path(path)
+    joints, fps, values = _read_file(path)
+    up = guess_up(joints) if up is None else up
+    if up not in ("y", "z"):
+        raise ClipError(f"up must be 'y' or 'z', got {up!r:.80}")
+    unit = guess_unit(joints, up) if unit is None else unit
+    if not (isinstance(unit, (int, float)) and math.isfinite(unit) and unit > 0.0):
+        raise ClipError(f"unit must be a positive number of metres, got {unit!r:.80}")
+    rig = Rig(joints, "bvh", float(unit), up, fps, path.stem)
+    return clip_from_channels(rig, values, character, path)
+
+
+def clip_from_channels(rig: Rig, values: Floats, character: Character | None, path: Path) -> Clip:
+    """A clip from the channels (k, channels) of all joints, one after another, in degrees."""
+    rotations, offsets = local_poses(rig, values)
+    try:
+        if character is None:
+            still, sliding = _still(rig, rotations), _sliding(rig, offsets)
+            character = character_from_rig(rig, still=still, sliding=sliding)
+        q = frames_on(character, rig, *forward_kinematics(rig, rotations, offsets))
+        return Clip(character, q, rig.fps, source=rig, name=path.stem)
+    except PoiseError as error:
+        raise ClipError(f"{path}: {error}") from error
+
+
+def local_poses(rig: Rig, values: Floats) -> tuple[Floats, Floats]:
+    """Rotations (joints, k, 4) of joints in their parents, and offsets (joints, k or 1, 3) [m].
+
+    Args:
+        rig: The rig.
+        values: Channels of all joints, in file units and degrees, (k, channels).
+    """
+    k = len(values)
+    rotations = np.empty((len(rig.joints), k, 4))
+    rotations[:] = IDENTITY
+    wide = k if any(joint.moves for joint in rig.joints) else 1
+    offsets = np.repeat(rig.offsets[:, None], wide, axis=1)
+    column = 0
+    for i, joint in enumerate(rig.joints):
+        turned: Floats | None = None
+        for channel in joint.channels:
+            axis = AXES[channel[0]]
+            number = values[:, column]
+            column += 1
+            if channel.endswith("position"):
+                # this channel replaces the offset along its axis
+                along = rig.to_world[:, axis]
+                offsets[i] += np.outer(number * rig.unit - offsets[i] @ along, along)
+            else:
+                step = turn(rig.axis(i, axis), np.radians(number))
+                turned = step if turned is None else multiply(turned, step)
+        if turned is not None:
+            rotations[i] = turned
+    return rotations, offsets
+
+
+def _still(rig: Rig, rotations: Floats) -> set[str]:
+    """Names of joints that never turn."""
+    most = np.abs(rotations[..., 1:]).max(axis=(1, 2))
+    return {name for name, size in zip(rig.names, most, strict=True) if size < 1e-9}
+
+
+def _sliding(rig: Rig, offsets: Floats) -> set[str]:
+    """Names of joints below the root whose place in the parent is not their offset."""
+    size = float(np.ptp(rig.rest, axis=0).max())
+    away = np.abs(offsets - rig.offsets[:, None]).max(axis=(1, 2))
+    return {name for name, d in zip(rig.names[1:], away[1:], strict=True) if d > 1e-4 * size}
+
+
+def _read_file(path: Path) -> tuple[tuple[RigJoint, ...], float, Floats]:
+    """Joints, frames per second, and channels (k, channels) of a file."""
+    data = read_bounded(path, MOST_BYTES, ClipError)
+    if not data.strip():
+        raise ClipError(f"{path}: is empty; a BVH file starts with HIERARCHY")
+    # a joint may be called MOTION, but not alone on its line
+    pattern = rb"(?:^|[\r\n}])[ \t]*(MOTION)[ \t]*(?=[\r\n]|$)"
+    found = re.compile(pattern, re.IGNORECASE).search(data, 0, MOST_HEAD_BYTES)
+    if found is None:
+        last = _line(data, min(len(data), MOST_HEAD_BYTES))
+        raise ClipError(
+            f"{path}:{last}: no line MOTION up to here; the file is cut off, or no BVH file"
+        )
+    start = found.start(1)
+    joints = _Hierarchy(path, _text(path, data[:start])).joints()
+    return joints, *_read_motion(path, data, start, joints)
+
+
+def _text(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = _line(data, error.start)
+        raise ClipError(
+            f"{path}:{line}: is not UTF-8 (byte {data[error.start]:#04x}); save it as UTF-8"
+        ) from error
+
+
+def _line(data: bytes, offset: int) -> int:
+    """Number of the line at an offset."""
+    before = data[:offset]
+    ends = before.count(b"\n") or before.count(b"\r")
+    return ends + 1
+
+
+@dataclass
+class _Draft:
+    """A joint while its lines are read."""
+
+    name: str
+    parent: int
+    line: int
+    offset: tuple[float, ...] | None = None
+    channels: tuple[str, ...] | None = None
+    end: tuple[float, ...] | None = None
+
+
+class _Hierarchy:
+    """Reads the first part of a file, word by word."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self.text = text
+
+    def fail(self, line: int, what: str) -> ClipError:
+        return ClipError(f"{self.path}:{line}: {what}")
+
+    def joints(self) -> tuple[RigJoint, ...]:
+        """The joints of the one tree."""
+        words = self._words()
+        line, word = self._next(words, "HIERARCHY")
+        if word.upper() != "HIERARCHY":
+            raise self.fail(line, f"a BVH file starts with HIERARCHY, got {word!r:.80}")
+        drafts = self._tree(words)
+        names: dict[str, int] = {}
+        for draft in drafts:
+            if draft.name in names:
+                raise self.fail(
+                    draft.line,
+                    f"joint {draft.name!r} is there already, in line "
+                    f"{names[draft.name]}; names must differ",
+                )
+            names[draft.name] = draft.line
+        return tuple(self._joint(draft) for draft in drafts)
+
+    def _joint(self, draft: _Draft) -> RigJoint:
+        if draft.offset is None:
+            raise self.fail(draft.line, f"joint {draft.name!r} has no OFFSET")
+        return RigJoint(draft.name, draft.parent, draft.offset, draft.channels or (), draft.end)
+
+    def _words(self) -> Iterator[tuple[int, str]]:
+        """Words with their lines; braces may stick to other words, names may have spaces."""
+        number = 0
+        for number, line in enumerate(io.StringIO(self.text, newline=None), 1):
+            words = line.replace("{", " { ").replace("}", " } ").split()
+            head = words[0].upper() if words else ""
+            if head in ("ROOT", "JOINT") and len(words) > 1:
+                yield number, words[0]
+                # a name runs to the end of its line, or to a brace on it
+                brace = words.index("{") if "{" in words else len(words)
+                yield number, " ".join(words[1:brace])
+                words = words[brace:]
+            for word in words:
+                yield number, word
+        yield number, ""
+
+    def _next(self, words: Iterator[tuple[int, str]], wanted: str) -> tuple[int, str]:
+        line, word = next(words)
+        if word == "":
+            raise self.fail(line, f"the hierarchy ends where {wanted} should be")
+        return line, word
+
+    def _tree(self, words: Iterator[tuple[int, str]]) -> list[_Draft]:
+        drafts: list[_Draft] = []
+        open_joints: list[int] = []  # indices; -1 is an end site
+        while True:
+            line, word = next(words)
+            kind = word.upper()
+            if word == "":
+                if open_joints or not drafts:
+                    raise self.fail(
+                        line,
+                        "the hierarchy ends before its last brace is closed"
+                        if drafts
+                        else "the hierarchy has no ROOT",
+                    )
+                return drafts
+            if kind == "ROOT" and not open_joints:
+                if drafts:
+                    raise self.fail(line, "a second ROOT; poise reads files with one skeleton")
+                self._open(words, drafts, -1, line, open_joints)
+            elif kind == "JOINT" and open_joints and open_joints[-1] >= 0:
+                self._open(words, drafts, open_joints[-1], line, open_joints)
+            elif kind == "END" and open_joints and open_joints[-1] >= 0:
+                self._end_site(words, drafts[open_joints[-1]])
+            elif kind == "OFFSET" and open_joints:
+                draft = drafts[open_joints[-1]]
+                if draft.offset is not None:
+                    raise self.fail(line, f"joint {draft.name!r} has a second OFFSET")
+                draft.offset = self._numbers(words)
+            elif kind == "CHANNELS" and open_joints:
+                self._channels(words, drafts[open_joints[-1]])
+            elif word == "}" and open_joints:
+                open_joints.pop()
+            else:
+                raise self.fail(
+                    line,
+                    f"expected ROOT, JOINT, End Site, OFFSET, CHANNELS or a brace, "
+                    f"got {word!r:.80}",
+                )
+
+    def _open(
+        self,
+        words: Iterator[tuple[int, str]],
+        drafts: list[_Draft],
+        parent: int,
+        line: int,
+        opened: list[int],
+    ) -> None:
+        _, name = self._next(words, "a joint's name")
+        if name in ("{", "}") or not name.isprintable():
+            raise self.fail(line, f"a joint without a printable name, got {name!r:.80}")
+        if len(drafts) >= MOST_JOINTS:
+            raise self.fail(line, f"more than {MOST_JOINTS} joints")
+        brace_line, brace = self._next(words, "{")
+        if brace != "{":
+            raise self.fail(brace_line, f"expected {{ after joint {name!r}, got {brace!r:.80}")
+        opened.append(len(drafts))
+        drafts.append(_Draft(name[:200], parent, line))
+
+    def _end_site(self, words: Iterator[tuple[int, str]], draft: _Draft) -> None:
+        """End Site { OFFSET x y z }; a joint may have several, the longest counts."""
+        line, word = self._next(words, "Site")
+        while word != "{":
+            if word == "}" or word.upper() in ("OFFSET", "JOINT", "CHANNELS"):
+                raise self.fail(line, f"expected {{ after End Site, got {word!r:.80}")
+            line, word = self._next(words, "{")
+        line, word = self._next(words, "OFFSET")
+        if word.upper() != "OFFSET":
+            raise self.fail(line, f"expected the OFFSET of the End Site, got {word!r:.80}")
+        end = self._numbers(words)
+        if draft.end is None or math.hypot(*end) > math.hypot(*draft.end):
+            draft.end = end
+        line, word = self._next(words, "}")
+        if word != "}":
+            raise self.fail(line, f"expected }} after the End Site, got {word!r:.80}")
+
+    def _numbers(self, words: Iterator[tuple[int, str]]) -> tuple[float, ...]:
+        numbers = []
+        for axis in "xyz":
+            line, word = self._next(words, f"the {axis} of an OFFSET")
+            number = _number(word)
+            if number is None:
+                raise self.fail(line, f"an OFFSET is three numbers, got {word!r:.80}")
+            numbers.append(number)
+        return tuple(numbers)
+
+    def _channels(self, words: Iterator[tuple[int, str]], draft: _Draft) -> None:
+        line, word = self._next(words, "the number of channels")
+        if draft.channels is not None:
+            raise self.fail(line, f"joint {draft.name!r} has a second CHANNELS")
+        if word not in tuple("0123456"):
+            raise self.fail(line, f"a joint has 0 to 6 CHANNELS, got {word!r:.80}")
+        channels: list[str] = []
+        for _ in range(int(word)):
+            line, name = self._next(words, "a channel")
+            known = {c.lower(): c for c in CHANNELS}
+            channel = known.get(name.lower())
+            if channel is None:
+                raise self.fail(
+                    line,
+                    f"joint {draft.name!r} has {word} channels, of which {name!r:.80} is none;"
+                    f" they are {', '.join(CHANNELS)}",
+                )
+            if channel in channels:
+                raise self.fail(line, f"joint {draft.name!r} has channel {channel} twice")
+            channels.append(channel)
+        draft.channels = tuple(channels)
+
+
+def _number(word: str) -> float | None:
+    """A finite number of believable size, or None."""
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return number if abs(number) <= LARGEST_NUMBER else None
+
+
+def _read_motion(
+    path: Path, data: bytes, start: int, joints: tuple[RigJoint, ...]
+) -> tuple[float, Floats]:
+    """Frames per second and channels from the part after the hierarchy."""
+    pattern = rb"MOTION\s+Frames[ \t]*:?\s*(\S+)\s+Frame[ \t]+Time[ \t]*:?\s*(\S+)[ \t]*"
+    head = re.compile(pattern, re.IGNORECASE).match(data, start, start + 4096)
+    line = _line(data, start)
+    if head is None:
+        raise ClipError(
+            f"{path}:{line + 1}: MOTION must be followed by the lines 'Frames: n' and "
+            "'Frame Time: seconds'"
+        )
+    said = _count(path, _line(data, head.start(1)), head.group(1))
+    fps = _rate(path, _line(data, head.start(2)), head.group(2))
+    width = sum(len(joint.channels) for joint in joints)
+    if width == 0:
+        raise ClipError(f"{path}: no joint has channels, so nothing moves")
+    if said * len(joints) > MOST_POSES:
+        raise ClipError(
+            f"{path}:{_line(data, head.start(1))}: {said} frames of {len(joints)} joints are too "
+            f"many; {MOST_POSES // len(joints)} are read"
+        )
+    rows = _rows(path, data, head.end(), width, said)
+    if len(rows) != said:
+        last = _line(data, len(data.rstrip()))
+        raise ClipError(
+            f"{path}:{last}: the file says Frames: {said}, but holds {len(rows)}; "
+            "it was cut off, or the number is wrong"
+        )
+    return fps, rows
+
+
+def _count(path: Path, line: int, word: bytes) -> int:
+    if not re.fullmatch(rb"\d{1,12}", word) or int(word) < 1:
+        raise ClipError(f"{path}:{line}: Frames must be a positive number, got {_show(word)}")
+    return int(word)
+
+
+def _show(word: bytes) -> str:
+    return repr(word[:60].decode("utf-8", "replace"))
+
+
+def _rate(path: Path, line: int, word: bytes) -> float:
+    """Frames per second from a printed frame time."""
+    text = word.decode("ascii", "replace")
+    time = _number(text)
+    if time is None or not 1.0 / RATES[1] <= time <= 1.0 / RATES[0]:
+        raise ClipError(
+            f"{path}:{line}: Frame Time must be seconds between {1 / RATES[1]:g} and "
+            f"{1 / RATES[0]:g}, got {_show(word)}"
+        )
+    fps = 1.0 / time
+    digits = re.fullmatch(r"\+?(\d*)\.(\d+)", text)
+    if digits is None or len((digits[1] + digits[2]).lstrip("0")) < 3 or fps < 0.5:
+        return fps
+    half = 0.5000001 * 10.0 ** -len(digits[2]) + 1e-15
+    whole = float(round(fps))
+    return whole if abs(1.0 / whole - time) <= half else fps
+
+
+def _rows(path: Path, data: bytes, start: int, width: int, said: int) -> Floats:
+    """Parse the frames, a block of lines at a time."""
+    blocks: list[Floats] = []
+    count = 0
+    while start < len(data):
+        stop = min(start + BLOCK, len(data))
+        if stop < len(data):
+            ends = [data.find(end, stop, stop + BLOCK) for end in (b"\n", b"\r")]
+            ends = [end for end in ends if end >= 0]
+            if not ends and stop + BLOCK < len(data):
+                line = _line(data, stop)
+                raise ClipError(f"{path}:{line}: is longer than {BLOCK // 2**20} MiB")
+            stop = min(ends) + 1 if ends else len(data)
+        block = _block(path, data, start, stop, width)
+        blocks.append(block)
+        count += len(block)
+        if count > said:
+            line = _frame_line(data, start, len(block) - (count - said))
+            raise ClipError(
+                f"{path}:{line}: the file says Frames: {said}, but goes on with more numbers"
+            )
+        start = stop
+    return np.concatenate(blocks) if blocks else np.empty((0, width))
+
+
+def _frame_line(data: bytes, start: int, row: int) -> int:
+    """Line of a row, counted from the lines that are not blank after start."""
+    first = _line(data, start)
+    at = -1
+    for extra, line in enumerate(data[start : start + 2 * BLOCK].splitlines()):
+        at += bool(line.strip())
+        if at == row:
+            return first + extra
+    return first
+
+
+def _block(path: Path, data: bytes, start: int, stop: int, width: int) -> Floats:
+    """Numbers (rows, width) of the lines from start to stop."""
+    text = data[start:stop]
+    count = _count_words(path, data, start, text, width)
+    values = _parse(text) if count else np.empty(0)
+    if len(values) == count and (np.abs(values) <= LARGEST_NUMBER).all():
+        return values.reshape(-1, width)
+    words = text.split()
+    bad = (i for i, word in enumerate(words) if _number(word.decode("latin-1")) is None)
+    at = next(bad, min(len(values), len(words) - 1))
+    line = _frame_line(data, start, at // width)
+    raise ClipError(
+        f"{path}:{line}: channel {at % width + 1} must be a number, finite and below "
+        f"{LARGEST_NUMBER:g} in size, got {_show(words[at])}"
+    )
+
+
+def _parse(text: bytes) -> Floats:
+    """Numbers up to the first word that is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy warns where it stops, or refuses
+        try:
+            values: Floats = np.fromstring(text, sep=" ")
+        except ValueError:
+            values = np.empty(0)
+    return values
+
+
+def _count_words(path: Path, data: bytes, start: int, text: bytes, width: int) -> int:
+    """Count words, and check that every line that is not blank has one for each channel."""
+    chars = np.frombuffer(text, dtype=np.uint8)
+    space = (chars == 32) | ((chars >= 9) & (chars <= 13))
+    begins = ~space
+    begins[1:] &= space[:-1]
+    words = np.flatnonzero(begins)
+    ends = np.flatnonzero((chars == 10) | (chars == 13))
+    counts = np.diff(np.searchsorted(words, ends), prepend=0, append=len(words))
+    wrong = counts[(counts != width) & (counts != 0)]
+    if len(wrong):
+        full = counts[counts != 0]
+        row = int(np.argmax(full != width))
+        line = _frame_line(data, start, row)
+        raise ClipError(
+            f"{path}:{line}: a frame has {width} numbers, one per channel; "
+            f"this line has {int(full[row])}"
+        )
+    return int(counts.sum())
+
+
+# writing
+
+
+def write(clip: Clip, path: str | os.PathLike[str]) -> None:
+    """Write a clip as BVH, on the rig of the file it came from, whole or not at all.
+
+    Names, order, offsets, channels, unit and up axis are those of the source; without one, they
+    are made from the character: centimetres, y up. Joints that were merged are written rigid.
+
+    Args:
+        clip: The motion.
+        path: Where to.
+    """
+    try:
+        rig = bvh_rig(clip)
+        values = channels_of(rig, *poses_of(clip.character, rig, clip.frames))
+    except CharacterError as error:
+        raise ClipError(f"{path}: {error}") from error
+    text = _hierarchy_text(rig) + _motion_text(rig, values, clip.fps)
+    write_atomically(path, text.encode("utf-8"))
+
+
+def bvh_rig(clip: Clip) -> Rig:
+    """The rig on which a clip is written: that of its source, as far as it is one of BVH."""
+    source = clip.source
+    moving = {link.name for link in clip.character.links if link.joints}
+    if source is None or not moving or not moving.issubset(source.names):
+        return rig_of(clip.character, clip.fps)
+    if source.kind == "bvh":
+        return replace(source, fps=clip.fps)
+    turns = ("Zrotation", "Yrotation", "Xrotation")
+    moves = ("Xposition", "Yposition", "Zposition")
+    joints = tuple(
+        replace(joint, channels=(moves if i == 0 or joint.moves else ()) + turns, quat=IDENTITY)
+        for i, joint in enumerate(source.joints)
+    )
+    return _depth_first(replace(source, joints=joints, kind="bvh", fps=clip.fps))
+
+
+def _depth_first(rig: Rig) -> Rig:
+    """The same rig with its joints in the order in which a BVH file has them."""
+    children: list[list[int]] = [[] for _ in rig.joints]
+    for i, joint in enumerate(rig.joints):
+        if joint.parent >= 0:
+            children[joint.parent].append(i)
+    order, todo = [], [0]
+    while todo:
+        order.append(todo.pop())
+        todo += reversed(children[order[-1]])
+    where = {old: new for new, old in enumerate(order)}
+    where[-1] = -1
+    joints = [rig.joints[i] for i in order]
+    return replace(rig, joints=tuple(replace(j, parent=where[j.parent]) for j in joints))
+
+
+def rig_of(character: Character, fps: float) -> Rig:
+    """A BVH rig from a character: one joint per link, centimetres, y up."""
+    from poise import dynamics
+
+    turns = ("Zrotation", "Yrotation", "Xrotation")
+    moves = ("Xposition", "Yposition", "Zposition")
+    rest = dynamics.forward_kinematics(character, character.rest_q)[0]
+    index = {link.name: i for i, link in enumerate(character.links)}
+    empty = Rig((), "bvh", 0.01, "y", fps, character.name)
+    parents = {link.parent for link in character.links}
+    joints = []
+    for i, link in enumerate(character.links):
+        parent = -1 if link.parent is None else index[link.parent]
+        offset = rest[i] - (rest[parent] if parent >= 0 else 0.0)
+        off = any(j.kind in ("free", "slide") or any(j.pos) for j in link.joints)
+        end = None
+        if link.name not in parents:
+            R = dynamics.forward_kinematics(character, character.rest_q)[1][i]
+            end = tuple((rotate(R, 2.0 * np.array(link.com)) @ empty.to_world / 0.01).tolist())
+        joints.append(
+            RigJoint(
+                link.name,
+                parent,
+                tuple((offset @ empty.to_world / 0.01).tolist()),
+                (moves if off or parent < 0 else ()) + turns,
+                end,
+            )
+        )
+    return replace(empty, joints=tuple(joints))
+
+
+def channels_of(rig: Rig, positions: Floats, rotations: Floats) -> Floats:
+    """Channels (k, channels) of joints at these poses, in file units and degrees.
+
+    Args:
+        rig: The rig.
+        positions: Of the joints in the world [m], (joints, k, 3).
+        rotations: Of the joints from the rest pose, world axes, (joints, k, 4).
+    """
+    columns: list[Floats] = []
+    for i, joint in enumerate(rig.joints):
+        p = joint.parent
+        back = conjugate(rotations[p]) if p >= 0 else np.array(IDENTITY)
+        origin = positions[p] if p >= 0 else 0.0
+        offset = rotate(back, positions[i] - origin) @ rig.to_world / rig.unit
+        turned = multiply(back, rotations[i])
+        turned[:, 1:] = turned[:, 1:] @ rig.to_world
+        angles = iter(np.degrees(euler_angles(turned, joint.turns)).T)
+        for channel in joint.channels:
+            axis = AXES[channel[0]]
+            columns.append(offset[:, axis] if channel.endswith("position") else next(angles))
+    return np.stack(columns, axis=1)
+
+
+def euler_angles(quats: Floats, axes: tuple[int, ...]) -> Floats:
+    """Angles [rad] (k, len(axes)) with R = R_axes[0] R_axes[1] R_axes[2], continuous in time.
+
+    With one or two axes, R is taken to be made of turns about these alone.
+
+    Args:
+        quats: Rotations (k, 4).
+        axes: Up to three different axes, 0 1 2 for x y z.
+    """
+    from poise.forest import quat_matrix
+
+    if not axes:
+        return np.empty((len(quats), 0))
+    i, j, k = (axes + tuple({0, 1, 2} - set(axes)))[:3]
+    sign = 1.0 if (j - i) % 3 == 1 else -1.0
+    R = quat_matrix(quats)
+    if len(axes) < 3:
+        first = np.arctan2(sign * R[:, k, j], R[:, j, j])
+        second = np.arctan2(sign * R[:, i, k], R[:, i, i])
+        few: Floats = np.unwrap(np.stack([first, second], axis=1)[:, : len(axes)], axis=0)
+        return few
+    cos = np.hypot(R[:, i, i], R[:, i, j])
+    middle = np.arctan2(sign * R[:, i, k], cos)
+    # at the pole only the sum of first and last counts: the last is 0
+    pole = cos < 1e-9
+    first = np.arctan2(-sign * R[:, j, k], R[:, k, k])
+    first = np.where(pole, np.arctan2(sign * R[:, k, j], R[:, j, j]), first)
+    last = np.where(pole, 0.0, np.arctan2(-sign * R[:, i, j], R[:, i, i]))
+    angles: Floats = np.unwrap(np.stack([first, middle, last], axis=1), axis=0)
+    return angles
+
+
+def _hierarchy_text(rig: Rig) -> str:
+    children: list[list[int]] = [[] for _ in rig.joints]
+    for child, one in enumerate(rig.joints):
+        if one.parent >= 0:
+            children[one.parent].append(child)
+    lines = ["HIERARCHY"]
+    # joints to open, and braces to close, the next one last
+    todo: list[tuple[int | None, int]] = [(0, 0)]
+    while todo:
+        i, depth = todo.pop()
+        pad = "\t" * depth
+        if i is None:
+            lines.append(pad + "}")
+            continue
+        joint = rig.joints[i]
+        lines.append(f"{pad}{'JOINT' if depth else 'ROOT'} {joint.name}")
+        lines.append(pad + "{")
+        lines.append(f"{pad}\tOFFSET {_vector(joint.offset)}")
+        names = "".join(f" {channel}" for channel in joint.channels)
+        lines.append(f"{pad}\tCHANNELS {len(joint.channels)}{names}")
+        end = joint.end
+        if end is None and not children[i]:
+            end = (0.0, 0.0, 0.0)  # every chain ends in an End Site
+        if end is not None:
+            lines += [f"{pad}\tEnd Site", pad + "\t{"]
+            lines += [f"{pad}\t\tOFFSET {_vector(end)}", pad + "\t}"]
+        todo.append((None, depth))
+        todo += [(child, depth + 1) for child in reversed(children[i])]
+    return "\n".join(lines) + "\n"
+
+
+def _vector(values: tuple[float, ...]) -> str:
+    return " ".join(f"{value + 0.0:.10g}" for value in values)
+
+
+def _motion_text(rig: Rig, values: Floats, fps: float) -> str:
+    decimals = max(6, math.ceil(8 + math.log10(rig.unit)))
+    formats = [
+        f"%.{decimals}f" if channel.endswith("position") else "%.6f"
+        for joint in rig.joints
+        for channel in joint.channels
+    ]
+    line = " ".join(formats)
+    rows = "\n".join(line % tuple(row) for row in values.tolist())
+    return f"MOTION\nFrames: {len(values)}\nFrame Time: {1.0 / fps:.12g}\n{rows}\n"

@@ -1,0 +1,234 @@
+"""GLB files: skeleton and animation, to and from Blender and other programs.
+
+Reading takes the skeleton of a skin, or the nodes that move, and one animation, sampled at a
+constant rate; the character is made from the skeleton. Joints turn, and slide where they leave
+their place by more than a hundredth of the skeleton's size. A file that poise wrote brings its own
+character and comes back as it went.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from poise.arrays import Floats
+from poise.character import Character
+from poise.errors import CharacterError, ClipError, PoiseError
+from poise.forest import quat_matrix
+from poise.motion.clip import Clip
+from poise.motion.formats.glb_file import GlbFile, to_float64
+from poise.motion.formats.glb_read import MOST_POSES, Motion, rotations
+from poise.motion.rig import Rig, RigJoint, frames_on
+
+CHUNK = 1024
+"""Frames that are worked on at a time, so that long motions of large files fit into memory."""
+
+SAME = 1e-3
+"""A file of ours whose nodes are further from its q than this [m, rad] was changed since."""
+
+
+def write(clip: Clip, path: str | os.PathLike[str]) -> None:
+    """Write a clip on its character as GLB."""
+    from poise.files import write_atomically
+    from poise.motion.formats.glb_write import dump
+
+    write_atomically(path, dump(clip))
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    character: Character | None = None,
+    fps: float | None = None,
+    animation: str | None = None,
+) -> Clip:
+    """Read a clip from GLB; a file without animation gives one frame.
+
+    Args:
+        path: The file.
+        character: Whose motion it shall be, its links named as the nodes of the file; None makes a
+            character from the skeleton.
+        fps: Frames per second of the clip; None takes the rate of the file's keys.
+        animation: Name of the animation; None takes the first.
+    """
+    file = GlbFile(Path(path))
+    try:
+        if fps is not None:
+            fps = file.finite_number(fps, "fps")
+        motion = Motion(file, animation)
+        clip = _ours(motion)
+        if clip is not None and (character is None or _alike(character, clip.character)):
+            return _on(clip, character or clip.character, fps)
+        return _from_nodes(motion, character, fps, animation)
+    except PoiseError as error:
+        if str(path) in str(error):
+            raise
+        kind = CharacterError if isinstance(error, CharacterError) else ClipError
+        raise kind(f"{path}: {error}") from error
+
+
+def _from_nodes(
+    motion: Motion, character: Character | None, fps: float | None, animation: str | None
+) -> Clip:
+    """The clip that the nodes of a file show."""
+    file = motion.file
+    joints = motion.skeleton()
+    rate = motion.fps() if fps is None else fps
+    t = motion.times(rate, len(joints))
+    rest = motion.rest_places(joints)
+    for node in joints:
+        L = rest[node][0][0]
+        if not abs(np.linalg.det(L)) > 1e-9 * np.abs(L).max() ** 3:
+            file.fail(f"nodes[{node}] ({motion.name(node)!r}) has a scale of zero")
+    rig = _rig(motion, joints, rest, rate)
+    if character is None:
+        from poise.characters.skeleton import character_from_rig
+
+        pairs = list(zip(joints, rig.names, strict=True))
+        character = character_from_rig(
+            rig,
+            file.path.stem,
+            still=[name for node, name in pairs if node not in motion.channels],
+            sliding=[name for node, name in pairs if motion.shifts(node, joints, rest)],
+        )
+    frames = [
+        _frames(motion, character, rig, joints, rest, t[i : i + CHUNK])
+        for i in range(0, len(t), CHUNK)
+    ]
+    q = np.concatenate(frames)
+    for joint in character.joints:
+        if joint.kind == "hinge":  # turns go on from one chunk to the next
+            at = character.q_slice(joint)
+            q[:, at] = np.unwrap(q[:, at], axis=0)
+    animations = file.items("animations")
+    name = animation or (file.text(animations[0], "name", "") if animations else "")
+    return Clip(character, q, rate, source=rig, name=name or file.path.stem)
+
+
+def _rig(motion: Motion, joints: list[int], rest: dict[int, Any], fps: float) -> Rig:
+    """The skeleton as a rig: offsets as the joints rest, in the file's axes."""
+    index = {node: i for i, node in enumerate(joints)}
+    names = _unique([motion.name(node) for node in joints])
+    ends = motion.ends(joints, rest)
+    found = []
+    for i, node in enumerate(joints):
+        parent = index.get(motion.parent[node], -1) if i else -1
+        above = rest[joints[parent]][1][0] if parent >= 0 else np.zeros(3)
+        found.append(
+            RigJoint(
+                names[i],
+                parent,
+                tuple((rest[node][1][0] - above).tolist()),
+                end=None if node not in ends else tuple(ends[node].tolist()),
+                quat=tuple(rotations(rest[node][0], np.eye(3)[None])[0].tolist()),
+            )
+        )
+    return Rig(tuple(found), "glb", up="y", fps=fps, name=names[0])
+
+
+def _frames(
+    motion: Motion,
+    character: Character,
+    rig: Rig,
+    joints: list[int],
+    rest: dict[int, Any],
+    t: Floats,
+) -> Floats:
+    """q at times t, shape (n, nq)."""
+    placed = motion.place(joints, t)
+    positions = rig.vectors([placed[node][1] for node in joints])
+    turned = np.array([rotations(placed[node][0], rest[node][0]) for node in joints])
+    # a rotation vector is a vector: it goes to the world's axes like one
+    turned[..., 1:] = turned[..., 1:] @ rig.to_world.T
+    return frames_on(character, rig, positions, turned)
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Names with numbers behind those that are there twice."""
+    seen: dict[str, int] = {}
+    taken, found = set(names), []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        while seen[name] > 1 and f"{name}_{seen[name]}" in taken:
+            seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+        taken.add(found[-1])
+    return found
+
+
+def _ours(motion: Motion) -> Clip | None:
+    """The clip of a file that poise wrote and nobody changed; None of any other."""
+    from poise.characters.formats.yaml import parse
+    from poise.motion.formats.npz import rig_from
+
+    file = motion.file
+    asset = file.json.get("asset")
+    extras = asset.get("extras") if isinstance(asset, dict) else None
+    ours = extras.get("poise") if isinstance(extras, dict) else None
+    if not isinstance(ours, dict) or ours.get("version") != 1:
+        return None
+    at = "asset.extras.poise"
+    text = ours.get("character")
+    if not isinstance(text, str):
+        file.fail(f"{at}.character must be text")
+    character = parse(text, f"{file.path}: {at}.character")
+    fps = file.finite_number(ours.get("fps"), f"{at}.fps")
+    begin, length, _ = file.view(file.index(ours, "q", "bufferViews", at))
+    frames = file.size_of(ours, "frames", at, None)
+    if frames == 0 or frames * character.nq * 4 != length:
+        file.fail(f"{at}: {frames} frames of {character.nq} numbers are not {length} bytes", begin)
+    q = to_float64(np.frombuffer(file.read(begin, length), dtype="<f4").reshape(frames, -1))
+    source = rig_from(ours.get("source"), f"{file.path}: {at}")
+    clip = Clip(character, q, fps, source=source, name=file.text(ours, "name", ""))
+    return clip if _shows(motion, clip) else None
+
+
+def _shows(motion: Motion, clip: Clip) -> bool:
+    """Whether the nodes of a file move as the links of a clip do."""
+    from poise.dynamics import forward_kinematics
+
+    named = {motion.name(node): node for node in motion.order}
+    nodes = [named.get(link.name, -1) for link in clip.character.links]
+    if -1 in nodes or abs(motion.end - motion.start - clip.duration) > 1.5 / clip.fps:
+        return False
+    from poise.motion.formats.glb_write import to_file
+
+    axes = to_file(np.eye(3)).T  # from our axes to the file's
+    for i in range(0, len(clip), CHUNK):
+        rows = np.arange(i, min(i + CHUNK, len(clip)))
+        placed = motion.place(nodes, motion.start + rows / clip.fps)
+        p, e = forward_kinematics(clip.character, clip.frames[rows])
+        R = axes @ quat_matrix(e) @ axes.T
+        for k, node in enumerate(nodes):
+            L, shown = placed[node]
+            if np.abs(shown - to_file(p[:, k])).max() > SAME or np.abs(L - R[:, k]).max() > SAME:
+                return False
+    return True
+
+
+def _alike(a: Character, b: Character) -> bool:
+    """Whether the coordinates of one character are those of the other."""
+
+    def layout(character: Character) -> list[Any]:
+        return [
+            (link.name, [(joint.name, joint.kind, joint.axis) for joint in link.joints])
+            for link in character.links
+        ]
+
+    return layout(a) == layout(b)
+
+
+def _on(clip: Clip, character: Character, fps: float | None) -> Clip:
+    """The clip on a character like its own, at another rate if that is given."""
+    q, rate = clip.frames, clip.fps
+    if fps is not None and fps != rate:
+        frames = round(clip.duration * fps) + 1
+        if frames * character.nq > 8 * MOST_POSES:
+            raise ClipError(f"{frames} frames are too many; give fewer fps")
+        q, rate = clip.q(np.arange(frames) / fps), fps
+    if q is clip.frames and character is clip.character:
+        return clip
+    return Clip(character, q, rate, source=clip.source, name=clip.name)

@@ -1,0 +1,150 @@
+"""Contact sheets: a motion as poses side by side, all at the same scale, each with its time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise.arrays import Floats, count, finite, floats, number
+from poise.errors import PoiseError
+from poise.scene import Scene, scene_of
+from poise.view.drawing import Colors, drawing_of, heading_of, hull_points, link_poses
+from poise.view.render import Camera, Image, check_size, frame, render
+
+GAP = 2  # between the cells [pixels]
+PAPER = 255
+INK = (40, 44, 52)
+
+
+def contact_sheet(
+    motion: Any,
+    *,
+    columns: int = 8,
+    rows: int = 1,
+    cell: tuple[int, int] = (180, 260),
+    fps: float | None = None,
+    ghost: ArrayLike | None = None,
+    azimuth: float = math.radians(-60.0),
+    elevation: float = math.radians(10.0),
+    ground: bool | float = True,
+    color: Colors = None,
+    labels: bool = True,
+    samples: int = 2,
+) -> Image:
+    """Poses of a motion at equal distances in time, from the first to the last.
+
+    The camera goes along with the character and keeps its height, direction and distance, so that
+    the poses can be compared and feet that leave the ground are seen to.
+
+    Args:
+        motion: A Clip, or a pair of a character (or scene) and positions, shape (k, nq).
+        columns: Poses side by side.
+        rows: Rows of them.
+        cell: Width and height of one pose [pixels].
+        fps: Rate of the positions of a pair [Hz]; without it the labels are numbers of frames.
+        ghost: See-through references, one to each position of a pair or frame of a clip,
+            shape (k, nq).
+        azimuth: Where the camera stands, counted from straight ahead of the first pose, to the
+            left [rad].
+        elevation: How far above the horizon it stands [rad].
+        ground: Whether there is a ground at z = 0, or its height [m].
+        color: As of `render`.
+        labels: Whether to write the times.
+        samples: As of `render`.
+
+    Returns:
+        Red, green, blue, shape (height, width, 3), uint8.
+    """
+    scene, frames, rate = _frames(motion, fps)
+    columns, rows = count(columns, "columns", most=256), count(rows, "rows", most=256)
+    width, height = check_size(cell)
+    check_size((columns * (width + GAP) - GAP, rows * (height + GAP) - GAP))
+    ghosts = None if ghost is None else _rows(ghost, scene, "ghost")
+    if ghosts is not None and len(ghosts) != len(frames):
+        raise PoiseError(f"ghost has {len(ghosts)} rows; the motion has {len(frames)}")
+
+    chosen = np.rint(np.linspace(0, len(frames) - 1, columns * rows)).astype(int)
+    poses = [drawing_of(scene, frames[i], color=color) for i in chosen]
+    balls = [hull_points(pose) for pose in poses]
+    centres = [_centre(b) for b in balls]
+    around = np.concatenate([b - (*c, 0.0) for b, c in zip(balls, centres, strict=True)])
+    heading = heading_of(link_poses(scene, scene, frames[chosen[0]])[1][0])
+    fixed = frame(around, heading + azimuth, elevation, width / height, math.radians(20.0), 0.07)
+
+    sheet = np.full(
+        (rows * (height + GAP) - GAP, columns * (width + GAP) - GAP, 3), PAPER, np.uint8
+    )
+    for k, i in enumerate(chosen):
+        x, y = k % columns * (width + GAP), k // columns * (height + GAP)
+        sheet[y : y + height, x : x + width] = render(
+            scene,
+            frames[i],
+            _moved(fixed, centres[k]),
+            size=(width, height),
+            ghost=None if ghosts is None else ghosts[i],
+            ground=ground,
+            color=color,
+            samples=samples,
+        )
+    if labels:
+        texts = [f"{i / rate:.2f} s" if rate else f"{i}" for i in chosen]
+        corners = [
+            (k % columns * (width + GAP), k // columns * (height + GAP)) for k in range(len(chosen))
+        ]
+        return _written(sheet, texts, corners, max(9, min(width // 10, 28)))
+    return sheet
+
+
+def _frames(motion: Any, fps: float | None) -> tuple[Scene, Floats, float | None]:
+    """Scene, positions (k, nq) and their rate."""
+    if isinstance(motion, tuple) and len(motion) == 2:
+        scene = scene_of(motion[0])
+        rate = None if fps is None else number(fps, "fps", unit="Hz")
+        return scene, _rows(motion[1], scene, "q"), rate
+    if not hasattr(motion, "character") or not hasattr(motion, "frames"):
+        raise PoiseError(f"expected a Clip, or a character and its positions, got {motion!r:.80}")
+    if fps is not None:
+        raise PoiseError("a clip has its own rate: leave fps out")
+    scene = scene_of(motion.character)
+    return scene, _rows(motion.frames, scene, "q"), float(motion.fps)
+
+
+def _rows(q: ArrayLike, scene: Scene, name: str) -> Floats:
+    rows = floats(q, name)
+    if rows.ndim != 2 or rows.shape[1] != scene.nq or not len(rows):
+        raise PoiseError(f"{name} has shape {rows.shape}, expected (k, {scene.nq})")
+    return finite(rows, name)
+
+
+def _centre(balls: Floats) -> Floats:
+    """Middle of a pose on the ground (x, y, 0)."""
+    if not len(balls):
+        return np.zeros(3)
+    low = (balls[:, :2] - balls[:, 3:]).min(axis=0)
+    high = (balls[:, :2] + balls[:, 3:]).max(axis=0)
+    return np.append((low + high) / 2, 0.0)
+
+
+def _moved(camera: Camera, by: Floats) -> Camera:
+    eye, target = (tuple(np.asarray(p) + by) for p in (camera.eye, camera.target))
+    return Camera(eye, target, camera.up, camera.fov)
+
+
+def _written(
+    sheet: Image, texts: Sequence[str], corners: Sequence[tuple[int, int]], size: int
+) -> Image:
+    """The sheet with a text in the corner of each cell, by matplotlib's font."""
+    from matplotlib.font_manager import findfont
+    from PIL import Image as Pillow
+    from PIL import ImageDraw, ImageFont
+
+    picture = Pillow.fromarray(sheet)
+    draw = ImageDraw.Draw(picture)
+    font = ImageFont.truetype(findfont("DejaVu Sans"), size)
+    for text, (x, y) in zip(texts, corners, strict=True):
+        draw.text((x + size // 2, y + size // 3), text, fill=INK, font=font)
+    return np.array(picture)

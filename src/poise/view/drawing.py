@@ -1,0 +1,301 @@
+"""What a picture shows: a list of primitives with pose, size, colour and opacity.
+
+The ray caster draws such a list, and so may any other viewer. Nothing here knows of pixels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise import _core
+from poise.arrays import Floats, finite, floats
+from poise.character import Character, Shape
+from poise.dynamics import forward_kinematics
+from poise.errors import PoiseError, check_direction, check_number, check_vector, unknown_name
+from poise.forest import quat_matrix
+from poise.scene import Scene, SceneLike, scene_of
+
+Kind = Literal["sphere", "capsule", "box", "cylinder", "plane", "mesh"]
+Rgb = Sequence[float]
+Colors: TypeAlias = "Rgb | Mapping[str, Rgb] | None"
+
+SIZES = {"sphere": 1, "capsule": 2, "box": 3, "cylinder": 2, "plane": 1, "mesh": 0}
+"""How many numbers the size of each kind has, in the order of the core's kinds."""
+
+PALETTE: tuple[tuple[float, float, float], ...] = (
+    (0.33, 0.49, 0.66),
+    (0.85, 0.56, 0.36),
+    (0.45, 0.62, 0.47),
+    (0.76, 0.44, 0.45),
+    (0.56, 0.50, 0.70),
+    (0.80, 0.70, 0.42),
+    (0.42, 0.62, 0.66),
+)
+"""Colours of limbs whose shapes have none."""
+
+GHOST = (0.16, 0.46, 0.92)
+GHOST_OPACITY = 0.4
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Triangles, to be drawn in any number of poses.
+
+    Args:
+        vertices: [m], shape (n, 3).
+        faces: Indices of vertices, shape (k, 3).
+        smooth: Blend the normals of neighbouring faces, so that no edges show.
+        convex: It is convex, and cannot shadow itself.
+    """
+
+    vertices: Floats
+    faces: NDArray[np.int32]
+    smooth: bool = False
+    convex: bool = False
+
+    def __post_init__(self) -> None:
+        vertices = finite(floats(self.vertices, "vertices"), "vertices")
+        if vertices.ndim != 2 or vertices.shape[1] != 3:
+            raise PoiseError(f"vertices has shape {vertices.shape}, expected (n, 3)")
+        faces = np.asarray(self.faces)
+        if faces.ndim != 2 or faces.shape[1] != 3:
+            raise PoiseError(f"faces has shape {faces.shape}, expected (k, 3)")
+        if faces.dtype.kind not in "iu":
+            raise PoiseError(f"faces must hold whole numbers, not {faces.dtype}")
+        if faces.size and not 0 <= int(faces.min()) <= int(faces.max()) < len(vertices):
+            raise PoiseError(f"faces must name vertices from 0 to {len(vertices) - 1}")
+        faces = np.require(faces, dtype=np.int32, requirements="C")
+        for name, value in (("vertices", vertices), ("faces", faces)):
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def compiled(self) -> _core.Mesh:
+        """The triangles as the core draws them, made once."""
+        return _core.Mesh(self.vertices, self.faces, bool(self.smooth), bool(self.convex))
+
+    @classmethod
+    def height_field(cls, heights: ArrayLike, spacing: ArrayLike) -> Mesh:
+        """A ground of given heights over a grid, its middle at the origin.
+
+        Args:
+            heights: Of the grid's points [m], shape (nx, ny), at least 2 by 2.
+            spacing: Of the points along x and y [m], one number or two.
+        """
+        z = finite(floats(heights, "heights"), "heights")
+        if z.ndim != 2 or min(z.shape) < 2:
+            raise PoiseError(f"heights has shape {z.shape}, expected (nx, ny), 2 or more each")
+        step = floats(spacing, "spacing")
+        if step.shape not in ((), (2,)) or not np.isfinite(step).all() or step.min() <= 0:
+            raise PoiseError(f"spacing is {spacing!r:.80}; it must be one or two positive lengths")
+        dx, dy = np.broadcast_to(step, 2)
+        nx, ny = z.shape
+        x, y = np.meshgrid(
+            (np.arange(nx) - (nx - 1) / 2) * dx, (np.arange(ny) - (ny - 1) / 2) * dy, indexing="ij"
+        )
+        index = np.arange(nx * ny).reshape(nx, ny)
+        a, b, c, d = index[:-1, :-1], index[1:, :-1], index[1:, 1:], index[:-1, 1:]
+        faces = np.concatenate(
+            [np.stack([a, b, c], axis=-1).reshape(-1, 3), np.stack([a, c, d], -1).reshape(-1, 3)]
+        )
+        return cls(np.stack([x, y, z], axis=-1).reshape(-1, 3), faces.astype(np.int32), True)
+
+
+@dataclass(frozen=True, eq=False)
+class Primitive:
+    """One thing in a picture.
+
+    Args:
+        kind: "sphere", "capsule" or "cylinder" (along z), "box", "plane" (z = 0), "mesh".
+        size: Sphere (radius,); capsule, cylinder (radius, half length); box half sizes; plane
+            (side of its checks,), 0 = plain; mesh () [m].
+        pos: Centre, or origin of a mesh or plane [m].
+        quat: Orientation, w x y z; normalised.
+        color: Red, green, blue, in 0..1.
+        opacity: 1 is solid; below that one sees through it.
+        group: Of see-through primitives of one group only the nearest surface shows.
+        mesh: Of kind "mesh".
+    """
+
+    kind: Kind
+    size: Sequence[float]
+    pos: Sequence[float] = (0.0, 0.0, 0.0)
+    quat: Sequence[float] = (1.0, 0.0, 0.0, 0.0)
+    color: Rgb = (0.7, 0.7, 0.7)
+    opacity: float = 1.0
+    group: int = 0
+    mesh: Mesh | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in list(SIZES):
+            raise PoiseError("primitive: " + unknown_name("kind", self.kind, SIZES))
+        at = f"{self.kind}: "
+        size = check_vector(at + "size", self.size, SIZES[self.kind])
+        if size and (min(size) < 0.0 or (size[0] == 0.0 and self.kind != "plane")):
+            raise PoiseError(f"{at}size must be positive, got {size}")
+        if (self.mesh is not None) != (self.kind == "mesh"):
+            raise PoiseError(f"{at}a mesh belongs to kind 'mesh', and to no other")
+        values: dict[str, Any] = {
+            "size": size,
+            "pos": check_vector(at + "pos", self.pos, 3),
+            "quat": check_direction(at + "quat", self.quat, 4),
+            "color": check_rgb(at + "color", self.color),
+            "opacity": check_number(at + "opacity", self.opacity, least=0.0),
+        }
+        if values["opacity"] > 1.0:
+            raise PoiseError(f"{at}opacity must be in 0..1, got {values['opacity']:g}")
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+
+def check_rgb(where: str, value: object) -> tuple[float, ...]:
+    """Three numbers in 0..1."""
+    rgb = check_vector(where, value, 3)
+    if min(rgb) < 0.0 or max(rgb) > 1.0:
+        raise PoiseError(f"{where} must be in 0..1, got {rgb}")
+    return rgb
+
+
+def drawing_of(
+    source: SceneLike,
+    q: ArrayLike | None = None,
+    *,
+    color: Colors = None,
+    opacity: float = 1.0,
+    group: int = 0,
+) -> list[Primitive]:
+    """The shapes of a scene at one position.
+
+    Args:
+        source: A character, several, or a World.
+        q: Position, shape (nq,); None is where a World is, or the rest pose.
+        color: One colour for all, or colours by limb or link; shapes have their own unless given.
+        opacity: 1 is solid.
+        group: As of a Primitive.
+    """
+    scene = scene_of(source)
+    position, quaternion = link_poses(source, scene, q)
+    shapes = [
+        (i, shape)
+        for i, link in enumerate(link for part in scene.characters for link in part.links)
+        for shape in link.shapes
+    ]
+    if not shapes:
+        return []
+    colors = [c for part in scene.characters for c in _shape_colors(part, color)]
+    index = np.array([i for i, _ in shapes])
+    local = np.array([shape.pos for _, shape in shapes])
+    turn = np.array([shape.quat for _, shape in shapes])
+    at = position[index] + np.einsum("nij,nj->ni", quat_matrix(quaternion[index]), local)
+    pose = zip(at.tolist(), _product(quaternion[index], turn).tolist(), strict=True)
+    return [
+        _primitive(shape, pos, quat, rgb, opacity * alpha, group)
+        for (_, shape), (pos, quat), (*rgb, alpha) in zip(shapes, pose, colors, strict=True)
+    ]
+
+
+def link_poses(source: SceneLike, scene: Scene, q: ArrayLike | None) -> tuple[Floats, Floats]:
+    """Positions (nl, 3) and quaternions (nl, 4) of the links at one position."""
+    return forward_kinematics(scene, position_of(source, scene, q))
+
+
+def position_of(source: SceneLike, scene: Scene, q: ArrayLike | None) -> Floats:
+    """One row q, finite: as given, or where a World's first copy is, or the rest pose."""
+    if q is None:
+        state = getattr(source, "state", None)
+        q = scene.forest.rest_q if state is None else np.asarray(state.q).reshape(-1, scene.nq)[0]
+    row = floats(q, "q")
+    if row.shape != (scene.nq,):
+        raise PoiseError(f"q has shape {row.shape}, expected ({scene.nq},): one position")
+    return finite(row, "q")
+
+
+def hull_points(primitives: Iterable[Primitive]) -> Floats:
+    """Balls (x, y, z, radius) whose hull holds the primitives, planes left out, shape (k, 4)."""
+    rows: list[Floats] = []
+    for p in primitives:
+        c, R = np.array(p.pos), quat_matrix(p.quat)
+        if p.kind == "sphere":
+            rows.append(np.append(c, p.size[0])[None])
+        elif p.kind in ("capsule", "cylinder"):
+            ends = c + np.outer((-p.size[1], p.size[1]), R[:, 2])
+            rows.append(np.column_stack([ends, np.full(2, p.size[0])]))
+        elif p.kind in ("box", "mesh"):
+            low, high = -np.array(p.size), np.array(p.size)
+            if p.mesh is not None:
+                if not len(p.mesh.vertices):
+                    continue
+                low, high = p.mesh.vertices.min(axis=0), p.mesh.vertices.max(axis=0)
+            corner = np.array([[i, j, k] for i in (0, 1) for j in (0, 1) for k in (0, 1)])
+            points = c + np.where(corner, high, low) @ R.T
+            rows.append(np.column_stack([points, np.zeros(8)]))
+    return np.concatenate(rows) if rows else np.zeros((0, 4))
+
+
+def _primitive(
+    shape: Shape, pos: Rgb, quat: Rgb, rgb: Rgb, opacity: float, group: int
+) -> Primitive:
+    kind: Any = shape.kind
+    if kind not in list(SIZES) or kind == "plane":
+        raise PoiseError(f"a shape of kind {kind!r} cannot be drawn")
+    mesh = _mesh_of(shape) if kind == "mesh" else None
+    return Primitive(kind, shape.size, pos, quat, rgb, opacity, group, mesh)
+
+
+def _mesh_of(shape: Shape) -> Mesh:
+    """The hull of a shape's vertices; made once and kept on it."""
+    kept: Mesh | None = shape.__dict__.get("_drawn")
+    if kept is None:
+        kept = Mesh(np.array(shape.vertices), shape.triangles, convex=True)
+        shape.__dict__["_drawn"] = kept
+    return kept
+
+
+def _shape_colors(part: Character, color: Colors) -> list[tuple[float, ...]]:
+    """Red, green, blue and alpha of every shape of a character, link by link."""
+    limb_of = {link: i for i, links in enumerate(part.limbs.values()) for link in links}
+    chosen: dict[str, tuple[float, ...]] = {}
+    if isinstance(color, Mapping):
+        links = [link.name for link in part.links]
+        for name, rgb in color.items():
+            if name not in part.limbs and name not in links:
+                known = [*part.limbs, *links]
+                raise PoiseError(unknown_name("limb or link", name, known, "limbs and links"))
+            for link_name in part.limbs.get(name, (name,)):
+                chosen[link_name] = check_rgb(f"color of {name!r}", rgb)
+    every = None if color is None or isinstance(color, Mapping) else check_rgb("color", color)
+    out = []
+    for i, link in enumerate(part.links):
+        own = PALETTE[limb_of.get(link.name, i) % len(PALETTE)]
+        for shape in link.shapes:
+            rgba = (*(shape.color or own), 1.0)[:4]
+            out.append((*(every or chosen.get(link.name) or rgba[:3]), rgba[3]))
+    return out
+
+
+def _product(a: Floats, b: Floats) -> Floats:
+    """Products of quaternions, shape (n, 4)."""
+    w, x, y, z = a.T
+    s, i, j, k = b.T
+    rows = (
+        w * s - x * i - y * j - z * k,
+        w * i + x * s + y * k - z * j,
+        w * j - x * k + y * s + z * i,
+        w * k + x * j - y * i + z * s,
+    )
+    return np.stack(rows, axis=-1)
+
+
+def heading_of(quat: ArrayLike) -> float:
+    """Direction about z in which the x axis of a frame points [rad]."""
+    R = quat_matrix(quat)
+    # an x axis that points up or down says nothing; then the sideways axis does
+    if math.hypot(R[0, 0], R[1, 0]) > 0.2:
+        return math.atan2(R[1, 0], R[0, 0])
+    return math.atan2(-R[0, 1], R[1, 1])

@@ -1,0 +1,467 @@
+"""Pictures: what is hit and where, light and shadow, ghosts, cameras, contact sheets, bad input."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from poise.character import Character, Joint, Link, Shape
+from poise.characters import load_character
+from poise.errors import PoiseError
+from poise.forest import quat_from_z, quat_matrix
+from poise.view.contact_sheet import contact_sheet
+from poise.view.drawing import Mesh, Primitive, drawing_of
+from poise.view.render import Camera, follow, look_at, probe, render, save_image
+
+FRONT = look_at((0.0, -5.0, 1.0), (0.0, 0.0, 1.0))
+TILT = (math.cos(0.4), math.sin(0.4), 0.0, 0.0)
+
+
+def rays(camera: Camera, size: tuple[int, int]) -> NDArray[np.float64]:
+    """Unit directions through the middles of the pixels, shape (h, w, 3)."""
+    eye, target, up = (np.array(x, dtype=float) for x in (camera.eye, camera.target, camera.up))
+    f = (target - eye) / np.linalg.norm(target - eye)
+    r = np.cross(f, up)
+    r /= np.linalg.norm(r)
+    w, h = size
+    t = math.tan(camera.fov / 2)
+    x = ((np.arange(w) + 0.5) / w * 2 - 1) * t * w / h
+    y = (1 - (np.arange(h) + 0.5) / h * 2) * t
+    d = f + x[None, :, None] * r + y[:, None, None] * np.cross(r, f)
+    return np.asarray(d / np.linalg.norm(d, axis=-1, keepdims=True))
+
+
+def march(camera: Camera, size: tuple[int, int], things: list[Primitive]) -> Any:
+    """A second opinion: rays walk by the distance to the nearest surface until they are there."""
+    d = rays(camera, size)
+    t = np.zeros(d.shape[:2])
+    ids = np.full(t.shape, -2)
+    for _ in range(400):
+        p = np.array(camera.eye) + t[..., None] * d
+        all_distances = np.stack([distance(thing, p) for thing in things])
+        least = all_distances.min(axis=0)
+        ids = np.where(least < 1e-7, all_distances.argmin(axis=0), -2)
+        t = np.where(t < 50.0, t + least, t)
+    return ids, t
+
+
+def distance(thing: Primitive, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Distance of points to the surface of a primitive, negative inside."""
+    q = (p - np.array(thing.pos)) @ quat_matrix(thing.quat)
+    size = thing.size
+    if thing.kind == "sphere":
+        return np.asarray(np.linalg.norm(q, axis=-1) - size[0])
+    if thing.kind == "capsule":
+        q = q - np.clip(q * (0, 0, 1), -size[1], size[1])
+        return np.asarray(np.linalg.norm(q, axis=-1) - size[0])
+    if thing.kind == "box":
+        e = np.abs(q) - size
+    elif thing.kind == "cylinder":
+        e = np.stack([np.hypot(q[..., 0], q[..., 1]) - size[0], np.abs(q[..., 2]) - size[1]], -1)
+    else:
+        return np.asarray(np.abs(q[..., 2]))
+    return np.asarray(np.linalg.norm(np.maximum(e, 0), axis=-1) + np.minimum(e.max(axis=-1), 0))
+
+
+def middle(thing: Primitive, eye: tuple[float, float, float] = (0.0, -5.0, 1.0)) -> float:
+    """Depth of what lies in the middle of the picture."""
+    out = probe([thing], camera=look_at(eye, (0.0, 0.0, 1.0)), size=(33, 33), ground=False)
+    assert out.ids[16, 16] == 0
+    return float(out.depth[16, 16])
+
+
+CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * 0.5
+QUADS = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+FACES = np.array([f for a, b, c, d in QUADS for f in ((a, b, c), (a, c, d))])
+
+
+@pytest.mark.parametrize(
+    ("thing", "depth"),
+    [
+        (Primitive("sphere", (0.5,), (0, 0, 1)), 4.5),
+        (Primitive("capsule", (0.3, 0.6), (0, 0, 1)), 4.7),
+        (Primitive("capsule", (0.3, 0.6), (0, 0, 1), quat_from_z((0, 1, 0))), 4.1),
+        (Primitive("box", (0.5, 0.25, 0.5), (0, 0, 1)), 4.75),
+        (Primitive("cylinder", (0.3, 0.6), (0, 0, 1)), 4.7),
+        (Primitive("cylinder", (0.3, 0.6), (0, 0, 1), quat_from_z((0, 1, 0))), 4.4),
+        (Primitive("plane", (0.0,), (0, 2, 0), quat_from_z((0, -1, 0))), 7.0),
+        (Primitive("mesh", (), (0, 0, 1), mesh=Mesh(CUBE, FACES)), 4.5),
+    ],
+)
+def test_each_kind_is_hit_at_its_depth(thing: Primitive, depth: float) -> None:
+    assert middle(thing) == pytest.approx(depth, rel=1e-6)  # float32
+
+
+def test_a_height_field_is_hit_at_its_height() -> None:
+    x = np.linspace(-1, 1, 21)
+    field = Mesh.height_field(0.5 * x[:, None] + 0.0 * x[None, :], 0.1)
+    out = probe(
+        [Primitive("mesh", (), mesh=field)],
+        camera=look_at((0.4, 0.0, 5.0), (0.4, 0.0, 0.0), up=(0, 1, 0)),
+        size=(9, 9),
+        ground=False,
+    )
+    assert out.depth[4, 4] == pytest.approx(4.8, rel=1e-6)
+
+
+def test_the_ground_is_hit_where_geometry_says() -> None:
+    camera = look_at((0.0, -3.0, 2.0), (0.0, 0.0, 0.0))
+    out = probe([], camera=camera, size=(31, 31))
+    assert out.ids[15, 15] == -1
+    assert out.depth[15, 15] == pytest.approx(math.sqrt(13), rel=1e-6)
+    assert probe([], camera=camera, size=(3, 3), ground=False).ids[1, 1] == -2
+
+
+def test_ids_and_depths_equal_those_of_a_marching_tracer() -> None:
+    things = [
+        Primitive("sphere", (0.4,), (0.9, 0.0, 1.2)),
+        Primitive("capsule", (0.2, 0.5), (-0.7, 0.2, 1.0), TILT),
+        Primitive("box", (0.4, 0.2, 0.3), (0.1, -0.4, 0.6), (0.9, 0.1, 0.3, 0.2)),
+        Primitive("cylinder", (0.3, 0.35), (0.0, 0.5, 1.6), (0.7, 0.5, 0.2, 0.1)),
+        Primitive("cylinder", (0.5, 0.05), (-0.9, -0.3, 0.3), TILT),
+        Primitive("capsule", (0.1, 0.9), (0.3, 0.3, 1.1), quat_from_z((0.6, 0.8, 0.0))),
+    ]
+    camera = look_at((1.0, -4.0, 2.0), (0.0, 0.0, 1.0), fov=0.6)
+    size = (96, 72)
+    out = probe(things, camera=camera, size=size, ground=False)
+    ids, depth = march(camera, size, things)
+    assert np.array_equal(out.ids, ids)
+    np.testing.assert_allclose(out.depth[ids >= 0], depth[ids >= 0], rtol=1e-5)  # float32
+    assert set(np.unique(ids)) == {-2, 0, 1, 2, 3, 4, 5}
+
+
+def test_triangles_show_what_the_box_shows() -> None:
+    pose: dict[str, Any] = {"pos": (0.1, 0.0, 1.0), "quat": (0.9, 0.1, 0.3, 0.2)}
+    box = probe([Primitive("box", (0.5, 0.5, 0.5), **pose)], camera=FRONT, size=(120, 90))
+    mesh = probe(
+        [Primitive("mesh", (), mesh=Mesh(CUBE, FACES), **pose)], camera=FRONT, size=(120, 90)
+    )
+    assert (box.ids == mesh.ids).mean() > 0.999
+    same = box.ids == mesh.ids
+    np.testing.assert_allclose(box.depth[same], mesh.depth[same], rtol=1e-4)
+
+
+def test_far_from_the_origin_it_looks_the_same() -> None:
+    # 4096 m are a whole number of checks, and exact in binary
+    character = load_character("humanoid")
+    q = character.rest_q
+    near = render(character, q, size=(160, 120))
+    q[0] += 4096.0
+    far = render(character, q, size=(160, 120))
+    assert np.abs(near.astype(int) - far).mean() < 0.1
+
+
+def test_shadows_fall_away_from_the_light() -> None:
+    ball = Primitive("sphere", (0.3,), (0.0, 0.0, 0.5))
+    camera = look_at((0.0, 0.0, 8.0), (0.0, 0.0, 0.0), up=(0.0, 1.0, 0.0))
+    options: dict[str, Any] = {"camera": camera, "size": (128, 128), "checks": 1000.0}
+    bare = render([], light=(1.0, 0.0, 1.0), **options).astype(int)
+    dark = bare - render([ball], light=(1.0, 0.0, 1.0), **options)
+    # the light stands to the right, at 45 degrees: the shadow's middle is 0.5 m to the left
+    row = dark.sum(axis=2)[64]
+    scale = 128 / (2 * 8 * math.tan(camera.fov / 2))
+    far, left, right = (round(64 + x * scale) for x in (-1.2, -0.5, 0.5))
+    assert row[left] > 100
+    assert row[right] < 30  # the ball hides a little of the sky
+    assert not row[:far].any()
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        Primitive("sphere", (0.3,), (0, 0, 1.5)),
+        Primitive("capsule", (0.2, 0.3), (0, 0, 1.5), TILT),
+        Primitive("box", (0.3, 0.3, 0.2), (0, 0, 1.5), TILT),
+        Primitive("cylinder", (0.3, 0.2), (0, 0, 1.5), TILT),
+        Primitive("mesh", (), (0, 0, 1.5), mesh=Mesh(CUBE, FACES)),
+    ],
+)
+def test_every_kind_casts_a_shadow_on_ground_and_bodies(thing: Primitive) -> None:
+    table = Primitive("box", (1.0, 1.0, 0.1), (0.0, 0.0, 0.5), color=(0.8, 0.8, 0.8))
+    camera = look_at((0.0, -4.0, 1.0), (0.0, 0.0, 0.5))
+    light = (0.0, -0.01, 1.0)
+    for under in ([], [table]):
+        options: dict[str, Any] = {"camera": camera, "size": (64, 64), "light": light}
+        bare = render(under, checks=1000.0, **options).astype(int)
+        dark = (bare - render([*under, thing], checks=1000.0, **options)).sum(axis=2)
+        ids = probe([*under, thing], camera=camera, size=(64, 64)).ids
+        receiver = ids == (0 if under else -1)
+        assert dark[receiver].max() > 60
+
+
+def test_a_ghost_lets_the_background_through_and_hides_behind_solid_things() -> None:
+    wall = Primitive("plane", (0.0,), (0, 2, 0), quat_from_z((0, -1, 0)), (1.0, 0.0, 0.0))
+    ghost = Primitive("sphere", (0.5,), (0, 0, 1), color=(0.0, 0.0, 1.0), opacity=0.4)
+    options: dict[str, Any] = {"camera": FRONT, "size": (64, 64), "ground": False}
+    bare = render([wall], **options)[32, 32].astype(int)
+    seen = render([wall, ghost], **options)[32, 32].astype(int)
+    assert 40 < seen[0] < bare[0]
+    assert seen[2] > bare[2] + 20
+    solid = Primitive("sphere", (0.6,), (0, -1, 1), color=(0.0, 1.0, 0.0))
+    alone = render([wall, solid], **options)
+    assert np.array_equal(alone[32, 32], render([wall, ghost, solid], **options)[32, 32])
+    assert probe([ghost], camera=FRONT, size=(9, 9), ground=False).ids[4, 4] == -2
+
+
+def test_of_a_group_only_the_nearest_surface_shows() -> None:
+    def ball(y: float, group: int) -> Primitive:
+        return Primitive(
+            "sphere", (0.5,), (0, y, 1), color=(0.0, 0.0, 1.0), opacity=0.4, group=group
+        )
+
+    options: dict[str, Any] = {"camera": FRONT, "size": (32, 32), "ground": False}
+    one = render([ball(0, 0)], **options)
+    assert np.array_equal(one[16, 16], render([ball(0, 0), ball(1.5, 0)], **options)[16, 16])
+    two = render([ball(0, 0), ball(1.5, 1)], **options)
+    assert two[16, 16, 0] < one[16, 16, 0]
+
+
+def test_a_ghost_in_the_same_pose_cannot_be_seen_on_the_character() -> None:
+    character = load_character("humanoid")
+    camera = follow(character, size=(160, 120))
+    plain = render(character, camera=camera, size=(160, 120), samples=1)
+    ghost = render(character, camera=camera, size=(160, 120), samples=1, ghost=character.rest_q)
+    body = probe(character, camera=camera, size=(160, 120)).ids >= 0
+    assert np.array_equal(plain[body], ghost[body])
+
+
+@pytest.mark.parametrize("name", ["humanoid", "dog", "snake-72", "two-link"])
+def test_the_default_camera_shows_all_of_a_character(name: str) -> None:
+    character = load_character(name)
+    body = probe(character, size=(240, 135)).ids >= 0
+    assert not body[:6].any()
+    assert not body[-6:].any()
+    assert not body[:, :6].any()
+    assert not body[:, -6:].any()
+    assert max(np.ptp(np.nonzero(body)[0]) / 135, np.ptp(np.nonzero(body)[1]) / 240) > 0.6
+
+
+def test_the_default_camera_turns_with_the_character() -> None:
+    character = load_character("humanoid").with_base("free")
+    q = character.rest_q
+    q[3:7] = (math.cos(0.5), 0.0, 0.0, math.sin(0.5))
+    a, b = np.array(follow(character).eye), np.array(follow(character, q).eye)
+    turn = math.atan2(b[1], b[0]) - math.atan2(a[1], a[0])
+    assert turn == pytest.approx(1.0, abs=1e-6)
+
+
+def test_the_same_picture_every_time() -> None:
+    character = load_character("dog")
+    first = render(character, size=(200, 150))
+    assert np.array_equal(first, render(character, size=(200, 150)))
+
+
+def test_smoothing_touches_edges_only() -> None:
+    character = load_character("humanoid")
+    rough, smooth = (render(character, size=(200, 150), samples=n) for n in (1, 2))
+    changed = (rough != smooth).any(axis=2).mean()
+    assert 0.005 < changed < 0.25
+
+
+def test_colours_by_limb_link_or_one_for_all() -> None:
+    character = load_character("humanoid")
+    one = drawing_of(character, color=(1.0, 0.0, 0.0))
+    assert {p.color for p in one} == {(1.0, 0.0, 0.0)}
+    some = drawing_of(character, color={"head": (0.0, 1.0, 0.0)})
+    assert 0 < sum(p.color == (0.0, 1.0, 0.0) for p in some) < len(some)
+    with pytest.raises(PoiseError, match="unknown limb or link 'haed'"):
+        drawing_of(character, color={"haed": (0.0, 1.0, 0.0)})
+
+
+def test_a_mesh_of_a_character_is_drawn_as_its_hull() -> None:
+    def block(shape: Shape) -> Character:
+        pose: dict[str, Any] = {"pos": (0.0, 0.0, 1.0), "joints": [Joint("root", "free")]}
+        return Character("block", (Link.from_shapes("block", None, [shape], **pose),))
+
+    mesh = block(Shape.mesh(CUBE.tolist(), quat=TILT))
+    box = block(Shape("box", (0.5, 0.5, 0.5), quat=TILT))
+    a, b = (probe(c, camera=FRONT, size=(90, 60)) for c in (mesh, box))
+    assert (a.ids == b.ids).mean() > 0.999  # a ray through an edge may go either way
+    assert a.ids[30, 45] == 0
+
+
+def test_a_world_is_drawn_where_it_is() -> None:
+    import poise
+
+    character = load_character("two-link")
+    world = poise.World(character, dt=0.01)
+    q = np.array([0.5, 0.3])
+    world.reset(poise.State(q, np.zeros(2)))
+    assert np.array_equal(render(world, size=(64, 48)), render(character, q, size=(64, 48)))
+
+
+def test_shapes_and_types_of_pictures() -> None:
+    image = render([], size=(31, 17))
+    assert image.shape == (17, 31, 3)
+    assert image.dtype == np.uint8
+    assert render([Primitive("sphere", (1.0,))], size=(1, 1)).shape == (1, 1, 3)
+
+
+@pytest.mark.parametrize(
+    "size",
+    [(0, 10), (10, 0), (-5, 10), (10, 10, 10), (2.5, 10), "ab", None, (10**6, 1), (16384, 16384)],
+)
+def test_sizes_that_cannot_be_drawn_are_refused(size: Any) -> None:
+    with pytest.raises(PoiseError):
+        render([], size=size)
+
+
+@pytest.mark.parametrize(
+    "camera",
+    [
+        look_at((math.nan, 0, 0), (0, 0, 1)),
+        look_at((0, 0, 0), (0, math.inf, 1)),
+        look_at((0, 0, 1), (0, 0, 1)),
+        look_at((0, 0, 1), (0, 0, 2)),
+        look_at((1, 0, 1), (0, 0, 1), up=(0, 0, 0)),
+        look_at((1, 0, 1), (0, 0, 1), fov=0.0),
+        look_at((1, 0, 1), (0, 0, 1), fov=math.pi),
+        look_at((1, 0, 1), (0, 0, 1), fov=math.nan),
+        look_at((1, 0), (0, 0, 1)),
+        look_at((1e12, 0, 0), (0, 0, 1)),
+        "front",
+    ],
+)
+def test_cameras_that_see_nothing_are_refused(camera: Any) -> None:
+    with pytest.raises(PoiseError):
+        render([], camera=camera, size=(8, 8))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"kind": "cone", "size": (1.0,)},
+        {"kind": "sphere", "size": (0.0,)},
+        {"kind": "sphere", "size": (-1.0,)},
+        {"kind": "sphere", "size": (1.0, 2.0)},
+        {"kind": "sphere", "size": (math.nan,)},
+        {"kind": "sphere", "size": (1.0,), "pos": (0.0, 0.0, math.nan)},
+        {"kind": "sphere", "size": (1.0,), "quat": (0.0, 0.0, 0.0, 0.0)},
+        {"kind": "sphere", "size": (1.0,), "color": (2.0, 0.0, 0.0)},
+        {"kind": "sphere", "size": (1.0,), "opacity": 1.5},
+        {"kind": "mesh", "size": ()},
+    ],
+)
+def test_wrong_primitives_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(PoiseError):
+        Primitive(**given)
+
+
+@pytest.mark.parametrize(
+    ("vertices", "faces"),
+    [
+        (CUBE, FACES + 1),
+        (CUBE, -FACES),
+        (CUBE * math.nan, FACES),
+        (CUBE[:, :2], FACES),
+        (CUBE, FACES[:, :2]),
+        (CUBE, FACES * 0.5),
+        ("ab", FACES),
+    ],
+)
+def test_wrong_meshes_are_refused(vertices: Any, faces: Any) -> None:
+    with pytest.raises(PoiseError):
+        Mesh(vertices, faces)
+
+
+def test_other_wrong_arguments_are_refused() -> None:
+    character = load_character("two-link")
+    wrong: dict[str, Any]
+    for wrong in (
+        {"q": np.zeros(3)},
+        {"q": np.array([0.0, math.nan])},
+        {"ghost": np.zeros((2, 2))},
+        {"samples": 0},
+        {"samples": 99},
+        {"light": (0, 0, -1)},
+        {"light": (0, 0, math.nan)},
+        {"ground": math.nan},
+        {"checks": 0.0},
+        {"also": [1]},
+        {"color": (1.0, 0.0)},
+    ):
+        with pytest.raises(PoiseError):
+            render(character, size=(8, 8), **wrong)
+    with pytest.raises(PoiseError):
+        render("humanoid", size=(8, 8))  # type: ignore[arg-type]
+    with pytest.raises(PoiseError):
+        render([], np.zeros(2), size=(8, 8))
+    with pytest.raises(PoiseError):
+        follow(character, margin=0.6)
+
+
+def test_a_camera_in_a_body_or_in_the_ground_draws_something() -> None:
+    ball = Primitive("sphere", (2.0,))
+    image = render([ball], camera=look_at((0, 0, 0), (1, 0, 0)), size=(32, 32))
+    assert image.shape == (32, 32, 3)
+    below = render([ball], camera=look_at((0, 0, -5), (1, 0, 0)), size=(32, 32))
+    assert below.max() > 0
+
+
+def test_many_primitives_take_bounded_time() -> None:
+    rng = np.random.default_rng(0)
+    balls = [Primitive("sphere", (0.05,), tuple(p)) for p in rng.uniform(-5, 5, (3000, 3))]
+    assert render(balls, size=(64, 48)).shape == (48, 64, 3)
+
+
+# contact sheets and files
+
+
+def test_a_contact_sheet_shows_poses_side_by_side_at_one_scale() -> None:
+    character = load_character("humanoid")
+    q = np.tile(character.rest_q, (30, 1))
+    q[:, 0] += np.linspace(0.0, 3.0, 30)
+    q[15:, 2] += 0.3
+    sheet = contact_sheet((character, q), columns=3, cell=(60, 90), labels=False)
+    assert sheet.shape == (90, 3 * 62 - 2, 3)
+    first, last = sheet[:, :60].astype(int), sheet[:, 124:].astype(int)
+    shoe = [np.nonzero(((c[..., 0] - c[..., 2]) > 80).any(axis=1))[0].max() for c in (first, last)]
+    assert shoe[1] < shoe[0] - 5  # the feet have left the ground
+
+
+def test_a_contact_sheet_has_rows_times_and_a_ghost() -> None:
+    character = load_character("two-link")
+    q = np.linspace(0.0, 1.0, 20)[:, None] * np.ones(2)
+    plain = contact_sheet((character, q), columns=4, rows=2, cell=(50, 60), labels=False)
+    assert plain.shape == (122, 206, 3)
+    labelled = contact_sheet((character, q), columns=4, rows=2, cell=(50, 60), fps=30.0)
+    assert (plain != labelled).any(axis=2).mean() < 0.2
+    assert (plain[:20, :50] != labelled[:20, :50]).any()
+    ghost = contact_sheet(
+        (character, q), columns=4, rows=2, cell=(50, 60), labels=False, ghost=q[::-1]
+    )
+    assert (plain != ghost).any()
+
+
+def test_wrong_contact_sheets_are_refused() -> None:
+    character = load_character("two-link")
+    q = np.zeros((5, 2))
+    for motion in ("walk", (character, np.zeros(2)), (character, q[:0]), (character, q * math.nan)):
+        with pytest.raises(PoiseError):
+            contact_sheet(motion)
+    wrong: dict[str, Any]
+    for wrong in ({"columns": 0}, {"cell": (9000, 9000)}, {"fps": -1.0}, {"ghost": q[:2]}):
+        with pytest.raises(PoiseError):
+            contact_sheet((character, q), **wrong)
+
+
+def test_a_picture_survives_the_file(tmp_path: Path) -> None:
+    from matplotlib.image import imread
+
+    image = render([Primitive("sphere", (0.5,), (0, 0, 1))], camera=FRONT, size=(40, 30))
+    save_image(tmp_path / "ball.png", image)
+    back = np.rint(imread(tmp_path / "ball.png")[..., :3] * 255).astype(np.uint8)
+    assert np.array_equal(back, image)
+    for path, wrong in (
+        (tmp_path / "ball.gif", image),
+        (tmp_path / "missing" / "ball.png", image),
+        (tmp_path / "ball.png", image[..., 0]),
+        (tmp_path / "ball.png", image.astype(float)),
+    ):
+        with pytest.raises(PoiseError):
+            save_image(path, wrong)
