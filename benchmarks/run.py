@@ -16,6 +16,7 @@ from pathlib import Path
 
 from calls import calls, imports, threads
 from control import features, overhead
+from files import files
 from limits import fma, growth, limits
 from rivals import peers
 from tables import ROOT, Bound, draw, machine, say, show, verdicts, write
@@ -31,6 +32,7 @@ SECTIONS = {
     "threads": threads,
     "calls": calls,
     "import": imports,
+    "files": files,
 }
 
 

@@ -1,9 +1,14 @@
-"""What all tests share: the hypothesis profiles and the folder of real data."""
+"""What all tests share: the hypothesis profiles, the folder of real data, the glTF validator."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -29,3 +34,42 @@ def data_folder() -> Path:
     if folder is None:
         pytest.skip("no data folder: set POISE_DATA or put it at ../shared/data")
     return folder
+
+
+VALIDATE = """
+const fs = require('fs'), validator = require('gltf-validator');
+const files = JSON.parse(fs.readFileSync(0)).map(f => [f, new Uint8Array(fs.readFileSync(f))]);
+Promise.all(files.map(([f, data]) => validator.validateBytes(data, {maxIssues: 100})
+  .then(report => [f, report.issues.messages])))
+  .then(found => console.log(JSON.stringify(found)));
+"""
+
+Validator = Callable[[Sequence[Path]], dict[str, list[str]]]
+
+
+@pytest.fixture(scope="session")
+def gltf_validator() -> Validator:
+    """What the Khronos validator says against GLB files: errors and warnings by file name."""
+    node = shutil.which("node")
+    folder = Path(__file__).parents[1] / "build" / "gltf-validator"
+    if node is None:
+        pytest.skip("the Khronos validator needs node")
+    if not (folder / "node_modules" / "gltf-validator").is_dir():
+        pytest.skip("gltf-validator is not installed: run `make validator`")
+
+    def validate(files: Sequence[Path]) -> dict[str, list[str]]:
+        names = json.dumps([str(file) for file in files])
+        command = [node, "-e", VALIDATE]
+        run = subprocess.run(
+            command, cwd=folder, input=names.encode(), capture_output=True, timeout=300
+        )
+        assert run.returncode == 0, run.stderr.decode()
+        answers: list[tuple[str, list[dict[str, Any]]]] = json.loads(run.stdout)
+        assert len(answers) == len(files)
+        # severity 0 is an error, 1 a warning, 2 and 3 are remarks
+        return {
+            Path(file).name: [f"{x['code']} {x.get('pointer')}" for x in found if x["severity"] < 2]
+            for file, found in answers
+        }
+
+    return validate

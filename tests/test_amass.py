@@ -100,9 +100,44 @@ def test_offsets_of_a_subject_take_the_place_of_ours(tmp_path: Path) -> None:
     np.save(tmp_path / "offsets.npy", offsets)
     np.savez(tmp_path / "offsets.npz", offsets=offsets.astype(np.float64))
     np.savez(tmp_path / "joints.npz", joints=joints)
-    files = [tmp_path / name for name in ("offsets.npy", "offsets.npz", "joints.npz")]
+    np.savez(tmp_path / "model.npz", J=joints, bs_type=np.array(["lrotmin"], dtype=object))
+    names = ("offsets.npy", "offsets.npz", "joints.npz", "model.npz")
+    files = [tmp_path / name for name in names]
     for source in (offsets, offsets.tolist(), *files, str(files[0])):
         assert_positions(amass.read(path, offsets=source), values, offsets)
+
+
+def test_load_clip_hands_the_offsets_on(tmp_path: Path) -> None:
+    values, offsets = motion(), 1.1 * own_offsets()
+    path = write(tmp_path / "clip.npz", values)
+    assert_positions(load_clip(path, offsets=offsets), values, offsets)
+    load_clip(path).save(tmp_path / "ours.npz")
+    with pytest.raises(ClipError, match="is no clip of AMASS"):
+        load_clip(tmp_path / "ours.npz", offsets=offsets)
+
+
+@pytest.mark.parametrize("name", ["mocap_framerate", "mocap_frame_rate"])
+def test_both_names_of_the_rate_are_known(name: str, tmp_path: Path) -> None:
+    values = motion()
+    values[name] = np.array(59.94)
+    if name == "mocap_frame_rate":
+        del values["mocap_framerate"]
+    assert amass.read(write(tmp_path / "clip.npz", values)).fps == 59.94
+
+
+def test_a_quarter_turn_about_x_makes_the_model_stand(tmp_path: Path) -> None:
+    # the model's y is up, the world's z: without a turn it lies on its back, its head towards y
+    values = motion()
+    values["poses"] = np.zeros((7, 156))
+    lying = amass.read(write(tmp_path / "a.npz", values))
+    values["poses"][:, 0] = np.pi / 2
+    standing = amass.read(write(tmp_path / "b.npz", values))
+    for clip, up, left in ((lying, 1, 0), (standing, 2, 0)):
+        p, _ = dynamics.forward_kinematics(clip.character, clip.frames[0])
+        at = {link.name: p[i] for i, link in enumerate(clip.character.links)}
+        assert at["head"][up] - at["left_ankle"][up] > 1.2
+        assert at["left_wrist"][left] - at["right_wrist"][left] > 1.2
+        assert abs(at["head"][3 - up] - at["pelvis"][3 - up]) < 0.05
 
 
 def test_split_poses_are_read(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from poise.errors import ClipError, PoiseError
 from poise.motion import load_clip
 from poise.motion.formats import amc, bvh
-from poise.motion.rig import poses_of, rotate
+from poise.motion.quaternions import rotate
+from poise.motion.rig import poses_of
 
 Floats = NDArray[np.float64]
 

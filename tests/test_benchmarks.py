@@ -35,7 +35,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_every_section_runs(record: dict[str, Any]) -> None:
     names = ("fma", "limits", "peers", "growth", "overhead", "features", "threads", "calls")
-    assert list(record["sections"]) == [*names, "import"]
+    assert list(record["sections"]) == [*names, "import", "files"]
 
 
 def test_the_record_says_where_it_was_made(record: dict[str, Any]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from poise import dynamics
 from poise.character import Character, Joint, Link, Shape
 from poise.characters import builtin_names, load_character
 from poise.characters.builtin import anatomy
+from poise.characters.builtin.humanoid import FRACTION
 from poise.characters.formats import yaml
 from poise.cli.characters import bounds
 from poise.errors import CharacterError
@@ -269,17 +272,97 @@ def test_the_others_have_their_size() -> None:
 # proportions
 
 
-def test_published_fractions_add_up() -> None:
-    for fractions in (anatomy.MALE, anatomy.FEMALE):
-        parts = anatomy.masses(fractions, 70.0)
-        trunk = sum(parts[name] for name in ("head", "chest", "spine", "pelvis"))
-        limbs = sum(parts.values()) - trunk
-        assert trunk + 2 * limbs == pytest.approx(70.0, rel=1e-12)
-        for name, x in fractions.items():
-            assert parts[name] == pytest.approx(0.70 * x, rel=2e-4)
-    heights = (anatomy.ANKLE, anatomy.KNEE, anatomy.HIP, anatomy.NAVEL, anatomy.BREAST)
+@pytest.mark.parametrize("build", [anatomy.MALE, anatomy.FEMALE])
+def test_published_fractions_add_up(build: anatomy.Build) -> None:
+    parts = build.masses(70.0)
+    trunk = sum(parts[name] for name in ("head", "chest", "spine", "pelvis"))
+    limbs = sum(parts.values()) - trunk
+    assert trunk + 2 * limbs == pytest.approx(70.0, rel=1e-12)
+    for name, x in build.fractions.items():
+        assert parts[name] == pytest.approx(0.70 * x, rel=2e-4)
+    heights = (anatomy.ANKLE, anatomy.KNEE, anatomy.HIP, build.navel, build.breast)
     assert list(heights) == sorted(heights)
-    assert anatomy.BREAST < anatomy.SHOULDER < anatomy.NECK < 1.0
+    assert build.breast < anatomy.SHOULDER < build.neck < 1.0
+
+
+def test_the_fractions_of_winters_table_are_the_whole_body() -> None:
+    single = sum(FRACTION[name] for name in ("pelvis", "chest", "head"))
+    assert single == pytest.approx(0.578, abs=1e-12)  # his row of trunk, head and neck
+    assert single + 2 * (sum(FRACTION.values()) - single) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_trunk_and_legs_of_the_two_tables_agree() -> None:
+    """Lengths by stature: Winter's against de Leva's thigh 422.2, shank 440.3, trunk 603.3 mm."""
+    for ours, table in (
+        (anatomy.HIP - anatomy.KNEE, 422.2),
+        (anatomy.KNEE - anatomy.ANKLE, 440.3),
+        (anatomy.MALE.neck - anatomy.HIP, 603.3),
+    ):
+        assert ours == pytest.approx(table / 1741.0, rel=0.05)  # they measured other people
+
+
+# Mass centres in de Leva 1996, Table 4: from which end, length [mm], part of it [%], women and men;
+# the pairs of names are those of humanoid-51 and humanoid-ball
+CENTRES = {
+    ("upper_leg", "thigh"): (-1.0, (368.5, 36.12), (422.2, 40.95)),
+    ("lower_leg", "shin"): (-1.0, (438.6, 43.52), (440.3, 43.95)),
+    ("upper_arm", "upper_arm"): (-1.0, (275.1, 57.54), (281.7, 57.72)),
+    ("lower_arm", ""): (-1.0, (264.3, 45.59), (268.9, 45.74)),
+    ("hand", ""): (-1.0, (170.1, 34.27), (187.9, 36.24)),
+    ("pelvis", "pelvis"): (1.0, (181.5, 49.20), (145.7, 61.15)),
+    ("spine", "spine"): (1.0, (205.3, 45.12), (215.5, 45.02)),
+    ("chest", "chest"): (1.0, (228.0, 50.50), (242.1, 50.66)),
+    ("head", "head"): (1.0, (243.7, 48.41), (242.9, 50.02)),
+}
+
+
+@pytest.mark.parametrize(
+    ("who", "stature", "sample", "column"),
+    [("humanoid-51", 1.6, 1735.0, 0), ("humanoid-ball", 1.73, 1741.0, 1)],
+)
+def test_mass_centres_of_links_are_near_the_published_ones(
+    who: str, stature: float, sample: float, column: int
+) -> None:
+    c = load_character(who)
+    for names, (sign, *table) in CENTRES.items():
+        if not names[column]:
+            continue
+        length, part = table[column]
+        # the trunk's parts are measured from above, the limbs' from the joint that moves them
+        part = part if sign < 0.0 else 100.0 - part
+        side = "left_" if sign < 0.0 else ""
+        link = c.link(side + names[column])
+        # evenly filled shapes, and landmarks up to 5 cm apart in the two tables
+        assert link.com[2] == pytest.approx(
+            sign * part / 100 * length / sample * stature, abs=0.045
+        )
+
+
+def test_moments_of_the_legs_are_andersons_of_a_man_of_175_cm() -> None:
+    c1 = {
+        ("hip", "extension"): 0.161,
+        ("hip", "flexion"): 0.113,
+        ("knee", "extension"): 0.163,
+        ("knee", "flexion"): 0.087,
+        ("ankle", "plantarflexion"): 0.095,
+        ("ankle", "dorsiflexion"): 0.033,
+    }
+    for (joint, way), x in c1.items():
+        assert anatomy.MOMENTS[joint][way] == pytest.approx(x * 9.81 * 1.75, abs=0.005)
+    assert {joint for joint in anatomy.RANGES if joint in anatomy.MOMENTS} == set(anatomy.MOMENTS)
+    for joint, way in anatomy.UNCONFIRMED:
+        assert anatomy.MOMENTS[joint][way] > 0.0
+
+
+def test_moments_are_within_what_deepmimic_allows_and_not_a_quarter_of_it(
+    data_folder: Path,
+) -> None:
+    """Its 45 kg humanoid has a limit for each joint, which is generous: it does somersaults."""
+    file = json.loads((data_folder / "deepmimic" / "characters" / "humanoid3d.txt").read_text())
+    limits = {joint["Name"]: joint.get("TorqueLim") for joint in file["Skeleton"]["Joints"]}
+    for joint in ("neck", "hip", "knee", "ankle", "shoulder", "elbow"):
+        limit = limits[joint if joint == "neck" else f"right_{joint}"] / 45.0
+        assert 0.25 * limit < max(anatomy.MOMENTS[joint].values()) < limit, joint
 
 
 @pytest.mark.parametrize("name", PEOPLE)
@@ -321,6 +404,16 @@ def test_every_links_centre_of_mass_lies_in_its_shapes(name: str) -> None:
             for shape in link.shapes
         ]
         assert any(found), link.name
+
+
+@pytest.mark.parametrize("name", [*builtin_names(), "plank-1", "snake-6"])
+def test_every_links_inertia_is_that_of_a_solid(name: str) -> None:
+    """Principal moments are positive, and none exceeds the sum of the others."""
+    for link in load_character(name).links:
+        least, middle, most = np.linalg.eigvalsh(link.inertia)
+        assert link.mass > 0.0
+        assert least > 0.0, link.name
+        assert most <= (least + middle) * (1.0 + 1e-12), link.name
 
 
 @pytest.mark.parametrize("name", STANDING[:-1])

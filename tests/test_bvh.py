@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bad_files import unreadable_paths, write_hole
 from conftest import find_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -473,18 +474,33 @@ def test_bad_files_are_refused_with_file_and_line(name: str, tmp_path: Path) -> 
     assert "take.bvh" in str(error.value)
 
 
+def test_a_turn_is_kept_where_still_joints_follow_in_the_same_place(tmp_path: Path) -> None:
+    turns = "CHANNELS 3 Zrotation Xrotation Yrotation\n"
+    still = "".join(f"JOINT still{i}\n{{\nOFFSET 0 0 0\n{turns}" for i in range(2))
+    text = (
+        f"HIERARCHY\nROOT hips\n{{\nOFFSET 0 0 0\nCHANNELS 6 Xposition Yposition Zposition "
+        f"Zrotation Xrotation Yrotation\nJOINT spine\n{{\nOFFSET 0 10 0\n{turns}{still}"
+        f"JOINT chest\n{{\nOFFSET 0 50 0\n{turns}End Site\n{{\nOFFSET 0 40 0\n}}\n{'}' * 5}\n"
+        "MOTION\nFrames: 2\nFrame Time: 0.1\n"
+    )
+    rows = [[0.0] * 18, [0.0] * 6 + [30.0, 40.0, 50.0] + [0.0] * 9]
+    text += "".join(" ".join(map(str, row)) + "\n" for row in rows)
+    clip = read_text(tmp_path, text, unit=0.01, up="y")
+    found = positions(clip) / 0.01
+    expected = read_plainly(text)[1][..., [2, 0, 1]]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
 def test_what_is_not_utf_8_is_named_with_its_line(tmp_path: Path) -> None:
     data = GOOD.encode().replace(b"LeftKnee", b"Left\xe9Knee")
-    with pytest.raises(ClipError, match=r"take.bvh:10: is not UTF-8 \(byte 0xe9\)"):
+    with pytest.raises(ClipError, match=r"take.bvh:10: is not UTF-8 text \(byte 0xe9\)"):
         read_text(tmp_path, data)
     with pytest.raises(ClipError):
         read_text(tmp_path, GOOD.encode("utf-16"))
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "huge.bvh"
-    with open(path, "wb") as sparse:
-        sparse.truncate(3 * 2**30)
+    path = write_hole(tmp_path / "huge.bvh", 3 * 2**30)
     start = time.process_time()
     with pytest.raises(ClipError, match="larger than"):
         bvh.read(path)
@@ -492,8 +508,9 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_and_wrong_options_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ClipError, match="cannot be read"):
-        bvh.read(tmp_path / "none.bvh")
+    for path in unreadable_paths(tmp_path, ".bvh"):
+        with pytest.raises(ClipError, match=r"cannot be read|not a file"):
+            bvh.read(path)
     for options in ({"unit": 0.0}, {"unit": float("nan")}, {"up": "x"}):
         with pytest.raises(ClipError, match="must be"):
             read_text(tmp_path, GOOD, **options)

@@ -530,9 +530,22 @@ def test_snakes_of_any_length(dof: int) -> None:
         ("folder/robot", "'no suffix'; poise reads"),
         ("nowhere.yaml", "nowhere.yaml: cannot be read: No such file"),
         ("", "unknown character ''"),
+        ("a" * 5000, "unknown character 'aaa"),
+        ("robot.fbx", "robot.fbx: FBX is closed; export GLB or BVH"),
         (7, "named by a string or a path, got 7"),
     ],
 )
 def test_a_wrong_source_says_what_would_be_right(name: Any, message: str) -> None:
     with pytest.raises(CharacterError, match=message):
         load_character(name)
+
+
+def test_shapes_without_volume_are_refused() -> None:
+    # 1e-320^3 is zero in floating point
+    with pytest.raises(CharacterError, match="link 'speck': shapes are so small"):
+        Link.from_shapes("speck", None, [Shape("sphere", (1e-320,))], mass=1.0)
+
+
+def test_names_are_of_bounded_length() -> None:
+    with pytest.raises(CharacterError, match="at most 200 characters, got 5000"):
+        Link("a" * 5000)

@@ -13,7 +13,7 @@ from poise import _core
 from poise.character import Character, Joint, Link, Shape
 from poise.characters import builtin_names, load_character
 from poise.cli import app
-from poise.cli.characters import bounds
+from poise.cli.characters import _ground, bounds, text_picture
 
 
 def run(*args: object, code: int = 0) -> str:
@@ -104,6 +104,55 @@ def test_bounds_of_each_shape_turned_by_a_right_angle(
     np.testing.assert_allclose(high, np.array((1.0, 2.0, 3.0)) + half, atol=1e-12)
 
 
+def test_what_cannot_move_is_refused_by_name(tmp_path: Path) -> None:
+    link = Link("stone", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    Character("stone", (link,)).save(tmp_path / "stone.yaml")
+    text = run("show", tmp_path / "stone.yaml", code=1)
+    assert "stone.yaml" in text
+    assert "no joint that moves" in text
+
+
+def test_a_light_link_does_not_weigh_nothing(tmp_path: Path) -> None:
+    shape = Shape("sphere", (0.001,))
+    link = Link.from_shapes("fly", None, [shape], mass=2e-5, joints=[Joint("r", "free")])
+    Character("fly", (link,)).save(tmp_path / "fly.yaml")
+    assert "2.0e-05 kg" in run("show", tmp_path / "fly.yaml")
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("file", "facts"),
+    [
+        ("mjcf/mimickit_humanoid.xml", "34 degrees of freedom"),
+        ("mjcf/protomotions_amp_humanoid.xml", "42 degrees of freedom"),
+        ("mjcf/gymnasium/humanoid.xml", "23 degrees of freedom"),
+        ("urdf/humanoid.urdf", "16 links, 45 kg"),
+        ("mass/human.xml", "56 degrees of freedom"),
+        ("deepmimic/characters/humanoid3d.txt", "45 kg"),
+        ("deepmimic/characters/dog3d.txt", "64 degrees of freedom"),
+        ("cmu_bvh/16_35.bvh", "free base"),
+        ("mass/motion/run.bvh", "free base"),
+    ],
+)
+def test_real_files_are_shown(file: str, facts: str, data_folder: Path) -> None:
+    if file.startswith(("mjcf", "urdf")):
+        pytest.importorskip("mujoco", reason="mujoco is not installed")
+    assert facts in run("show", data_folder / file)
+    found = json.loads(run("show", data_folder / file, "--json"))
+    assert found["mass"] == pytest.approx(sum(link["mass"] for link in found["tree"]))
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    "file",
+    ["mass/ground.xml", "mass/muscle284.xml", "deepmimic/motions/dog3d_pace.txt", "README.md"],
+)
+def test_files_that_are_no_character_are_one_line(file: str, data_folder: Path) -> None:
+    text = run("show", data_folder / file, code=1)
+    assert Path(file).name in text
+    assert text.count("\n") == 1
+
+
 draws = pytest.mark.skipif(not hasattr(_core, "render"), reason="the core cannot draw")
 
 
@@ -119,3 +168,18 @@ def test_a_character_is_drawn_into_a_png(name: str, tmp_path: Path) -> None:
 def test_a_picture_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     assert ".png" in run("show", "dog", "--out", tmp_path / "dog.gif", code=1)
     assert "cannot be written" in run("show", "dog", "--out", tmp_path / "no/x.png", code=1)
+
+
+@draws
+def test_a_character_is_drawn_for_a_terminal() -> None:
+    lines = text_picture(load_character("dog"), 40).splitlines()
+    assert [line.count("▀") for line in lines] == [40] * 15
+    assert all(line.endswith("\x1b[0m") for line in lines)
+
+
+@draws
+def test_the_ground_is_under_a_character_whose_root_is_at_the_origin(tmp_path: Path) -> None:
+    ball = Shape("sphere", (0.5,))
+    for z, low in ((0.0, -0.5), (3.0, 0.0)):
+        link = Link.from_shapes("b", None, [ball], pos=(0.0, 0.0, z), joints=[Joint("r", "free")])
+        assert _ground(Character("ball", (link,))) == low

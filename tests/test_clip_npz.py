@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from bad_files import refusal, unreadable_paths, write_hole
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -200,26 +200,15 @@ def test_a_member_there_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.npz", tmp_path, Path("\0")):
+    for path in unreadable_paths(tmp_path, ".npz"):
         with pytest.raises(ClipError, match=r"cannot be read|not a file"):
             npz.read(path)
 
 
 def test_a_file_of_hundreds_of_megabytes_is_refused_unread(tmp_path: Path) -> None:
-    path = tmp_path / "large.npz"
-    with open(path, "wb") as file:
-        file.truncate(600 * 2**20)
+    path = write_hole(tmp_path / "large.npz")
     with pytest.raises(ClipError, match="larger than"):
         npz.read(path)
-
-
-def refusal(read: Callable[[], object]) -> str | None:
-    """What a reader says against its input; None if it takes it."""
-    try:
-        read()
-    except PoiseError as error:
-        return str(error)
-    return None
 
 
 STORED = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from bad_files import refusal, unreadable_paths, write_hole
 from conftest import find_data
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ from poise.arrays import Floats
 from poise.character import Character
 from poise.characters import load_character
 from poise.characters.formats import deepmimic as characters
-from poise.errors import CharacterError, ClipError, PoiseError
+from poise.errors import CharacterError, ClipError
 from poise.motion.clip import Clip
 from poise.motion.formats import deepmimic
 
@@ -409,7 +409,7 @@ def test_a_clip_that_does_not_fit_its_character_says_what_does(tmp_path: Path) -
 
 
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.txt", tmp_path, Path("\0")):
+    for path in unreadable_paths(tmp_path, ".txt"):
         with pytest.raises(ClipError, match=r"cannot be read|not a file"):
             deepmimic.read(path)
         with pytest.raises(CharacterError, match=r"cannot be read|not a file"):
@@ -417,9 +417,7 @@ def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
 
 
 def test_a_file_of_hundreds_of_megabytes_is_refused_unread(tmp_path: Path) -> None:
-    path = tmp_path / "large.txt"
-    with open(path, "wb") as file:
-        file.truncate(600 * 2**20)
+    path = write_hole(tmp_path / "large.txt")
     with pytest.raises(ClipError, match="larger than"):
         deepmimic.read(path)
     with pytest.raises(CharacterError, match="larger than"):
@@ -485,15 +483,6 @@ CHARACTER = json.dumps(small()).encode()
 PUTS = st.binary(max_size=8) | st.sampled_from(
     [b"null", b"1e999", b"-", b"[", b"[]", b"{}", b'"x"', b"NaN", b"true", b"0", b"-1"]
 )
-
-
-def refusal(read: Callable[[], object]) -> str | None:
-    """What a reader says against its input; None if it takes it."""
-    try:
-        read()
-    except PoiseError as error:
-        return str(error)
-    return None
 
 
 @given(st.sampled_from([TEXT, CHARACTER]), st.integers(0, 10_000), st.integers(0, 60), PUTS)

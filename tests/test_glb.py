@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import struct
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from trees import random_character
 
-from poise.character import Character, Joint, Link, Shape
+from poise.character import Character, Shape
 from poise.characters import load_character
 from poise.dynamics import forward_kinematics
 from poise.errors import ClipError, PoiseError
@@ -204,45 +202,6 @@ def test_hinges_turn_on_and_on_in_long_motions(tmp_path: Path) -> None:
     (tmp_path / "b.glb").write_bytes(pack(found, binary))
     back = glb.read(tmp_path / "b.glb", character=character)
     np.testing.assert_allclose(back.frames, clip.frames, atol=1e-5)
-
-
-def test_the_khronos_validator_finds_nothing(tmp_path: Path) -> None:
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if not (node and npm):
-        pytest.skip("the Khronos validator needs node and npm")
-    install = [npm, "install", "--silent", "--no-audit", "--no-fund", "gltf-validator"]
-    (tmp_path / "package.json").write_text("{}")
-    try:
-        got = subprocess.run(install, cwd=tmp_path, capture_output=True, timeout=120)
-    except subprocess.TimeoutExpired:
-        pytest.skip("npm cannot install gltf-validator: no answer")
-    if got.returncode != 0:
-        pytest.skip("npm cannot install gltf-validator")
-    colors: list[Any] = [None, (1.0, 0.5, 0.0), (0.1, 0.2, 0.3, 0.5)]
-    solids = [
-        Shape("box", (0.1, 0.2, 0.3), color=colors[1]),
-        Shape("cylinder", (0.1, 0.2), color=colors[2]),
-        Shape.mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)], color=colors[1]),
-        Shape("sphere", (0.1,)),
-    ]
-    free, slide = Joint("a", "free"), Joint("a", "slide")
-    shapes = Character("shapes", (Link.from_shapes("a", None, solids, joints=[free]),))
-    bare = Character("bare", (Link("a", None, joints=(slide,), mass=1.0, inertia=(1.0,) * 3),))
-    several = random_character(np.random.default_rng(3), 8, several=1.0)
-    characters = [load_character(n) for n in ("humanoid", "dog", "two-link")]
-    for i, character in enumerate([*characters, shapes, bare, several]):
-        glb.write(waving(character, frames=1 if i == 3 else 20), tmp_path / f"{i}.glb")
-    (tmp_path / "foreign.glb").write_bytes(foreign())
-    (tmp_path / "look.cjs").write_text(
-        "const fs = require('fs'), v = require('gltf-validator');\n"
-        "for (const f of fs.readdirSync('.').filter(f => f.endsWith('.glb')))\n"
-        "  v.validateBytes(new Uint8Array(fs.readFileSync(f))).then(r => console.log(\n"
-        "    JSON.stringify([f, r.issues.messages.filter(m => m.severity < 2)])));\n"
-    )
-    look = subprocess.run([node, "look.cjs"], cwd=tmp_path, capture_output=True, timeout=120)
-    answers = [json.loads(line) for line in look.stdout.splitlines()]
-    assert len(answers) == 7
-    assert [answer for answer in answers if answer[1]] == []
 
 
 @pytest.mark.parametrize(
@@ -450,7 +409,7 @@ def _turn_of_hips(t: float) -> tuple[float, float, float]:
 def test_an_animation_is_chosen_by_name(tmp_path: Path) -> None:
     (tmp_path / "a.glb").write_bytes(foreign())
     assert len(glb.read(tmp_path / "a.glb", animation="stand")) == 2
-    with pytest.raises(ClipError, match=r"no animation 'jump'; its animations: walk, stand"):
+    with pytest.raises(ClipError, match=r"no animation 'jump'; its animations: 0 walk, 1 stand"):
         glb.read(tmp_path / "a.glb", animation="jump")
 
 
@@ -581,10 +540,10 @@ WRONG: dict[str, tuple[Change, str]] = {
     "component": (_set("accessors", 1, "componentType", 9), "componentType is 9"),
     "view": (_set("accessors", 1, "bufferView", 99), "index into the .* bufferViews"),
     "offset": (_set("accessors", 1, "byteOffset", 10**6), "needs .* bytes of bufferViews"),
-    "long view": (_set("bufferViews", 1, "byteLength", 2**40), "the binary chunk has"),
+    "long view": (_set("bufferViews", 1, "byteLength", 2**40), "its buffer has"),
     "stride": (_set("bufferViews", 1, "byteStride", 1), "byteStride is 1"),
-    "uri": (_set("buffers", 0, "uri", "a.bin"), "lies in another file"),
-    "sparse": (_set("accessors", 1, "sparse", {}), "is sparse"),
+    "uri": (_set("buffers", 0, "uri", "a.bin"), r"buffers\[0\] lies in 'a\.bin'"),
+    "sparse": (_set("accessors", 1, "sparse", {}), r"accessors\[1\]\.sparse must be an object"),
     "interpolation": (
         _set("animations", 0, "samplers", 0, "interpolation", "BEZIER"),
         "must be one of LINEAR, STEP, CUBICSPLINE",

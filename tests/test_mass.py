@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from bad_files import refusal, unreadable_paths, write_hole
 from conftest import find_data
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ from poise import dynamics
 from poise.arrays import Floats
 from poise.character import Character
 from poise.characters.formats import mass
-from poise.errors import CharacterError, PoiseError
+from poise.errors import CharacterError
 from poise.forest import quat_matrix
 
 DATA = find_data()
@@ -210,7 +210,10 @@ BAD: dict[str, tuple[str, str]] = {
     "body type": (SMALL.replace('"Sphere" mass="0.5"', '"Ball" mass="0.5"'), "unknown type 'Ball'"),
     "numbers": (SMALL.replace("0.1 0.2 0.3", "0.1 0.2"), "5: Body: size must be 3 numbers, got 2"),
     "words": (SMALL.replace("0.1 0.2 0.3", "0.1 0.2 x"), "5: Body: size must be numbers, got 'x'"),
-    "NaN": (SMALL.replace('mass="2.0"', 'mass="nan"'), "5: Body: mass must be finite"),
+    "NaN": (
+        SMALL.replace('mass="2.0"', 'mass="nan"'),
+        "5: <Body>: mass must be numbers, got 'nan'",
+    ),
     "negative": (SMALL.replace('mass="2.0"', 'mass="-2"'), "4: mass must be at least 0"),
     "massless": (SMALL.replace('mass="1.0"', 'mass="0"'), "10: link 'Arm'"),
     "flat": (SMALL.replace("0.1 0.2 0.3", "0.1 0.0 0.3"), "5: box: size must be positive"),
@@ -222,14 +225,13 @@ BAD: dict[str, tuple[str, str]] = {
         SMALL.replace('axis="0 0 2"', 'axis="0 0 0"'),
         "14: joint 'Arm': axis has length zero",
     ),
-    "encoding": (SMALL.replace("utf-8", "utf-99"), "is not XML"),
     "bomb": (
         '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><Skeleton name="&b;"/>',
-        "document types and entities are not read",
+        "1: entities and references out of the file are not read",
     ),
     "outside": (
-        '<!DOCTYPE x SYSTEM "file:///etc/hostname"><Skeleton/>',
-        "document types and entities are not read",
+        '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]><Skeleton name="&a;"/>',
+        "1: entities and references out of the file are not read",
     ),
     "deep": ("<Skeleton>" + "<a>" * 100_000, "levels"),
     "long": ("<Skeleton>" + "<a/>" * 100_000, "elements"),
@@ -245,23 +247,19 @@ def test_bad_files_are_refused_with_line_and_reason(case: str) -> None:
     assert str(caught.value).startswith("small.xml:")
 
 
+def test_a_file_that_is_not_utf_8_is_refused_with_its_line() -> None:
+    data = SMALL.replace("utf-8", "latin-1").replace('"Arm"', '"Ärm"').encode("latin-1")
+    with pytest.raises(CharacterError, match=r"^small\.xml:10: is not UTF-8 text \(byte 0xc4\)"):
+        mass.parse(data, "small.xml")
+
+
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    large = tmp_path / "large.xml"
-    with open(large, "wb") as file:
-        file.truncate(600 * 2**20)
+    large = write_hole(tmp_path / "large.xml")
     with pytest.raises(CharacterError, match="larger than"):
         mass.load(large)
-    with pytest.raises(CharacterError, match="cannot be read"):
-        mass.load(tmp_path / "none.xml")
-
-
-def refusal(read: Callable[[], object]) -> str | None:
-    """What a reader says against its input; None if it takes it."""
-    try:
-        read()
-    except PoiseError as error:
-        return str(error)
-    return None
+    for path in unreadable_paths(tmp_path, ".xml"):
+        with pytest.raises(CharacterError, match=r"cannot be read|not a file"):
+            mass.load(path)
 
 
 @given(

@@ -10,6 +10,8 @@ import pytest
 
 from poise import load_character, measure
 from poise.arrays import Floats
+from poise.motion.contacts import Contacts, feet_of
+from poise.motion.matching import match
 from poise.view import plots
 
 HUMANOID = load_character("humanoid")
@@ -66,3 +68,54 @@ def test_a_tracking_plot_is_a_picture(tmp_path: Path) -> None:
     data = (tmp_path / "a.png").read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     assert len(data) > 10_000
+
+
+def sliding(k: int = 11) -> tuple[Floats, Contacts]:
+    """The humanoid, slid along x by 1 mm a frame and sunk by 2 mm, its soles said to stand."""
+    q = np.tile(HUMANOID.rest_q, (k, 1))
+    q[:, 0] += 0.001 * np.arange(k)
+    q[:, 2] -= 0.002
+    points = feet_of(HUMANOID)
+    return q, Contacts(points, np.ones((k, len(points)), dtype=bool))
+
+
+def test_a_foot_that_slides_and_sinks_is_measured() -> None:
+    feet = measure.footing(HUMANOID, *sliding())
+    assert feet.skate == pytest.approx(np.full(8, 0.010))
+    assert feet.sink == pytest.approx(np.full(8, 0.002))
+    assert feet.rise == pytest.approx(np.zeros(8))
+
+
+def test_each_contact_is_measured_by_itself() -> None:
+    q, contacts = sliding()
+    on = contacts.on.copy()
+    on[5] = False
+    feet = measure.footing(HUMANOID, q, Contacts(contacts.points, on))
+    assert feet.start == [0, 6] * 8
+    assert feet.skate == pytest.approx(np.full(16, 0.004))
+
+
+def test_without_contacts_there_is_nothing_to_measure() -> None:
+    q, contacts = sliding()
+    feet = measure.footing(HUMANOID, q, Contacts(contacts.points, ~contacts.on))
+    assert feet.point == []
+    assert feet.skate.size == 0
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.2, 2.0])
+def test_a_limb_that_points_elsewhere_shows_by_its_angle(angle: float) -> None:
+    same = match(HUMANOID, HUMANOID)
+    rest, other = HUMANOID.rest_q[None], turned("left_shoulder", angle)[None]
+    found = measure.limb_directions(same, rest, other)
+    assert found["left_upper_arm"] == pytest.approx(math.degrees(angle))
+    assert found["right_thigh"] == pytest.approx(0.0)
+
+
+def test_turns_of_joints_are_angles_from_frame_to_frame() -> None:
+    q = np.stack([turned("left_shoulder", angle) for angle in (0.0, 0.1, 0.4)])
+    q[2, HUMANOID.q_slice("left_knee")] = 0.5
+    turns = measure.turns_per_frame(HUMANOID, q)
+    names = [joint.name for joint in HUMANOID.joints]
+    assert turns[:, names.index("left_shoulder")] == pytest.approx(np.degrees([0.1, 0.3]))
+    assert turns[1, names.index("left_knee")] == pytest.approx(np.degrees(0.5))
+    assert turns[:, names.index("root")] == pytest.approx(0.0)

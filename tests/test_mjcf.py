@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import sys
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bad_files import Edits, edited, edits, refusal, unreadable_paths, write_file, write_hole
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.random import Generator
 from peers import mujoco_mass_matrix, mujoco_state
 from trees import cases, random_state
@@ -68,9 +67,7 @@ def model_of(body: str, rest: str = "") -> str:
 
 
 def read_text(folder: Path, text: str | bytes, **options: Any) -> Character:
-    path = folder / "model.xml"
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return mjcf.read(path, **options)
+    return mjcf.read(write_file(folder / "model.xml", text), **options)
 
 
 # real files
@@ -311,11 +308,9 @@ def test_errors_know_the_line_in_an_included_file(tmp_path: Path) -> None:
 
 
 def test_files_that_are_too_large_or_not_there(tmp_path: Path) -> None:
-    with open(tmp_path / "large.xml", "wb") as file:
-        file.truncate(mjcf.LARGEST_FILE + 1)
-    with pytest.raises(CharacterError, match="larger than 64 MB"):
-        mjcf.read(tmp_path / "large.xml")
-    for path in (tmp_path / "no.xml", tmp_path, "a\0b"):
+    with pytest.raises(CharacterError, match="larger than 64 MiB"):
+        mjcf.read(write_hole(tmp_path / "large.xml"))
+    for path in unreadable_paths(tmp_path, ".xml"):
         with pytest.raises(CharacterError, match=r"cannot be read|not a file"):
             mjcf.read(path)
 
@@ -337,19 +332,9 @@ def test_any_truncation_is_refused(tmp_path: Path) -> None:
 
 
 @settings(max_examples=300)
-@given(
-    edits=st.lists(
-        st.tuples(st.integers(0, len(SEED) - 1), st.integers(0, 12), st.binary(max_size=6)),
-        min_size=1,
-        max_size=4,
-    )
-)
+@given(changes=edits(len(SEED)))
 def test_damaged_files_are_read_or_refused(
-    edits: list[tuple[int, int, bytes]], tmp_path_factory: pytest.TempPathFactory
+    changes: Edits, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    data = SEED.encode()
-    for at, cut, put in edits:
-        data = data[:at] + put + data[at + cut :]
     folder = tmp_path_factory.mktemp("fuzz")
-    with contextlib.suppress(PoiseError):
-        read_text(folder, data)
+    refusal(lambda: read_text(folder, edited(SEED, changes)))

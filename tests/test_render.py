@@ -14,9 +14,22 @@ from poise.character import Character, Joint, Link, Shape
 from poise.characters import load_character
 from poise.errors import PoiseError
 from poise.forest import quat_from_z, quat_matrix
-from poise.view.contact_sheet import contact_sheet
-from poise.view.drawing import Mesh, Primitive, drawing_of
-from poise.view.render import Camera, follow, look_at, probe, render, save_image
+from poise.view import (
+    Camera,
+    Mesh,
+    Primitive,
+    arrow,
+    contact_sheet,
+    drawing_of,
+    follow,
+    follow_motion,
+    look_at,
+    marker,
+    render,
+    save_image,
+    trail,
+)
+from poise.view.render import probe
 
 FRONT = look_at((0.0, -5.0, 1.0), (0.0, 0.0, 1.0))
 TILT = (math.cos(0.4), math.sin(0.4), 0.0, 0.0)
@@ -146,6 +159,143 @@ def test_triangles_show_what_the_box_shows() -> None:
     np.testing.assert_allclose(box.depth[same], mesh.depth[same], rtol=1e-4)
 
 
+def triangles_hit(
+    mesh: Mesh, origin: NDArray[np.float64], d: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """A second opinion: distances along rays (k, 3) to the nearest triangle, else infinite."""
+    nearest = np.full(len(d), np.inf)
+    for a, b, c in mesh.vertices[mesh.faces]:
+        M = np.stack([np.broadcast_to(b - a, d.shape), np.broadcast_to(c - a, d.shape), -d], -1)
+        regular = np.abs(np.linalg.det(M)) > 1e-12
+        i, j, t = np.linalg.solve(
+            M[regular], np.broadcast_to(origin - a, d.shape)[regular][..., None]
+        )[..., 0].T
+        inside = (i >= 0) & (j >= 0) & (i + j <= 1) & (t > 0)
+        nearest[regular] = np.where(inside, np.minimum(nearest[regular], t), nearest[regular])
+    return nearest
+
+
+@pytest.mark.parametrize("eye", [(1.5, -2.0, 1.4), (0.1, 0.05, 0.35)])
+def test_triangles_are_hit_where_linear_algebra_says(eye: tuple[float, float, float]) -> None:
+    # from outside, and from amid the field, where triangles pass behind the eye
+    rng = np.random.default_rng(1)
+    field = Mesh.height_field(rng.uniform(0.0, 0.2, (9, 7)), (0.25, 0.3))
+    camera, size = look_at(eye, (0.0, 0.3, 0.1), fov=0.9), (48, 36)
+    out = probe([Primitive("mesh", (), mesh=field)], camera=camera, size=size, ground=False)
+    expected = triangles_hit(field, np.array(eye), rays(camera, size).reshape(-1, 3)).reshape(
+        36, 48
+    )
+    seen = np.isfinite(expected)
+    assert ((out.ids == 0) == seen).mean() > 0.999  # a ray through an edge may go either way
+    both = seen & (out.ids == 0)
+    assert both.sum() > 300
+    # float32; a ray along a slope changes its distance quickly
+    assert np.quantile(np.abs(out.depth[both] / expected[both] - 1), 0.99) < 1e-5
+
+
+def test_solid_and_see_through_triangles_are_seen_at_the_same_places() -> None:
+    # solid ones are filled in, see-through ones are met by rays
+    v = np.random.default_rng(2).normal(size=(60, 3))
+    hull = Shape.mesh((0.5 * v / np.linalg.norm(v, axis=1, keepdims=True)).tolist())
+    mesh = Mesh(np.array(hull.vertices), hull.triangles, convex=True)
+    options: dict[str, Any] = {"camera": FRONT, "size": (120, 90), "ground": False, "samples": 1}
+    bare = render([], **options)
+    solid, glass = (
+        (render([Primitive("mesh", (), (0, 0, 1), mesh=mesh, opacity=o)], **options) != bare).any(2)
+        for o in (1.0, 0.5)
+    )
+    assert solid.sum() > 500
+    assert (solid != glass).mean() < 1e-3
+
+
+def test_a_convex_mesh_casts_the_shadow_of_the_same_box() -> None:
+    pose: dict[str, Any] = {"pos": (0.0, 0.0, 1.0), "quat": TILT, "color": (0.5, 0.5, 0.5)}
+    options: dict[str, Any] = {
+        "camera": look_at((0.0, 0.0, 8.0), (0.0, 0.0, 0.0), up=(0.0, 1.0, 0.0)),
+        "size": (96, 96),
+        "light": (1.0, 0.3, 1.0),
+    }
+    mesh = Primitive("mesh", (), mesh=Mesh(CUBE, FACES, convex=True), **pose)
+    box = Primitive("box", (0.5, 0.5, 0.5), **pose)
+    loose = Primitive("mesh", (), mesh=Mesh(CUBE, FACES), **pose)  # by rays
+    bare = render([], **options).astype(int).sum(axis=2)
+    ground = probe([box], camera=options["camera"], size=(96, 96)).ids == -1
+    m, b, r = (ground * (bare - render([x], **options).sum(axis=2)) for x in (mesh, box, loose))
+    assert (b > 60).sum() > 150
+    # the rims of their half-shadows are found in different ways
+    assert np.abs(m - b).mean() < 0.06 * b[b > 60].mean()
+    assert np.abs(m - r).mean() < 0.06 * b[b > 60].mean()
+
+
+def test_the_shadow_of_a_hill_is_as_long_as_the_light_is_low() -> None:
+    # a ridge of height 0.5 across x = 0, the light from +x at 45 degrees: dark until x = -0.5
+    x = np.linspace(-2, 2, 81)
+    ridge = np.where(np.abs(x) < 0.03, 0.5, 0.0)[:, None] * np.ones(21)
+    thing = Primitive("mesh", (), mesh=Mesh.height_field(ridge, 0.05), color=(0.6, 0.6, 0.6))
+    camera = look_at((0.0, 0.0, 9.0), (0.0, 0.0, 0.0), up=(0.0, 1.0, 0.0), fov=0.037)
+    options: dict[str, Any] = {"camera": camera, "size": (180, 20), "ground": False}
+    row = render([thing], light=(1.0, 0.0, 1.0), checks=1000.0, **options)[10].astype(int).sum(1)
+    at = ((np.arange(180) + 0.5) / 180 - 0.5) * 2 * 9.0 * math.tan(camera.fov / 2) * 9
+    lit, dark = row[at > 0.3].mean(), row[(at < -0.1) & (at > -0.35)].max()
+    assert dark < 0.8 * lit
+    assert row[(at < -0.65) & (at > -1.2)].min() > 0.97 * lit
+    half = at[(row < (lit + dark) / 2) & (at < -0.1)].min()
+    assert half == pytest.approx(-0.5, abs=0.06)  # a cell of the field
+
+
+def test_a_flat_height_field_hides_the_ground_it_lies_in() -> None:
+    field = Primitive("mesh", (), mesh=Mesh.height_field(np.zeros((20, 20)), 0.1))
+    camera = look_at((2.0, -3.0, 1.5), (0.0, 0.0, 0.0), fov=0.1)
+    assert (probe([field], camera=camera, size=(64, 64)).ids == 0).all()
+
+
+def test_a_height_field_shadows_what_stands_behind_its_hill() -> None:
+    x = np.linspace(-2, 2, 81)
+    wall = np.where(np.abs(x - 0.5) < 0.08, 1.0, 0.0)[:, None] * np.ones(21)
+    ball = Primitive("sphere", (0.2,), (0.0, 0.0, 0.25), color=(0.8, 0.8, 0.8))
+    options: dict[str, Any] = {
+        "camera": look_at((0.0, -3.0, 2.0), (0.0, 0.0, 0.25), fov=0.2),
+        "size": (64, 64),
+        "ground": False,
+        "light": (1.0, 0.0, 1.0),
+    }
+    ids = probe([ball], camera=options["camera"], size=(64, 64), ground=False).ids
+    alone = render([ball], **options)[ids == 0].astype(int).sum()
+    behind = render([ball, Primitive("mesh", (), mesh=Mesh.height_field(wall, 0.05))], **options)
+    assert behind[ids == 0].astype(int).sum() < 0.85 * alone
+
+
+def test_a_symmetric_scene_gives_a_symmetric_picture() -> None:
+    # in the middle of a large check
+    things = [
+        Primitive("capsule", (0.2, 0.3), (512, 0, 0.6), quat_from_z((1, 0, 0))),
+        Primitive("box", (0.1, 0.3, 0.2), (512, 0, 1.2)),
+        *(Primitive("sphere", (0.2,), (512 + s * 0.6, 0.3, 0.2)) for s in (-1, 1)),
+    ]
+    camera = look_at((512.0, -5.0, 1.0), (512.0, 0.0, 0.7))
+    image = render(things, camera=camera, size=(160, 90), light=(0.0, -0.5, 1.0), checks=1024.0)
+    difference = np.abs(image.astype(int) - image[:, ::-1])
+    assert np.quantile(difference, 0.99) <= 2  # pixels between two others are their mean
+    assert difference.mean() < 0.2
+
+
+def test_pixels_between_others_are_what_they_would_be_alone() -> None:
+    # a pixel of a picture one pixel wide has no neighbours: it is painted by itself
+    character = load_character("dog")
+    camera = follow(character, size=(240, 135))
+    image = render(character, camera=camera, size=(240, 135), samples=1).astype(int)
+    eye, target = np.array(camera.eye), np.array(camera.target)
+    d = rays(camera, (240, 135))
+    distance = float(np.linalg.norm(target - eye))
+    rng = np.random.default_rng(0)
+    for x, y in zip(rng.integers(60, 180, 40), rng.integers(20, 120, 40), strict=True):
+        ahead = tuple(eye + distance * d[y, x])
+        alone = look_at(camera.eye, ahead, camera.up, fov=camera.fov / 135)
+        pixel = render(character, camera=alone, size=(1, 1), samples=1)[0, 0].astype(int)
+        # at most half of the difference between neighbours that counts as close, and rounding
+        assert np.abs(image[y, x] - pixel).max() <= 5
+
+
 def test_far_from_the_origin_it_looks_the_same() -> None:
     # 4096 m are a whole number of checks, and exact in binary
     character = load_character("humanoid")
@@ -250,6 +400,76 @@ def test_the_default_camera_turns_with_the_character() -> None:
     assert turn == pytest.approx(1.0, abs=1e-6)
 
 
+def test_the_cameras_of_a_video_go_along_and_keep_all_in_the_picture() -> None:
+    character = load_character("humanoid")
+    q = np.tile(character.rest_q, (40, 1))
+    q[:, 0] += np.linspace(0.0, 4.0, 40)
+    cameras = follow_motion(character, q, size=(120, 90), smoothing=4.0)
+    assert len(cameras) == 40
+    eyes = np.array([c.eye for c in cameras])
+    np.testing.assert_allclose(eyes[20] - eyes[19], q[20, :3] - q[19, :3], atol=1e-9)
+    assert np.ptp(eyes[:, 2]) == pytest.approx(0.0, abs=1e-12)
+    for i in (0, 20, 39):
+        body = probe(character, q[i], cameras[i], size=(120, 90)).ids >= 0
+        edge = np.concatenate([body[0], body[-1], body[:, 0], body[:, -1]])
+        assert body.any()
+        assert not edge.any()
+
+
+def test_several_characters_are_drawn_together() -> None:
+    a, b = load_character("two-link"), load_character("lamp")
+    both = drawing_of([a, b])
+    assert len(both) == len(drawing_of(a)) + len(drawing_of(b))
+    assert set(np.unique(probe([a, b], size=(320, 180)).ids)) >= set(range(len(both) - 4))
+
+
+def test_an_arrow_reaches_from_its_start_to_its_end() -> None:
+    shaft, head = arrow((0.0, 0.0, 1.0), (0.0, 0.0, 400.0), scale=0.002, radius=0.02)
+    assert head.mesh is not None
+    assert shaft.pos[2] - shaft.size[1] == pytest.approx(1.0)
+    assert shaft.pos[2] + shaft.size[1] == pytest.approx(head.pos[2])
+    assert head.pos[2] + head.mesh.vertices[:, 2].max() == pytest.approx(1.8)
+    pushed = arrow((0.5, 0.0, 1.0), (1.0, 0.0, 0.0), tip=True)
+    assert pushed[0].pos[0] - pushed[0].size[1] == pytest.approx(-0.5)
+    assert arrow((0, 0, 0), (0, 0, 0)) == []
+
+
+def test_a_trail_goes_through_its_points() -> None:
+    points = np.array([[0, 0, 0.5], [1, 0, 0.5], [1, 0, 0.5], [1, 1, 1.0]], dtype=float)
+    pieces = trail(points, radius=0.01)
+    assert len(pieces) == 2  # a point that stays adds nothing
+    inside = np.stack([distance(piece, points) for piece in pieces]).min(axis=0)
+    np.testing.assert_allclose(inside, -0.01, atol=1e-12)
+
+
+def test_arrows_trails_and_marks_are_seen() -> None:
+    character = load_character("humanoid")
+    camera = follow(character, size=(160, 120))
+    plain = render(character, camera=camera, size=(160, 120))
+    for also in (
+        arrow((0.4, 0.0, 1.0), (0.3, 0.0, 0.0)),
+        trail([(0.3, 0.0, 0.1), (0.3, 0.0, 1.0)]),
+        marker((0.3, 0.0, 1.0)),
+    ):
+        image = render(character, camera=camera, size=(160, 120), also=also)
+        assert (image != plain).any(axis=2).sum() > 10
+
+
+def test_wrong_arrows_trails_and_marks_are_refused() -> None:
+    wrong: Any
+    for wrong in (
+        lambda: arrow((0, 0), (0, 0, 1)),
+        lambda: arrow((0, 0, 0), (0, 0, math.nan)),
+        lambda: arrow((0, 0, 0), (0, 0, 1), radius=0.0),
+        lambda: arrow((0, 0, 0), (0, 0, 1), color=(2.0, 0.0, 0.0)),
+        lambda: trail(np.zeros(3)),
+        lambda: trail(np.full((2, 3), math.inf)),
+        lambda: marker((0, 0, 0), radius=-1.0),
+    ):
+        with pytest.raises(PoiseError):
+            wrong()
+
+
 def test_the_same_picture_every_time() -> None:
     character = load_character("dog")
     first = render(character, size=(200, 150))
@@ -271,6 +491,19 @@ def test_colours_by_limb_link_or_one_for_all() -> None:
     assert 0 < sum(p.color == (0.0, 1.0, 0.0) for p in some) < len(some)
     with pytest.raises(PoiseError, match="unknown limb or link 'haed'"):
         drawing_of(character, color={"haed": (0.0, 1.0, 0.0)})
+
+
+def test_a_limb_has_the_same_colour_whatever_the_order_of_limbs() -> None:
+    def pair(limbs: dict[str, tuple[str, ...]]) -> Character:
+        ball = Shape("sphere", (0.1,))
+        a = Link.from_shapes("a", None, [ball], joints=[Joint("root", "free")])
+        b = Link.from_shapes("b", "a", [ball], joints=[Joint("turn", "ball")])
+        return Character("pair", (a, b), limbs=limbs)
+
+    one = drawing_of(pair({"head": ("a",), "left_leg": ("b",)}))
+    other = drawing_of(pair({"left_leg": ("b",), "head": ("a",)}))
+    assert [p.color for p in one] == [p.color for p in other]
+    assert one[0].color != one[1].color
 
 
 def test_a_mesh_of_a_character_is_drawn_as_its_hull() -> None:

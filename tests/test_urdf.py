@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from bad_files import Edits, edited, edits, refusal, unreadable_paths, write_file
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from test_mjcf import TETRAHEDRON, check_same
 
 from poise.character import Character
 from poise.characters.formats import mjcf, urdf
-from poise.errors import CharacterError, PoiseError
+from poise.errors import CharacterError
 from poise.forest import quat_matrix
 
 mujoco = pytest.importorskip("mujoco")
@@ -56,9 +55,7 @@ def robot(content: str) -> str:
 
 
 def read_text(folder: Path, text: str | bytes, **options: Any) -> Character:
-    path = folder / "model.urdf"
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return urdf.read(path, **options)
+    return urdf.read(write_file(folder / "model.urdf", text), **options)
 
 
 def reference(text: str, free: str | None = None) -> Any:
@@ -187,6 +184,18 @@ BAD = {
 }
 
 
+def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
+    for path in unreadable_paths(tmp_path, ".urdf"):
+        with pytest.raises(CharacterError, match=r"cannot be read|not a file"):
+            urdf.read(path)
+
+
+def test_a_root_that_cannot_be_free_is_named_with_its_place(tmp_path: Path) -> None:
+    far = INERTIAL.replace('xyz=".1 .2 .3"', 'xyz="1e7 0 0"')
+    with pytest.raises(CharacterError, match=r"model\.urdf:2: joint 'root' carries no inertia"):
+        read_text(tmp_path, robot(link("a", far)))
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_bad_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -201,18 +210,9 @@ SEED = robot(ARM + link("f", INERTIAL + geometry("collision", shape_of("box"))))
 
 
 @settings(max_examples=300)
-@given(
-    edits=st.lists(
-        st.tuples(st.integers(0, len(SEED) - 1), st.integers(0, 12), st.binary(max_size=6)),
-        min_size=1,
-        max_size=4,
-    )
-)
+@given(changes=edits(len(SEED)))
 def test_damaged_files_are_read_or_refused(
-    edits: list[tuple[int, int, bytes]], tmp_path_factory: pytest.TempPathFactory
+    changes: Edits, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    data = SEED.encode()
-    for at, cut, put in edits:
-        data = data[:at] + put + data[at + cut :]
-    with contextlib.suppress(PoiseError):
-        read_text(tmp_path_factory.mktemp("fuzz"), data)
+    folder = tmp_path_factory.mktemp("fuzz")
+    refusal(lambda: read_text(folder, edited(SEED, changes)))

@@ -20,7 +20,7 @@ constexpr int kLargestSide = 16384;
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 25;
 constexpr double kFarthest = 1e9;  // beyond this nothing is left of a metre in float
 
-Mesh make_mesh(nb::object vertices, nb::object faces, bool smooth, bool convex) {
+Mesh make_mesh(nb::object vertices, nb::object faces, bool smooth, bool convex, int nx, int ny) {
     const InArray v = array_in(vertices, "vertices");
     const InInts f = ints_in(faces, "faces");
     if (v.ndim() != 2 || v.shape(1) != 3)
@@ -36,7 +36,11 @@ Mesh make_mesh(nb::object vertices, nb::object faces, bool smooth, bool convex) 
         if (f.data()[i] < 0 || f.data()[i] >= nv)
             throw Error("faces names vertex " + std::to_string(f.data()[i]) + "; there are " +
                         std::to_string(nv));
-    return Mesh(v.data(), nv, f.data(), nf, smooth, convex);
+    const bool field = nx != 0 || ny != 0;
+    if (field && (nx < 2 || ny < 2 || std::int64_t{nx} * ny != nv))
+        throw Error("a height field of " + std::to_string(nx) + " x " + std::to_string(ny) +
+                    " points cannot have " + std::to_string(nv) + " vertices");
+    return Mesh(v.data(), nv, f.data(), nf, {smooth, convex, nx, ny});
 }
 
 void read3(nb::handle h, const char* name, double* out) {
@@ -181,7 +185,8 @@ nb::tuple render(nb::object kind, nb::object pos, nb::object quat, nb::object si
 
 void bind_render(nb::module_& m) {
     nb::class_<Mesh>(m, "Mesh", "Triangles, ready to be drawn.")
-        .def(nb::new_(&make_mesh), "vertices"_a, "faces"_a, "smooth"_a, "convex"_a);
+        .def(nb::new_(&make_mesh), "vertices"_a, "faces"_a, "smooth"_a, "convex"_a, "nx"_a = 0,
+             "ny"_a = 0, "nx, ny: points of a height field along x and y, those along y first.");
     m.def("render", &render, "kind"_a, "pos"_a, "quat"_a, "size"_a, "color"_a, "group"_a,
           "meshes"_a, "eye"_a, "target"_a, "up"_a, "fov"_a, "width"_a, "height"_a, "samples"_a,
           "ground"_a, "ground_z"_a, "checks"_a, "ground_color"_a, "sky"_a, "light"_a, "softness"_a,

@@ -55,7 +55,8 @@ def sample(model: Model, coefficients: object, start: float, rate: float, times:
 class Mesh:
     """Triangles, ready to be drawn."""
 
-    def __init__(self, vertices: object, faces: object, smooth: bool, convex: bool) -> None: ...
+    def __init__(self, vertices: object, faces: object, smooth: bool, convex: bool, nx: int = 0, ny: int = 0) -> None:
+        """nx, ny: points of a height field along x and y, those along y first."""
 
 def render(kind: object, pos: object, quat: object, size: object, color: object, group: object, meshes: list, eye: object, target: object, up: object, fov: float, width: int, height: int, samples: int, ground: bool, ground_z: float, checks: float, ground_color: object, sky: object, light: object, softness: float, fade: float, buffers: bool) -> tuple:
     """A picture; with buffers also what each pixel shows, and how far it is."""

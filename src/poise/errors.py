@@ -20,6 +20,9 @@ LARGEST = 1e30
 SMALLEST_LENGTH = 1e-12
 """Axes and quaternions shorter than this have no direction."""
 
+LONGEST_NAME = 200
+"""Names with more characters are refused: messages quote them."""
+
 SLACK = 1e-6
 """Relative slack for inertias: files carry about six digits."""
 
@@ -94,15 +97,21 @@ def unknown_name(noun: str, name: object, known: Iterable[str], plural: str | No
         plural: Plural of the noun; `noun + "s"` unless given.
     """
     known = list(known)
-    near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.6)
+    # long names are cut: comparing takes the square of their length, and nobody reads them
+    cut = [name[:80] for name in known]
+    near = difflib.get_close_matches(str(name)[:80], cut, n=3, cutoff=0.6)
     hint = f" did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return f"unknown {noun} {name!r};{hint} {plural or noun + 's'}: {shorten(known) or '(none)'}"
+    return f"unknown {noun} {name!r:.80};{hint} {plural or noun + 's'}: {shorten(cut) or '(none)'}"
 
 
 def check_name(where: str, value: object) -> str:
     """Return a name, or say what makes a usable one."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise CharacterError(f"{where} must be a printable, non-empty string, got {value!r:.80}")
+    if len(value) > LONGEST_NAME:
+        raise CharacterError(
+            f"{where} must have at most {LONGEST_NAME} characters, got {len(value)}: {value!r:.80}"
+        )
     return value
 
 

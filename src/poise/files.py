@@ -1,60 +1,179 @@
-"""Reading whole files within bounds, and writing them whole or not at all."""
+"""Files, read whole within bounds, and written whole or not at all.
+
+Readers of all formats start here: `read_bounded` for bytes, `read_text` for UTF-8, `parse_json` for
+JSON with care. What is not a plain file is refused, since pipes and devices may never end.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import secrets
+import stat
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from poise.errors import PoiseError
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+def write_atomically(
+    path: str | os.PathLike[str], data: bytes, error: type[PoiseError] = PoiseError
+) -> None:
     """Write a file; what was there is replaced whole or not at all.
 
     Args:
         path: Where to; links are followed.
         data: What the file shall hold.
+        error: What to raise where it cannot be written.
     """
-    path = Path(os.path.realpath(path))
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    named = os.fspath(path)
+    try:
+        path = Path(os.path.realpath(path))
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    except (OSError, ValueError) as problem:
+        raise error(f"{named!r}: cannot be written: {_reason(problem)}") from problem
     try:
         with open(part, "xb") as file:
             file.write(data)
         os.replace(part, path)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise PoiseError(f"{path}: cannot be written: {reason}") from error
+    except (OSError, ValueError) as problem:
+        raise error(f"{path}: cannot be written: {_reason(problem)}") from problem
     finally:
-        _discard(part)
+        with contextlib.suppress(OSError, ValueError):
+            part.unlink(missing_ok=True)
+
+
+def check_file(
+    path: str | os.PathLike[str], error: type[PoiseError] = PoiseError, name: str | None = None
+) -> int:
+    """Check that a path leads to a plain file; return its size [bytes].
+
+    Args:
+        path: Which file.
+        error: What to raise if it does not.
+        name: What errors call it; its path unless given.
+    """
+    name = os.fspath(path) if name is None else name
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as problem:  # ValueError: a zero byte in the path
+        name = name if name.isprintable() else repr(name)
+        raise error(f"{name}: cannot be read: {_reason(problem)}") from problem
+    if not stat.S_ISREG(status.st_mode):
+        raise error(f"{name}: is not a file")
+    return status.st_size
 
 
 def read_bounded(
-    path: str | os.PathLike[str], most: int, error: type[PoiseError] = PoiseError
+    path: str | os.PathLike[str],
+    most: int,
+    error: type[PoiseError] = PoiseError,
+    name: str | None = None,
 ) -> bytes:
-    """Read a file of at most that many bytes.
+    """Read a file of at most that many bytes; a larger one is not even read.
 
     Args:
         path: Which file.
         most: Largest size that is read [bytes].
         error: What to raise where it cannot be read or is larger.
+        name: What errors call it; its path unless given.
     """
+    size = check_file(path, error, name)
+    name = os.fspath(path) if name is None else name
+    data = b""
     try:
-        with open(path, "rb") as file:
-            # a large file is not even read; what has no size, such as a pipe, is read up to there
-            large = os.fstat(file.fileno()).st_size > most
-            data = b"" if large else file.read(most + 1)
-    except (OSError, ValueError) as reason:
-        why = getattr(reason, "strerror", None) or reason
-        raise error(f"{os.fspath(path)}: cannot be read: {why}") from reason
-    if large or len(data) > most:
-        raise error(
-            f"{os.fspath(path)}: is larger than {most // 2**20} MiB; cut it into shorter pieces"
-        )
+        if size <= most:
+            with open(path, "rb") as file:
+                data = file.read(most + 1)
+    except OSError as problem:
+        raise error(f"{name}: cannot be read: {_reason(problem)}") from problem
+    if max(size, len(data)) > most:
+        raise error(f"{name}: is larger than {most >> 20} MiB, the most that is read")
     return data
 
 
-def _discard(part: Path) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        part.unlink(missing_ok=True)
+def read_text(path: str | os.PathLike[str], most: int, error: type[PoiseError] = PoiseError) -> str:
+    """Read a UTF-8 text of at most that many bytes; a byte order mark is left out."""
+    return decode(read_bounded(path, most, error), os.fspath(path), error)
+
+
+def decode(data: bytes, name: str, error: type[PoiseError] = PoiseError) -> str:
+    """The text of UTF-8 bytes; a byte order mark is left out.
+
+    Args:
+        data: The bytes.
+        name: What errors call their file.
+        error: What to raise where they are no UTF-8.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        # the mark is not counted in the problem's offset
+        at = problem.start + (len(data) - len(problem.object))
+        line = line_at(data, at)
+        raise error(
+            f"{name}:{line}: is not UTF-8 text (byte {data[at]:#04x}); save it as UTF-8"
+        ) from problem
+
+
+def line_at(data: bytes, offset: int) -> int:
+    """Number of the line at an offset, from 1; line ends of any system."""
+    ends = data.count(b"\n", 0, offset) or data.count(b"\r", 0, offset)
+    return ends + 1
+
+
+def parse_json(text: str, name: str, error: type[PoiseError] = PoiseError) -> Any:
+    """The value of a JSON text without NaN, infinities and repeated keys.
+
+    Args:
+        text: The text.
+        name: What errors call its file.
+        error: What to raise where it is wrong.
+    """
+
+    def refuse(constant: str) -> None:
+        place = re.search(rf"(?<![\w\"]){constant}", text)
+        line = text.count("\n", 0, place.start()) + 1 if place else 1
+        raise error(f"{name}:{line}: {constant} is not a number; every number must be finite")
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            twice = next(key for key, count in counts.items() if count > 1)
+            place = [m.start() for m in re.finditer(re.escape(json.dumps(twice)), text)][1:2]
+            line = text.count("\n", 0, place[0]) + 1 if place else 1
+            raise error(f"{name}:{line}: key {twice!r:.80} is there twice in one object")
+        return found
+
+    if not text.strip():
+        raise error(f"{name}:1: is empty")
+    try:
+        return json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
+    except json.JSONDecodeError as problem:
+        raise error(f"{name}:{problem.lineno}: is not JSON: {problem.msg}") from problem
+    except RecursionError as problem:
+        raise error(f"{name}:1: is nested too deeply") from problem
+    except ValueError as problem:  # a whole number of thousands of digits
+        raise error(f"{name}:1: is not JSON: {problem}") from problem
+
+
+def line_of_item(text: str, key: str, index: int, opener: str) -> int:
+    """The line on which item `index` of the JSON list under a key opens, or the list itself."""
+    start = re.search(rf'"{key}"\s*:\s*\[', text)
+    if start is None:
+        return 1
+    place = start.end()
+    for _ in range(index + 1):
+        found = text.find(opener, place)
+        if found < 0:
+            break
+        place = found + 1
+    return text.count("\n", 0, place) + 1
+
+
+def _reason(problem: Exception) -> object:
+    return getattr(problem, "strerror", None) or problem

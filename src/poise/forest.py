@@ -22,16 +22,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from poise.errors import PoiseError, shorten
+from poise.inertia import composite_inertia, fixed_mass, merge_inertia
+from poise.pose import Pose, quat_from_z, quat_matrix
 
 if TYPE_CHECKING:
     from poise.character import Character, Joint, Link
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
-
 KINDS = {"free": 0, "ball": 1, "hinge": 2, "slide": 3}
 """Number of each joint kind in `Forest.kind`."""
 
@@ -42,23 +43,6 @@ class Part(NamedTuple):
     q: slice
     v: slice
     links: slice
-
-
-class Pose(NamedTuple):
-    """A rigid pose: rotation as a quaternion w x y z, then position; in plain floats."""
-
-    E: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0)
-    r: tuple[float, ...] = (0.0, 0.0, 0.0)
-
-    def __matmul__(self, other: Pose) -> Pose:
-        x, y, z = _rotate(self.E, other.r)
-        E = _multiply(self.E, other.E)
-        return Pose(E, (self.r[0] + x, self.r[1] + y, self.r[2] + z))
-
-    def inverse(self) -> Pose:
-        w, x, y, z = self.E
-        px, py, pz = _rotate((w, -x, -y, -z), self.r)
-        return Pose((w, -x, -y, -z), (-px, -py, -pz))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,101 +107,8 @@ def compile_forest(characters: Sequence[Character], names: Sequence[str] | None 
     return rows.forest(parts)
 
 
-def merge_inertia(
-    forest: Forest, link_mass: ArrayLike, link_com: ArrayLike, link_inertia: ArrayLike
-) -> tuple[Floats, Floats, Floats]:
-    """Gather the inertia of links into that of bodies; leading axes are batch axes.
-
-    Args:
-        forest: The forest.
-        link_mass: Mass of each link [kg], shape (..., nl).
-        link_com: Centre of mass in the link's frame [m], shape (..., nl, 3).
-        link_inertia: About the centre of mass, in link axes [kg m^2], shape (..., nl, 3, 3).
-
-    Returns:
-        mass (..., nb), mc (..., nb, 3) and Io (..., nb, 6), as in the forest.
-    """
-    nl, nb = len(forest.link_body), len(forest.parent)
-    m = _link_array("link_mass", link_mass, (nl,))
-    com = _link_array("link_com", link_com, (nl, 3))
-    inertia = _link_array("link_inertia", link_inertia, (nl, 3, 3))
-    batch = np.broadcast_shapes(m.shape[:-1], com.shape[:-2], inertia.shape[:-3])
-
-    # each link by itself, in the frame of its body: c = p + R com, I_o = R I R' + m (c'c 1 - c c')
-    R = quat_matrix(forest.link_E)
-    c = forest.link_p + (R @ com[..., None])[..., 0]
-    about_origin = R @ inertia @ R.swapaxes(-1, -2) + m[..., None, None] * _square(c)
-
-    # link by link, so that the sum does not depend on the batch
-    mass, mc, Io = np.zeros((*batch, nb)), np.zeros((*batch, nb, 3)), np.zeros((*batch, nb, 6))
-    for i, b in enumerate(forest.link_body):
-        if b >= 0:
-            mass[..., b] += m[..., i]
-            mc[..., b, :] += m[..., i, None] * c[..., i, :]
-            Io[..., b, :] += _six(about_origin[..., i, :, :])
-    return mass, mc, Io
-
-
-def fixed_mass(forest: Forest, link_mass: Floats) -> Floats:
-    """Mass of the links that are welded to the world, and its moment about the origin (..., 4)."""
-    at = forest.link_p + (quat_matrix(forest.link_E) @ forest.link_com[..., None])[..., 0]
-    m = np.where(forest.link_body < 0, link_mass, 0.0)
-    return np.concatenate([m.sum(axis=-1, keepdims=True), m @ at], axis=-1)
-
-
-def composite_inertia(
-    forest: Forest, numbers: tuple[Floats | None, ...] | None = None
-) -> tuple[Floats, Floats, Floats]:
-    """Inertia that each joint carries at q = 0: its body and all outboard, as one rigid body.
-
-    Args:
-        forest: The forest.
-        numbers: A world's own mass, mc and Io, each None or with leading axes.
-
-    Returns:
-        mass (..., nb), mc (..., nb, 3) and Io (..., nb, 3, 3), about each body's internal origin.
-    """
-    own = (numbers or (None, None, None))[:3]
-    mass, mc, six = (
-        given if mine is None else mine
-        for given, mine in zip((forest.mass, forest.mc, forest.Io), own, strict=True)
-    )
-    mass, mc, Io = mass.copy(), mc.copy(), _matrix(six)
-    R = quat_matrix(forest.E)
-    for b in range(mass.shape[-1] - 1, -1, -1):
-        p, r = forest.parent[b], forest.r[b]
-        if p < 0:
-            continue
-        # shift from the child's origin to the parent's, which lies at -r
-        m = mass[..., b, None]
-        h = mc[..., b, :] @ R[b].T
-        rh = r[:, None] * h[..., None, :]
-        trace = np.trace(rh, axis1=-2, axis2=-1)[..., None, None]
-        mass[..., p] += mass[..., b]
-        mc[..., p, :] += h + m * r
-        Io[..., p, :, :] += R[b] @ Io[..., b, :, :] @ R[b].T + m[..., None] * _square(r)
-        Io[..., p, :, :] += 2.0 * trace * np.eye(3) - rh - rh.swapaxes(-1, -2)
-    return mass, mc, Io
-
-
-def quat_matrix(quat: ArrayLike) -> Floats:
-    """Rotation matrices (..., 3, 3) of unit quaternions (..., 4)."""
-    w, x, y, z = np.moveaxis(np.asarray(quat, dtype=np.float64), -1, 0)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
-
-
-def quat_from_z(axis: Sequence[float]) -> tuple[float, ...]:
-    """Quaternion of a rotation that takes +z to a unit axis."""
-    x, y, z = axis
-    # the shortest one; below the horizon, first turn z to -z about x, then go the shortest way
-    quat = (1.0 + z, -y, x, 0.0) if z >= 0.0 else (-y, 1.0 - z, 0.0, x)
-    length = math.hypot(*quat)
-    return tuple(x / length for x in quat)
+_BODY_INTS = ("parent", "kind", "q_adr", "v_adr", "joint", "link", "effort_per_axis")
+_DOF_FLOATS = ("armature", "damping", "stiffness", "effort")
 
 
 class _Rows:
@@ -316,10 +207,6 @@ class _Rows:
         return replace(forest, mass=inertia[0], mc=inertia[1], Io=inertia[2])
 
 
-_BODY_INTS = ("parent", "kind", "q_adr", "v_adr", "joint", "link", "effort_per_axis")
-_DOF_FLOATS = ("armature", "damping", "stiffness", "effort")
-
-
 def _internal_frame(joint: Joint) -> Pose:
     """X_LB: the internal frame of a joint's body in the frame of its link."""
     if joint.kind == "hinge":
@@ -367,30 +254,6 @@ def _numbered(names: list[str]) -> list[str]:
     return list(used)
 
 
-def _link_array(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    array = np.asarray(value, dtype=np.float64)
-    if array.shape[-len(shape) :] != shape:
-        wanted = ", ".join(("...", *map(str, shape)))
-        raise PoiseError(f"{name} must have shape ({wanted}), got {array.shape}")
-    return array
-
-
-def _square(c: Floats) -> Floats:
-    """c'c 1 - c c': the inertia of a unit mass at c about the origin."""
-    cc: Floats = np.sum(c * c, axis=-1)[..., None, None]
-    return cc * np.eye(3) - c[..., :, None] * c[..., None, :]
-
-
-def _six(matrix: Floats) -> Floats:
-    """Symmetric matrices (..., 3, 3) as xx yy zz xy xz yz."""
-    return matrix[..., (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]
-
-
-def _matrix(six: Floats) -> Floats:
-    """The inverse of `_six`."""
-    return six[..., [[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
-
-
 def _floats(rows: Iterable[Any], *shape: int) -> Floats:
     return np.array(list(rows), dtype=np.float64).reshape(-1, *shape)
 
@@ -399,24 +262,16 @@ def _ints(rows: Iterable[int]) -> Ints:
     return np.array(list(rows), dtype=np.int32)
 
 
-def _multiply(a: Sequence[float], b: Sequence[float]) -> tuple[float, ...]:
-    """Product of two quaternions."""
-    aw, ax, ay, az = a
-    bw, bx, by, bz = b
-    return (
-        aw * bw - ax * bx - ay * by - az * bz,
-        aw * bx + ax * bw + ay * bz - az * by,
-        aw * by - ax * bz + ay * bw + az * bx,
-        aw * bz + ax * by - ay * bx + az * bw,
-    )
-
-
-def _rotate(quat: Sequence[float], p: Sequence[float]) -> tuple[float, float, float]:
-    """A vector turned by a quaternion: p + 2 w (u x p) + 2 u x (u x p)."""
-    w, x, y, z = quat
-    tx, ty, tz = 2 * (y * p[2] - z * p[1]), 2 * (z * p[0] - x * p[2]), 2 * (x * p[1] - y * p[0])
-    return (
-        p[0] + w * tx + y * tz - z * ty,
-        p[1] + w * ty + z * tx - x * tz,
-        p[2] + w * tz + x * ty - y * tx,
-    )
+__all__ = [
+    "Floats",
+    "Forest",
+    "Ints",
+    "Part",
+    "Pose",
+    "compile_forest",
+    "composite_inertia",
+    "fixed_mass",
+    "merge_inertia",
+    "quat_from_z",
+    "quat_matrix",
+]

@@ -6,7 +6,7 @@ between mean, percentile and largest with `summary`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,11 @@ from numpy.typing import ArrayLike
 from poise import dynamics
 from poise.arrays import Floats, floats
 from poise.scene import SceneLike, scene_of
+
+if TYPE_CHECKING:
+    from poise.character import Character
+    from poise.motion.contacts import Contacts
+    from poise.motion.matching import Match
 
 
 class TrackingError(NamedTuple):
@@ -87,3 +92,93 @@ def by_link(character: SceneLike, error: TrackingError) -> dict[str, dict[str, S
         }
         for i, name in enumerate(names)
     }
+
+
+class Footing(NamedTuple):
+    """How well points stand while they are in contact, one number for each contact.
+
+    Attributes:
+        point: Index of the point among those of the contacts.
+        start: First frame of each contact.
+        stop: Frame after the last.
+        skate: Largest distance over the ground from where the point touched first [m].
+        sink: Largest depth below the ground [m].
+        rise: Largest height above the ground [m].
+    """
+
+    point: list[int]
+    start: list[int]
+    stop: list[int]
+    skate: Floats
+    sink: Floats
+    rise: Floats
+
+
+def footing(character: Character, q: ArrayLike, contacts: Contacts, ground: float = 0.0) -> Footing:
+    """Skating, sinking and floating of the points that stand.
+
+    Args:
+        character: The character.
+        q: Frames, shape (k, nq).
+        contacts: Which points stand in each frame.
+        ground: Height of the ground [m].
+    """
+    from poise.motion.contacts import positions
+
+    at = positions(character, contacts.points, floats(q, "q"))
+    phases = contacts.point_phases()
+    skate, sink, rise = np.zeros((3, len(phases)))
+    for n, (i, a, b) in enumerate(phases):
+        here = at[a:b, i]
+        skate[n] = np.linalg.norm(here[:, :2] - here[0, :2], axis=1).max()
+        sink[n] = max(ground - here[:, 2].min(), 0.0)
+        rise[n] = max(here[:, 2].max() - ground, 0.0)
+    point, start, stop = ([phase[n] for phase in phases] for n in range(3))
+    return Footing(point, start, stop, skate, sink, rise)
+
+
+def limb_directions(match: Match, source: ArrayLike, target: ArrayLike) -> dict[str, Floats]:
+    """Angle between each limb's bone and that of its source, frame by frame [degrees].
+
+    Upper and lower arms and legs count, as far as both characters have them.
+
+    Args:
+        match: Which link follows which: `poise.motion.matching.match`.
+        source: Frames of the source, shape (k, nq).
+        target: Frames of the target, shape (k, nq).
+
+    Returns:
+        By link of the target, shape (k,).
+    """
+    from poise.motion.quaternions import rotate
+    from poise.motion.transfer import limb_bones
+
+    ours, theirs = match.target.character, match.source.character
+    R_t = dynamics.forward_kinematics(ours, target)[1]
+    R_s = dynamics.forward_kinematics(theirs, source)[1]
+    at = {link.name: i for i, link in enumerate(ours.links)}
+    where = {link.name: i for i, link in enumerate(theirs.links)}
+    found = {}
+    for pair, mine, other in limb_bones(match):
+        a = rotate(R_t[:, at[pair.target]], mine)
+        b = rotate(R_s[:, where[pair.source]], other)
+        cross = np.linalg.norm(np.cross(a, b), axis=-1)
+        found[pair.target] = np.degrees(np.arctan2(cross, np.sum(a * b, axis=-1)))
+    return found
+
+
+def turns_per_frame(character: Character, q: ArrayLike) -> Floats:
+    """How far each joint turns from frame to frame [degrees], shape (k - 1, joints).
+
+    Slides do not turn; a free joint counts by its rotation.
+    """
+    from poise.motion import poses
+
+    q = floats(q, "q")
+    step = poses.difference(character, q[:-1], q[1:])
+    turns = np.zeros((len(step), len(character.joints)))
+    for j, joint in enumerate(character.joints):
+        if joint.kind != "slide":
+            part = step[:, character.v_slice(joint)][:, -3:]
+            turns[:, j] = np.degrees(np.linalg.norm(part, axis=1))
+    return turns

@@ -3,7 +3,7 @@
 load_character("humanoid")          a built-in one; builtin_names() lists them
 load_character("snake-99")          a snake of any length, 6 + 3 k degrees of freedom
 load_character("plank-3")           a chain of any number of planks
-load_character("my_robot.yaml")     a file: poise YAML, MJCF, URDF, MASS, DeepMimic, BVH, GLB
+load_character("my_robot.yaml")     a file: YAML, MJCF, URDF, MASS, DeepMimic, BVH, AMC, GLB
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from typing import Any, Literal
 from poise.character import Character
 from poise.errors import CharacterError, unknown_name
 
-READERS = (".yaml", ".yml", ".xml", ".urdf", ".txt", ".json", ".bvh", ".glb")
+MOTIONS = (".bvh", ".amc", ".glb", ".gltf")
+"""Endings of motion files from whose skeleton a character is made."""
+
+READERS = (".yaml", ".yml", ".xml", ".urdf", ".txt", ".json", *MOTIONS)
 """Endings of the files that can be read."""
 
 WRITERS = (".yaml", ".yml", ".xml")
@@ -56,7 +59,7 @@ def load_character(
     Args:
         source: Name of a built-in character, or path to a file: poise YAML (.yaml, .yml), MJCF or
             MASS (.xml), URDF, DeepMimic (.txt, .json), or a motion from whose skeleton a character
-            is made (.bvh, .glb).
+            is made (.bvh, .amc, .glb, .gltf).
         base: "free" or "fixed" frees the root or welds it to the world; None leaves it as it is. A
             URDF file says neither: None frees the root unless it is bolted down.
     """
@@ -86,7 +89,7 @@ def save_character(character: Character, path: str | os.PathLike[str]) -> None:
 def _read(source: str | os.PathLike[str], base: Literal["free", "fixed"] | None) -> Character:
     path = Path(source)
     named = isinstance(source, str) and not path.suffix and len(path.parts) < 2
-    if named and not path.is_file():
+    if named and not os.path.isfile(path):
         names = (*_BUILTIN, "snake-N", "plank-N")
         raise CharacterError(
             f"{unknown_name('character', source, names, 'built-in')}; "
@@ -97,7 +100,7 @@ def _read(source: str | os.PathLike[str], base: Literal["free", "fixed"] | None)
     if suffix == ".urdf":
         character = _format("urdf").read(path, base=base)
         return character
-    if suffix in (".bvh", ".glb"):
+    if suffix in MOTIONS:
         from poise.motion import load_clip
 
         character = load_clip(path).character
@@ -109,7 +112,10 @@ def _read(source: str | os.PathLike[str], base: Literal["free", "fixed"] | None)
         character = _format("deepmimic").load(path)
     else:
         character = _format("yaml").load(path)
-    return character if base is None else character.with_base(base)
+    try:
+        return character if base is None else character.with_base(base)
+    except CharacterError as error:
+        raise CharacterError(f"{path}: {error}") from error
 
 
 def _format(name: str) -> Any:
@@ -117,6 +123,8 @@ def _format(name: str) -> Any:
 
 
 def _checked_suffix(path: Path, known: tuple[str, ...], verb: str) -> Path:
+    if path.suffix.lower() == ".fbx":
+        raise CharacterError(f"{path}: FBX is closed; export GLB or BVH (Blender: File > Export)")
     if path.suffix.lower() not in known:
         raise CharacterError(
             f"{path}: cannot tell a character file by {path.suffix or 'no suffix'!r}; "

@@ -10,6 +10,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from poise.cli.characters import characters
+from poise.cli.clips import clips
 from poise.cli.convert import convert
 from poise.cli.doctor import doctor
 from poise.errors import PoiseError
@@ -56,6 +57,7 @@ def options(
 
 
 app.add_typer(characters, name="characters")
+app.add_typer(clips, name="clips")
 app.command()(convert)
 app.command()(doctor)
 

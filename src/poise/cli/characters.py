@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 from poise.character import Character, Joint, Link, Shape
 from poise.characters import builtin_names, load_character
 from poise.dynamics import forward_kinematics
+from poise.errors import PoiseError
 from poise.forest import quat_matrix
 
 characters = typer.Typer(
@@ -21,6 +24,10 @@ characters = typer.Typer(
 )
 
 DEEPEST = 20  # levels that are indented: a snake's tree must fit on a page
+
+PLACE = "\x1b[38;2;{};{};{}m\x1b[48;2;{};{};{}m▀"
+PLAIN = "\x1b[0m"
+"""Upper and lower half of a place in a terminal, by their colours; and no more colours."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -53,12 +60,22 @@ def show(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a character's tree, masses and limits, and draw it."""
+    """Print a character's tree, masses and limits, and draw it.
+
+    \b
+    Examples:
+    poise characters show humanoid --out humanoid.png
+    poise characters show take.bvh
+    """
     character = load_character(source)
+    if not character.nv:
+        raise PoiseError(f"{source}: character {character.name!r} has no joint that moves")
     if as_json:
         typer.echo(json.dumps(describe(character), indent=2))
     else:
         _print(character)
+        if sys.stdout.isatty() and out is None:
+            typer.echo("\n" + text_picture(character, min(72, shutil.get_terminal_size()[0])))
     if out is not None:
         draw(character, out)
         typer.echo(f"drawn: {out}", err=True)
@@ -127,7 +144,25 @@ def draw(character: Character, path: Path) -> None:
     """Draw a character at rest into a PNG file."""
     from poise.view.render import render, save_image
 
-    save_image(path, render(character, character.rest_q))
+    save_image(path, render(character, character.rest_q, ground=_ground(character)))
+
+
+def text_picture(character: Character, columns: int) -> str:
+    """Draw a character at rest for a terminal, two pixels in each place."""
+    from poise.view.render import render
+
+    size = (columns, columns * 3 // 8 * 2)
+    image = render(character, character.rest_q, size=size, samples=4, ground=_ground(character))
+    lines = []
+    for upper, lower in zip(image[::2].tolist(), image[1::2].tolist(), strict=True):
+        places = zip(upper, lower, strict=True)
+        lines.append("".join(PLACE.format(*above, *below) for above, below in places) + PLAIN)
+    return "\n".join(lines)
+
+
+def _ground(character: Character) -> float:
+    """Height of the ground in a picture [m]: 0, or under a root that a file puts at the origin."""
+    return min(0.0, float(bounds(character)[0][2]))
 
 
 def _extent(shape: Shape, R: NDArray[np.float64]) -> tuple[Any, Any]:
@@ -165,7 +200,8 @@ def _print(character: Character) -> None:
     width = max(4, *map(len, names))
     typer.secho(f"{'link':{width}}  {'mass':>9}  joints and limits", bold=True)
     for name, link in zip(names, character.links, strict=True):
-        typer.echo(f"{name:{width}}  {link.mass:6.3f} kg  {_joints(link)}")
+        mass = f"{link.mass:.3f}" if link.mass >= 0.0005 or not link.mass else f"{link.mass:.1e}"
+        typer.echo(f"{name:{width}}  {mass:>6} kg  {_joints(link)}")
     if character.limbs:
         typer.echo()
         typer.secho("limbs", bold=True)

@@ -1,25 +1,173 @@
-"""`poise convert`: a motion from one file format to another."""
+"""`poise convert`: a motion, or a character, from one file format to another."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from poise.errors import PoiseError
+
+if TYPE_CHECKING:
+    from poise.motion import Clip
+
 
 def convert(
-    source: Annotated[Path, typer.Argument(help="The motion to read.")],
-    result: Annotated[Path, typer.Argument(help="The file to write.")],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="The file to read.")],
+    result: Annotated[
+        Path,
+        typer.Argument(metavar="RESULT", help="The file to write; its ending says the format."),
+    ],
     character: Annotated[
-        str | None, typer.Option(help="Built-in name or file of the character it belongs to.")
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="The character whose motion it shall be; if its joints differ, it is retargeted.",
+        ),
     ] = None,
+    map: Annotated[
+        Path | None,
+        typer.Option(help="A YAML file of target link: source link, where names do not tell."),
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            help="A motion file on whose rig the result is written, so that they overlay."
+        ),
+    ] = None,
+    cutoff: Annotated[
+        str | None,
+        typer.Option(metavar="HZ|auto", help="Smooth: what is slower passes; 0 does not smooth."),
+    ] = None,
+    level_feet: Annotated[
+        bool, typer.Option("--level-feet", help="Retarget with standing feet flat on the ground.")
+    ] = False,
+    animation: Annotated[
+        str | None, typer.Option(help="Which animation of a GLB file, by name or number.")
+    ] = None,
+    unit: Annotated[
+        float | None, typer.Option(help="Metres per unit of a BVH file: 0.01 if in centimetres.")
+    ] = None,
+    rigid: Annotated[
+        bool, typer.Option("--rigid", help="Write GLB or USD without a skin, one node per link.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace a file.")] = False,
 ) -> None:
-    """Convert a motion file: poise convert take.bvh take.glb."""
-    from poise.characters import load_character
-    from poise.motion import load_clip
+    """Convert a motion file.
 
-    body = None if character is None else load_character(character)
-    clip = load_clip(source, body)
-    clip.save(result)
-    typer.echo(f"{result}: {len(clip)} frames at {clip.fps:g} fps, {clip.duration:.2f} s")
+    \b
+    It reads   .bvh .amc .glb .gltf .npz .txt .json
+    It writes  .bvh .glb .npz .txt .json .usd .usda .usdc
+               .yaml .xml (MJCF): the character alone
+
+    \b
+    Examples:
+    poise convert take.bvh take.glb
+    poise convert walk.txt walk.bvh --character humanoid3d.txt
+    poise convert take.bvh take.npz --character humanoid --cutoff auto
+    poise convert take.npz back.bvh --like take.bvh
+    """
+    if os.path.exists(result):  # False, too, of a name that no file can have
+        if os.path.exists(source) and os.path.samefile(source, result):
+            raise PoiseError(f"{result}: is the file to be read; name another one")
+        if not force:
+            raise PoiseError(f"{result}: is there already; --force replaces it")
+    if result.suffix.lower() in (".yaml", ".yml", ".xml"):
+        _convert_character(source, result)
+    else:
+        reading: dict[str, Any] = {}
+        if animation is not None:
+            # a number is the place of an animation in the file
+            reading["animation"] = int(animation) if animation.isdecimal() else animation
+        if unit is not None:
+            reading["unit"] = unit
+        writing = {"skin": False} if rigid else {}
+        editing = _Editing(character, map, like, _hertz(cutoff), level_feet)
+        _convert_motion(source, result, editing, reading, writing)
+
+
+class _Editing(NamedTuple):
+    """What happens to a motion on its way."""
+
+    character: str | None
+    map: Path | None
+    like: Path | None
+    cutoff: float | None
+    level_feet: bool
+
+
+def _convert_motion(
+    source: Path,
+    result: Path,
+    editing: _Editing,
+    reading: dict[str, Any],
+    writing: dict[str, Any],
+) -> None:
+    from poise.characters import load_character
+    from poise.motion import check_writable, load_clip
+
+    check_writable(result)  # before a large file is read
+    body = None if editing.character is None else load_character(editing.character)
+    if body is not None and editing.level_feet:
+        clip = load_clip(source, **reading)
+        with _progress("retargeting") as progress:
+            clip = clip.retargeted(body, map=editing.map, level_feet=True, progress=progress)
+    else:
+        with _progress("retargeting") as progress:
+            clip = load_clip(source, body, map=editing.map, progress=progress, **reading)
+    if editing.cutoff != 0.0:
+        clip = _smoothed(clip, editing.cutoff)
+    if editing.like is not None:
+        from poise.motion.like import on_rig
+
+        with _progress(f"back to {editing.like.name}") as progress:
+            clip = on_rig(clip, load_clip(editing.like), progress=progress)
+    clip.save(result, **writing)
+    frames = "1 frame" if len(clip) == 1 else f"{len(clip)} frames"
+    typer.echo(f"{result}: {frames} at {clip.fps:g} fps, {clip.duration:.2f} s")
+
+
+def _smoothed(clip: Clip, cutoff: float | None) -> Clip:
+    """The clip without noise; says what that moved."""
+    from poise.motion.smoothing import residual_cutoff, smoothing_report
+
+    cutoff = residual_cutoff(clip) if cutoff is None else cutoff
+    after = clip.smoothed(cutoff)
+    typer.echo(f"smoothed at {cutoff:.3g} Hz: {smoothing_report(clip, after)}")
+    return after
+
+
+def _hertz(text: str | None) -> float | None:
+    """Cutoff of an option: 0 is off, None is found by residual analysis."""
+    if text is None:
+        return 0.0
+    if text == "auto":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise PoiseError(f"--cutoff is a number of Hz, or auto, got {text!r:.40}") from None
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[float], None]]:
+    """A bar on the terminal that shows when something takes its time."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=1.0, visible=False)
+        yield lambda share: bar.update(task, completed=share, visible=True)
+
+
+def _convert_character(source: Path, result: Path) -> None:
+    from poise.characters import load_character
+
+    character = load_character(source)
+    character.save(result)
+    typer.echo(f"{result}: {len(character.links)} links, {character.mass:.4g} kg")

@@ -1,24 +1,32 @@
 """Motions: clips, and the files they come from and go to.
 
+load_clip("walk")                   a clip of our own, by its name
 load_clip("take.bvh")               on a character made from the file's own skeleton
-load_clip("walk.txt", character)    on this character, whose joints must match the file's
+load_clip("take.bvh", character)    on this character: retargeted, unless its joints are the file's
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from poise.character import Character
-from poise.errors import ClipError
+from poise.errors import ClipError, unknown_name
+from poise.files import check_file
 from poise.motion.clip import Clip
+
+if TYPE_CHECKING:
+    from poise.motion.matching import MapLike
 
 READERS = {
     ".bvh": "bvh",
     ".amc": "amc",
     ".glb": "glb",
+    ".gltf": "glb",
     ".npz": "npz",
     ".txt": "deepmimic",
     ".json": "deepmimic",
@@ -38,38 +46,120 @@ WRITERS = {
 """Modules of poise.motion.formats that write files, by their ending."""
 
 
-def load_clip(source: str | os.PathLike[str], character: Character | None = None) -> Clip:
-    """Load a motion from a file.
+def load_clip(
+    source: str | os.PathLike[str],
+    character: Character | None = None,
+    *,
+    map: MapLike = None,
+    progress: Callable[[float], None] | None = None,
+    **options: Any,
+) -> Clip:
+    """Load a motion: a file, or a clip of our own.
 
     Args:
-        source: Path to a .bvh, .amc, .glb, .npz (ours or AMASS) or DeepMimic .txt/.json file.
-        character: Whose motion it shall be: its joints must be those of the file. None makes a
-            character from the file's own skeleton.
+        source: Path to a .bvh, .amc, .glb, .gltf, .npz (ours or AMASS) or DeepMimic .txt/.json
+            file, or to keyframes, .keys.yaml; or the name of a built-in clip.
+        character: Whose motion it shall be. If its joints are those of the file it moves as the
+            file says; else the motion is retargeted (`Clip.retargeted`). None takes the character
+            of the clip, or makes one from the file's own skeleton.
+        map: Which link moves which when retargeting: a dictionary or a YAML file.
+        progress: Called while retargeting with the share that is done, 0 to 1.
+        options: What the format's own `read` takes besides: `poise.motion.formats`.
     """
     if not isinstance(source, (str, os.PathLike)):
         raise ClipError(f"a clip is named by a path, got {source!r:.80}")
     path = Path(source)
-    module = _module(path, READERS, "read")
-    if not path.is_file():
-        raise ClipError(f"{path}: no such file")
-    clip: Clip = module.read(path) if character is None else module.read(path, character=character)
+    if isinstance(source, str) and not path.suffix and not os.path.exists(path):
+        from poise.motion.library import builtin_clip
+
+        clip = builtin_clip(source)
+    elif path.name.endswith(".keys.yaml"):
+        from poise.motion.keyframe_file import load_keyframes
+
+        clip = load_keyframes(path).clip()
+    else:
+        clip = _read(path, character if map is None else None, options)
+    if character is None or clip.character == character:
+        return clip
+    try:
+        return clip.retargeted(character, map=map, progress=progress)
+    except ClipError as error:
+        raise ClipError(f"{source}: {error}") from error
+
+
+def _read(path: Path, character: Character | None, options: dict[str, Any]) -> Clip:
+    """Read a file, onto a character if its joints are those of the file."""
+    read = _module(path, READERS, "read").read
+    check_file(path, ClipError)
+    _check_options(read, options, path)
+    clip: Clip
+    if path.suffix.lower() in (".npz", ".txt", ".json") and character is not None:
+        # these may not say whose joints they are
+        try:
+            clip = read(path, character=character, **options)
+        except ClipError as error:
+            try:
+                clip = read(path, **options)
+            except ClipError:
+                raise error from None
+        return clip
+    clip = read(path, **options)
+    if character is None or clip.character == character or clip.source is None:
+        return clip
+    moving = {link.name for link in character.links if link.joints}
+    if moving and moving.issubset(clip.source.names):
+        clip = read(path, character=character, **options)
     return clip
 
 
-def save_clip(clip: Clip, path: str | os.PathLike[str]) -> None:
-    """Write a motion to a file, whole or not at all; its ending says which format."""
+def save_clip(
+    clip: Clip,
+    path: str | os.PathLike[str],
+    *,
+    like: Clip | str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> None:
+    """Write a motion to a file, whole or not at all; its ending says which format.
+
+    Args:
+        clip: The motion.
+        path: Where to.
+        like: A clip or file whose rig the result shall have: same joints, offsets and order.
+        options: What the format's own `write` takes besides: `poise.motion.formats`.
+    """
     path = Path(path)
-    _module(path, WRITERS, "written").write(clip, path)
+    write = _module(path, WRITERS, "written").write
+    _check_options(write, options, path)
+    if like is not None:
+        from poise.motion.like import on_rig
+
+        clip = on_rig(clip, like)
+    write(clip, path, **options)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse a path whose ending no writer knows."""
+    _module(Path(path), WRITERS, "written")
 
 
 def _module(path: Path, known: dict[str, str], verb: str) -> Any:
     suffix = path.suffix.lower()
     if suffix == ".fbx":
-        raise ClipError(f"{path}: FBX is closed; export GLB or BVH (Blender: File > Export)")
+        how = "write GLB" if verb == "written" else "export GLB or BVH (Blender: File > Export)"
+        raise ClipError(f"{path}: FBX is closed; {how}")
     if suffix not in known:
         endings = ", ".join(sorted(known))
         raise ClipError(f"{path}: files that can be {verb} end in {endings}")
     return importlib.import_module(f"poise.motion.formats.{known[suffix]}")
+
+
+def _check_options(function: Any, options: dict[str, Any], path: Path) -> None:
+    """Refuse options that the format does not have."""
+    known = list(inspect.signature(function).parameters)
+    for name in options:
+        if name not in known:
+            own = [option for option in known if option not in ("clip", "path", "character")]
+            raise ClipError(f"{path}: {unknown_name('option', name, own)}")
 
 
 __all__ = ["Clip", "load_clip", "save_clip"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,13 @@ from poise import _core
 from poise.arrays import Floats, floats, number
 from poise.character import Character
 from poise.command import Target
-from poise.errors import ClipError
+from poise.errors import LARGEST, ClipError
 from poise.scene import scene_of
 from poise.state import State
 
 if TYPE_CHECKING:
+    from poise.motion.contacts import Contacts
+    from poise.motion.matching import MapLike
     from poise.motion.rig import Rig
 
 
@@ -34,6 +37,7 @@ class Clip:
         fps: Frames per second.
         source: The rig of the file it came from, or None.
         name: What to call it.
+        contacts: Which points stand on the ground in each frame, or None if nobody has looked.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class Clip:
         *,
         source: Rig | None = None,
         name: str = "",
+        contacts: Contacts | None = None,
     ) -> None:
         if not isinstance(character, Character):
             raise ClipError(f"a clip moves a Character, got {character!r:.80}")
@@ -54,11 +59,18 @@ class Clip:
         frames = floats(q, "q")
         if frames.ndim != 2 or frames.shape[1] != character.nq or frames.shape[0] < 1:
             raise ClipError(f"q has shape {frames.shape}, expected (frames, {character.nq})")
-        if not np.isfinite(frames).all():
-            row, column = (int(i) for i in np.argwhere(~np.isfinite(frames))[0])
-            raise ClipError(f"frame {row}, column {column} is {frames[row, column]}, not a number")
+        good = np.abs(frames) <= LARGEST  # not so of NaN
+        if not good.all():
+            row, column = (int(i) for i in np.argwhere(~good)[0])
+            raise ClipError(
+                f"frame {row}, column {column} is {frames[row, column]:g}; "
+                f"it must be finite and below {LARGEST:g} in size"
+            )
         self.frames = self._aligned(frames.copy())
         self.frames.flags.writeable = False
+        if contacts is not None:
+            contacts.check(character, len(frames))
+        self.contacts = contacts
 
     @property
     def duration(self) -> float:
@@ -77,7 +89,7 @@ class Clip:
         """Accelerations at time t [s], shape (..., nv)."""
         return self._sample(t)[2]
 
-    def target(self, t: float) -> Target:
+    def target(self, t: ArrayLike) -> Target:
         """Where the character should be at time t [s]; with an array of times one row per copy."""
         return Target(*self._sample(t))
 
@@ -90,11 +102,136 @@ class Clip:
         q, v, _ = self._sample(t)
         return State(q, v)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to a file; its ending says which format."""
+    def with_frames(
+        self, frames: ArrayLike, *, fps: float | None = None, contacts: Contacts | None = None
+    ) -> Clip:
+        """A clip of the same character, name and source with other frames.
+
+        Args:
+            frames: Poses, shape (k, nq).
+            fps: Frames per second; None keeps the rate.
+            contacts: Which points stand in the new frames, or None.
+        """
+        rate = self.fps if fps is None else fps
+        return Clip(
+            self.character, frames, rate, source=self.source, name=self.name, contacts=contacts
+        )
+
+    def smoothed(self, cutoff: float | None = None, *, feet: bool = True) -> Clip:
+        """Without noise, standing feet where they stood: `poise.motion.smoothing`.
+
+        Args:
+            cutoff: What is slower passes [Hz]; None finds it by residual analysis, 0 is off.
+            feet: Keep standing feet in place.
+        """
+        from poise.motion.smoothing import smoothed
+
+        return smoothed(self, cutoff, feet=feet)
+
+    def trimmed(self, start: float = 0.0, end: float | None = None) -> Clip:
+        """The part from start to end [s]."""
+        from poise.motion.editing import trimmed
+
+        return trimmed(self, start, end)
+
+    def resampled(self, fps: float) -> Clip:
+        """The same motion at another rate [1/s]."""
+        from poise.motion.editing import resampled
+
+        return resampled(self, fps)
+
+    def at_speed(self, factor: float) -> Clip:
+        """The same motion `factor` times as fast."""
+        from poise.motion.editing import at_speed
+
+        return at_speed(self, factor)
+
+    def warped(self, times: ArrayLike, new_times: ArrayLike) -> Clip:
+        """The same motion at another pace: what happened at `times` happens at `new_times` [s]."""
+        from poise.motion.editing import warped
+
+        return warped(self, times, new_times)
+
+    def moved(self, by: Sequence[float]) -> Clip:
+        """Shifted by x, y, z [m]."""
+        from poise.motion.editing import moved
+
+        return moved(self, by)
+
+    def turned(self, angle: float, about: Sequence[float] | None = None) -> Clip:
+        """Turned about the vertical [rad] through a point [m]; None is where the root starts."""
+        from poise.motion.editing import turned
+
+        return turned(self, angle, about)
+
+    def placed(self, position: Sequence[float] | None = None, heading: float | None = None) -> Clip:
+        """With the root starting at x, y [m], looking along a heading [rad]."""
+        from poise.motion.editing import placed
+
+        return placed(self, position, heading)
+
+    def grounded(self, ground: float = 0.0) -> Clip:
+        """Shifted up or down so that its feet stand at the height of the ground [m]."""
+        from poise.motion.editing import grounded
+
+        return grounded(self, ground)
+
+    def mirrored(self) -> Clip:
+        """With left and right exchanged."""
+        from poise.motion.mirroring import mirrored
+
+        return mirrored(self)
+
+    def looped(
+        self, cycles: int = 1, *, blend: float | None = None, turn: float | None = None
+    ) -> Clip:
+        """Again and again, travelling on: `poise.motion.joining`.
+
+        Args:
+            cycles: How many rounds.
+            blend: Time on each side of the seam over which it is faded [s].
+            turn: By how much the heading changes in a round [rad]; None as in the clip.
+        """
+        from poise.motion.joining import looped
+
+        return looped(self, cycles, blend=blend, turn=turn)
+
+    def blended(self, other: Clip, duration: float = 0.2, *, at: float | None = None) -> Clip:
+        """Turning into another clip of the same character, over a duration [s]."""
+        from poise.motion.joining import blended
+
+        return blended(self, other, duration, at=at)
+
+    def retargeted(
+        self,
+        character: Character,
+        *,
+        map: MapLike = None,
+        scale: float | None = None,
+        level_feet: bool = False,
+        progress: Callable[[float], None] | None = None,
+    ) -> Clip:
+        """The same motion on another character, standing feet in place: `poise.motion.retarget`.
+
+        Args:
+            character: Who shall have it.
+            map: Which link moves which, where names and shape do not tell.
+            scale: Size of the character by that of the clip's; None takes it from the legs.
+            level_feet: Make feet that stand flat, heel and toes on the ground.
+            progress: Called with the share that is done, 0 to 1.
+        """
+        from poise.motion.retarget import retarget
+
+        made = retarget(
+            self, character, map=map, scale=scale, level_feet=level_feet, progress=progress
+        )
+        return made.clip
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write to a file; its ending says which format, and that format which options."""
         from poise.motion import save_clip
 
-        save_clip(self, path)
+        save_clip(self, path, **options)
 
     def __len__(self) -> int:
         return len(self.frames)

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from poise.character import Character, Joint, Link
 from poise.errors import ClipError, shorten
 from poise.forest import quat_matrix
+from poise.motion.quaternions import conjugate, multiply, rotate
 
 Floats = NDArray[np.float64]
 Vector = tuple[float, ...]
@@ -151,41 +152,6 @@ def guess_unit(joints: tuple[RigJoint, ...], up: Literal["y", "z"]) -> float:
     if height <= 0.0:
         return 1.0
     return min(UNITS, key=lambda unit: abs(np.log(unit * height / USUAL_HEIGHT)))
-
-
-# quaternions w x y z, leading axes are batch axes
-
-
-def multiply(a: ArrayLike, b: ArrayLike) -> Floats:
-    """Products of quaternions (..., 4)."""
-    aw, ax, ay, az = np.moveaxis(np.asarray(a, dtype=np.float64), -1, 0)
-    bw, bx, by, bz = np.moveaxis(np.asarray(b, dtype=np.float64), -1, 0)
-    out = np.empty((*np.broadcast_shapes(aw.shape, bw.shape), 4))
-    out[..., 0] = aw * bw - ax * bx - ay * by - az * bz
-    out[..., 1] = aw * bx + ax * bw + ay * bz - az * by
-    out[..., 2] = aw * by - ax * bz + ay * bw + az * bx
-    out[..., 3] = aw * bz + ax * by - ay * bx + az * bw
-    return out
-
-
-def conjugate(a: ArrayLike) -> Floats:
-    """Inverses of unit quaternions (..., 4)."""
-    return np.asarray(a, dtype=np.float64) * [1.0, -1.0, -1.0, -1.0]
-
-
-def rotate(a: ArrayLike, p: ArrayLike) -> Floats:
-    """Vectors (..., 3) turned by unit quaternions (..., 4)."""
-    a, p = np.asarray(a, dtype=np.float64), np.asarray(p, dtype=np.float64)
-    w, u = a[..., :1], a[..., 1:]
-    t = 2.0 * np.cross(u, p)
-    turned: Floats = p + w * t + np.cross(u, t)
-    return turned
-
-
-def turn(axis: ArrayLike, angle: ArrayLike) -> Floats:
-    """Quaternions of turns by angles [rad] (...) about a unit axis (3,)."""
-    half = np.asarray(angle, dtype=np.float64)[..., None] / 2.0
-    return np.concatenate([np.cos(half), np.sin(half) * np.asarray(axis)], axis=-1)
 
 
 # between a rig and a character

@@ -1,17 +1,24 @@
 """Pictures of characters and of what happened. The viewer is a guest: nothing imports it."""
 
+from poise.view.camera import Camera, follow, follow_motion, look_at
 from poise.view.contact_sheet import contact_sheet
-from poise.view.drawing import Mesh, Primitive, drawing_of
-from poise.view.render import Camera, follow, look_at, render, save_image
+from poise.view.drawing import Primitive, drawing_of
+from poise.view.mesh import Mesh
+from poise.view.overlay import arrow, marker, trail
+from poise.view.render import render, save_image
 
 __all__ = [
     "Camera",
     "Mesh",
     "Primitive",
+    "arrow",
     "contact_sheet",
     "drawing_of",
     "follow",
+    "follow_motion",
     "look_at",
+    "marker",
     "render",
     "save_image",
+    "trail",
 ]

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from poise.arrays import Floats, count, finite, floats, number
 from poise.errors import PoiseError
 from poise.scene import Scene, scene_of
-from poise.view.drawing import Colors, drawing_of, heading_of, hull_points, link_poses
-from poise.view.render import Camera, Image, check_size, frame, render
+from poise.view.camera import check_size, follow_motion
+from poise.view.drawing import Colors
+from poise.view.render import Image, render
 
 GAP = 2  # between the cells [pixels]
 PAPER = 255
@@ -68,12 +69,15 @@ def contact_sheet(
         raise PoiseError(f"ghost has {len(ghosts)} rows; the motion has {len(frames)}")
 
     chosen = np.rint(np.linspace(0, len(frames) - 1, columns * rows)).astype(int)
-    poses = [drawing_of(scene, frames[i], color=color) for i in chosen]
-    balls = [hull_points(pose) for pose in poses]
-    centres = [_centre(b) for b in balls]
-    around = np.concatenate([b - (*c, 0.0) for b, c in zip(balls, centres, strict=True)])
-    heading = heading_of(link_poses(scene, scene, frames[chosen[0]])[1][0])
-    fixed = frame(around, heading + azimuth, elevation, width / height, math.radians(20.0), 0.07)
+    cameras = follow_motion(
+        scene,
+        frames[chosen],
+        smoothing=0.0,
+        azimuth=azimuth,
+        elevation=elevation,
+        size=(width, height),
+        fov=math.radians(20.0),
+    )
 
     sheet = np.full(
         (rows * (height + GAP) - GAP, columns * (width + GAP) - GAP, 3), PAPER, np.uint8
@@ -83,7 +87,7 @@ def contact_sheet(
         sheet[y : y + height, x : x + width] = render(
             scene,
             frames[i],
-            _moved(fixed, centres[k]),
+            cameras[k],
             size=(width, height),
             ghost=None if ghosts is None else ghosts[i],
             ground=ground,
@@ -118,20 +122,6 @@ def _rows(q: ArrayLike, scene: Scene, name: str) -> Floats:
     if rows.ndim != 2 or rows.shape[1] != scene.nq or not len(rows):
         raise PoiseError(f"{name} has shape {rows.shape}, expected (k, {scene.nq})")
     return finite(rows, name)
-
-
-def _centre(balls: Floats) -> Floats:
-    """Middle of a pose on the ground (x, y, 0)."""
-    if not len(balls):
-        return np.zeros(3)
-    low = (balls[:, :2] - balls[:, 3:]).min(axis=0)
-    high = (balls[:, :2] + balls[:, 3:]).max(axis=0)
-    return np.append((low + high) / 2, 0.0)
-
-
-def _moved(camera: Camera, by: Floats) -> Camera:
-    eye, target = (tuple(np.asarray(p) + by) for p in (camera.eye, camera.target))
-    return Camera(eye, target, camera.up, camera.fov)
 
 
 def _written(

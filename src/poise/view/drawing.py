@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from poise import _core
 from poise.arrays import Floats, finite, floats
 from poise.character import Character, Shape
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError, check_direction, check_number, check_vector, unknown_name
 from poise.forest import quat_matrix
 from poise.scene import Scene, SceneLike, scene_of
+from poise.view.mesh import Mesh
 
 Kind = Literal["sphere", "capsule", "box", "cylinder", "plane", "mesh"]
 Rgb = Sequence[float]
 Colors: TypeAlias = "Rgb | Mapping[str, Rgb] | None"
+Drawable: TypeAlias = "SceneLike | Sequence[Primitive]"
 
 SIZES = {"sphere": 1, "capsule": 2, "box": 3, "cylinder": 2, "plane": 1, "mesh": 0}
 """How many numbers the size of each kind has, in the order of the core's kinds."""
@@ -40,71 +40,11 @@ PALETTE: tuple[tuple[float, float, float], ...] = (
 )
 """Colours of limbs whose shapes have none."""
 
+LIMBS = ("torso", "left_leg", "right_leg", "head", "left_arm", "right_arm", "tail")
+"""Limbs that have a colour of their own, so that characters of different files compare."""
+
 GHOST = (0.16, 0.46, 0.92)
 GHOST_OPACITY = 0.4
-
-
-@dataclass(frozen=True, eq=False)
-class Mesh:
-    """Triangles, to be drawn in any number of poses.
-
-    Args:
-        vertices: [m], shape (n, 3).
-        faces: Indices of vertices, shape (k, 3).
-        smooth: Blend the normals of neighbouring faces, so that no edges show.
-        convex: It is convex, and cannot shadow itself.
-    """
-
-    vertices: Floats
-    faces: NDArray[np.int32]
-    smooth: bool = False
-    convex: bool = False
-
-    def __post_init__(self) -> None:
-        vertices = finite(floats(self.vertices, "vertices"), "vertices")
-        if vertices.ndim != 2 or vertices.shape[1] != 3:
-            raise PoiseError(f"vertices has shape {vertices.shape}, expected (n, 3)")
-        faces = np.asarray(self.faces)
-        if faces.ndim != 2 or faces.shape[1] != 3:
-            raise PoiseError(f"faces has shape {faces.shape}, expected (k, 3)")
-        if faces.dtype.kind not in "iu":
-            raise PoiseError(f"faces must hold whole numbers, not {faces.dtype}")
-        if faces.size and not 0 <= int(faces.min()) <= int(faces.max()) < len(vertices):
-            raise PoiseError(f"faces must name vertices from 0 to {len(vertices) - 1}")
-        faces = np.require(faces, dtype=np.int32, requirements="C")
-        for name, value in (("vertices", vertices), ("faces", faces)):
-            object.__setattr__(self, name, value)
-
-    @cached_property
-    def compiled(self) -> _core.Mesh:
-        """The triangles as the core draws them, made once."""
-        return _core.Mesh(self.vertices, self.faces, bool(self.smooth), bool(self.convex))
-
-    @classmethod
-    def height_field(cls, heights: ArrayLike, spacing: ArrayLike) -> Mesh:
-        """A ground of given heights over a grid, its middle at the origin.
-
-        Args:
-            heights: Of the grid's points [m], shape (nx, ny), at least 2 by 2.
-            spacing: Of the points along x and y [m], one number or two.
-        """
-        z = finite(floats(heights, "heights"), "heights")
-        if z.ndim != 2 or min(z.shape) < 2:
-            raise PoiseError(f"heights has shape {z.shape}, expected (nx, ny), 2 or more each")
-        step = floats(spacing, "spacing")
-        if step.shape not in ((), (2,)) or not np.isfinite(step).all() or step.min() <= 0:
-            raise PoiseError(f"spacing is {spacing!r:.80}; it must be one or two positive lengths")
-        dx, dy = np.broadcast_to(step, 2)
-        nx, ny = z.shape
-        x, y = np.meshgrid(
-            (np.arange(nx) - (nx - 1) / 2) * dx, (np.arange(ny) - (ny - 1) / 2) * dy, indexing="ij"
-        )
-        index = np.arange(nx * ny).reshape(nx, ny)
-        a, b, c, d = index[:-1, :-1], index[1:, :-1], index[1:, 1:], index[:-1, 1:]
-        faces = np.concatenate(
-            [np.stack([a, b, c], axis=-1).reshape(-1, 3), np.stack([a, c, d], -1).reshape(-1, 3)]
-        )
-        return cls(np.stack([x, y, z], axis=-1).reshape(-1, 3), faces.astype(np.int32), True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +94,9 @@ class Primitive:
             object.__setattr__(self, key, value)
 
 
+PRIMITIVE_FIELDS = tuple(field.name for field in fields(Primitive))
+
+
 def check_rgb(where: str, value: object) -> tuple[float, ...]:
     """Three numbers in 0..1."""
     rgb = check_vector(where, value, 3)
@@ -179,6 +122,8 @@ def drawing_of(
         opacity: 1 is solid.
         group: As of a Primitive.
     """
+    if not 0.0 <= check_number("opacity", opacity) <= 1.0:
+        raise PoiseError(f"opacity must be in 0..1, got {opacity:g}")
     scene = scene_of(source)
     position, quaternion = link_poses(source, scene, q)
     shapes = [
@@ -198,6 +143,27 @@ def drawing_of(
         _primitive(shape, pos, quat, rgb, opacity * alpha, group)
         for (_, shape), (pos, quat), (*rgb, alpha) in zip(shapes, pose, colors, strict=True)
     ]
+
+
+def is_primitives(source: Any) -> bool:
+    """Whether a source is a list of primitives, and not a scene."""
+    return isinstance(source, Sequence) and all(isinstance(p, Primitive) for p in source)
+
+
+def things_of(source: Any, q: ArrayLike | None, color: Colors = None) -> list[Primitive]:
+    """The primitives of a source: its own, or those of a scene at q."""
+    if not is_primitives(source):
+        return drawing_of(source, q, color=color)
+    if q is not None:
+        raise PoiseError("primitives have their own poses: leave q out")
+    return list(source)
+
+
+def heading(source: Any, q: ArrayLike | None) -> float:
+    """Where the first character looks [rad]; primitives look along x."""
+    if is_primitives(source):
+        return 0.0
+    return heading_of(link_poses(source, scene_of(source), q)[1][0])
 
 
 def link_poses(source: SceneLike, scene: Scene, q: ArrayLike | None) -> tuple[Floats, Floats]:
@@ -245,7 +211,11 @@ def _primitive(
     if kind not in list(SIZES) or kind == "plane":
         raise PoiseError(f"a shape of kind {kind!r} cannot be drawn")
     mesh = _mesh_of(shape) if kind == "mesh" else None
-    return Primitive(kind, shape.size, pos, quat, rgb, opacity, group, mesh)
+    values = (kind, shape.size, tuple(pos), tuple(quat), tuple(rgb), opacity, group, mesh)
+    # shape, pose and colour have been checked: a primitive without its own checks takes a tenth
+    out = object.__new__(Primitive)
+    out.__dict__.update(zip(PRIMITIVE_FIELDS, values, strict=True))
+    return out
 
 
 def _mesh_of(shape: Shape) -> Mesh:
@@ -259,7 +229,11 @@ def _mesh_of(shape: Shape) -> Mesh:
 
 def _shape_colors(part: Character, color: Colors) -> list[tuple[float, ...]]:
     """Red, green, blue and alpha of every shape of a character, link by link."""
-    limb_of = {link: i for i, links in enumerate(part.limbs.values()) for link in links}
+    limb_of = {
+        link: LIMBS.index(limb) if limb in LIMBS else i
+        for i, (limb, links) in enumerate(part.limbs.items())
+        for link in links
+    }
     chosen: dict[str, tuple[float, ...]] = {}
     if isinstance(color, Mapping):
         links = [link.name for link in part.links]

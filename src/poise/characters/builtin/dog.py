@@ -56,7 +56,7 @@ def dog() -> Character:
 
 
 def _trunk() -> list[Link]:
-    pelvis = Shape.capsule((-0.06, 0.0, 0.02), (0.08, 0.0, 0.02), 0.075, FUR)
+    pelvis = Shape.capsule((-0.06, 0.0, 0.02), (0.08, 0.0, 0.025), 0.078, FUR)
     root = Link.from_shapes(
         "pelvis",
         None,
@@ -65,18 +65,18 @@ def _trunk() -> list[Link]:
         pos=(0.0, 0.0, 0.50),
         joints=[Joint("root", "free")],
     )
-    neck, skull = (0.16, 0.0, 0.14), Shape("sphere", (0.07,), (0.03, 0.0, 0.02), color=FUR)
+    neck, skull = (0.13, 0.0, 0.13), Shape("sphere", (0.073,), (0.03, 0.0, 0.02), color=FUR)
     return [
         root,
-        _link("spine", "pelvis", "spine", (0.10, 0.0, 0.03), _bone((0.16, 0.0, -0.01), 0.08)),
+        _link("spine", "pelvis", "spine", (0.10, 0.0, 0.03), _bone((0.17, 0.0, -0.01), 0.084)),
         _link(
             "chest",
             "spine",
             "chest",
             (0.18, 0.0, 0.0),
-            Shape.capsule((0.03, 0.0, -0.03), (0.20, 0.0, -0.05), 0.105, FUR),
+            Shape.capsule((0.03, 0.0, -0.03), (0.20, 0.0, -0.04), 0.112, FUR),
         ),
-        _link("neck", "chest", "neck", (0.25, 0.0, 0.04), _bone(neck, 0.055)),
+        _link("neck", "chest", "neck", (0.24, 0.0, 0.03), _bone(neck, 0.066)),
         _link(
             "head",
             "neck",
@@ -99,7 +99,7 @@ def _ear_and_eye(y: float) -> list[Shape]:
 
 
 def _tail() -> list[Link]:
-    first, second = (-0.13, 0.0, -0.06), (-0.13, 0.0, 0.0)
+    first, second = (-0.14, 0.0, -0.02), (-0.13, 0.0, 0.08)
     return [
         _link("tail", "pelvis", "tail", (-0.12, 0.0, 0.05), _bone(first, 0.022)),
         _link("tail_tip", "tail", "tail_tip", first, _bone(second, 0.018, PALE)),
@@ -109,14 +109,14 @@ def _tail() -> list[Link]:
 def _front_leg(side: str, y: float) -> list[Link]:
     """Shoulder blade, upper arm, forearm, paw; y is the sign of the side."""
     leg = f"front_{side}_"
-    blade, upper_arm, forearm = (0.07, 0.02 * y, -0.14), (-0.08, 0.0, -0.14), (0.01, 0.0, -0.20)
+    blade, upper_arm, forearm = (0.07, 0.035 * y, -0.13), (-0.08, 0.0, -0.13), (0.01, 0.0, -0.19)
     # the carpus is 0.11 m above the ground
     sole = Shape("box", (0.045, 0.03, 0.015), (0.035, 0.0, -0.095), color=PALE)
     return [
         _link(
-            f"{leg}scapula", "chest", f"{leg}scapula", (0.16, 0.06 * y, 0.06), _bone(blade, 0.035)
+            f"{leg}scapula", "chest", f"{leg}scapula", (0.15, 0.045 * y, 0.03), _bone(blade, 0.040)
         ),
-        _link(f"{leg}upper_arm", f"{leg}scapula", f"{leg}shoulder", blade, _bone(upper_arm, 0.035)),
+        _link(f"{leg}upper_arm", f"{leg}scapula", f"{leg}shoulder", blade, _bone(upper_arm, 0.038)),
         _link(f"{leg}forearm", f"{leg}upper_arm", f"{leg}elbow", upper_arm, _bone(forearm, 0.026)),
         _link(
             f"{leg}paw",
@@ -136,7 +136,7 @@ def _hind_leg(side: str, y: float) -> list[Link]:
     # the toes' joint is 0.04 m above the ground
     sole = Shape("box", (0.05, 0.03, 0.02), (0.03, 0.0, -0.02), color=PALE)
     return [
-        _link(f"{leg}thigh", "pelvis", f"{leg}hip", (0.0, 0.07 * y, -0.01), _bone(thigh, 0.05)),
+        _link(f"{leg}thigh", "pelvis", f"{leg}hip", (0.0, 0.07 * y, -0.01), _bone(thigh, 0.058)),
         _link(f"{leg}shin", f"{leg}thigh", f"{leg}knee", thigh, _bone(shin, 0.03)),
         _link(f"{leg}metatarsus", f"{leg}shin", f"{leg}hock", shin, _bone(metatarsus, 0.02, PALE)),
         _link(f"{leg}paw", f"{leg}metatarsus", f"{leg}toes", metatarsus, sole),

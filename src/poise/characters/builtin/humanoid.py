@@ -4,7 +4,8 @@ A grown person of 1.66 m and 60 kg. Masses are the fractions of body mass in Win
 and Motor Control of Human Movement* (4th ed. 2009), Table 4.1 (after Dempster). Heights of hip,
 knee, ankle and shoulder, and the lengths of arm and foot, are the fractions of stature in its
 Figure 4.1 (after Drillis and Contini), rounded to the millimetre; ranges of motion are those of
-`anatomy`; the rest is ours. Centres and inertias are those of the shapes.
+`anatomy`, but that the knees bend by 150 degrees, ours, so that it can kneel; the rest is ours.
+Centres and inertias are those of the shapes.
 
 At q = 0 it stands upright and looks along +x, arms down, soles on z = 0. Knees and elbows flex with
 positive angles. The frame of each link sits in the joint that moves it.
@@ -17,7 +18,8 @@ from poise.characters.builtin.anatomy import ball
 
 MASS = 60.0  # [kg]
 
-# fractions of body mass: Winter, Table 4.1; the forearm includes the hand
+# fractions of body mass: Winter, Table 4.1; the chest is his thorax and abdomen, the head includes
+# the neck, the forearm the hand
 FRACTION = {
     "pelvis": 0.142,
     "chest": 0.355,
@@ -29,7 +31,7 @@ FRACTION = {
     "forearm": 0.022,
 }
 
-# heights above the ground [m]
+# heights above the ground [m]; those of pelvis, spine and neck are ours
 PELVIS = 0.940
 SPINE = 1.040
 NECK = 1.410
@@ -77,16 +79,16 @@ def _trunk() -> list[Link]:
             Shape.capsule((0.0, 0.045 * y, 0.05), (0.0, 0.080 * y, 0.235), 0.092, SHIRT)
             for y in (-1.0, 0.0, 1.0)
         ),
-        Shape.capsule((0.0, -0.115, 0.285), (0.0, 0.115, 0.285), 0.070, SHIRT),
+        Shape.capsule((0.0, -0.135, 0.290), (0.0, 0.135, 0.290), 0.068, SHIRT),
     ]
     head = [
         Shape.capsule((0.0, 0.0, 0.0), (0.005, 0.0, 0.06), 0.048, SKIN),
-        Shape.capsule((0.022, 0.0, 0.115), (0.016, 0.0, 0.166), 0.080, SKIN),
-        Shape("sphere", (0.088,), (-0.004, 0.0, 0.162), color=HAIR),
+        Shape.capsule((0.024, 0.0, 0.105), (0.018, 0.0, 0.140), 0.076, SKIN),
+        Shape("sphere", (0.088,), (-0.002, 0.0, 0.162), color=HAIR),
     ]
     return [
         _link("pelvis", None, (0.0, 0.0, PELVIS), Joint("root", "free"), pelvis),
-        _link("chest", "pelvis", (0.0, 0.0, SPINE - PELVIS), ball("chest"), chest),
+        _link("chest", "pelvis", (0.0, 0.0, SPINE - PELVIS), ball("chest", kind="trunk"), chest),
         _link("head", "chest", (0.0, 0.0, NECK - SPINE), ball("neck"), head),
     ]
 
@@ -108,8 +110,8 @@ def _side(side: str, y: float) -> list[Link]:
             "pelvis",
             (0.0, y * HIP_Y, HIP - PELVIS),
             hip,
-            Shape.capsule((0.0, 0.0, -0.03), (0.0, 0.0, -0.22), 0.074, TROUSERS),
-            Shape.capsule((0.0, 0.0, -0.18), (0.0, 0.0, thigh + 0.01), 0.058, TROUSERS),
+            Shape.capsule((0.0, 0.0, -0.02), (0.0, 0.0, -0.20), 0.077, TROUSERS),
+            Shape.capsule((0.0, 0.0, -0.16), (0.0, 0.0, thigh + 0.01), 0.057, TROUSERS),
         ),
         limb(
             "shin",

@@ -2,8 +2,8 @@
 
 The thesis names the bodies (Table 3.3), which all hang together by ball joints, their number, the
 mass and the height; all else comes from `anatomy`: the sixteen bodies are the sixteen segments of
-de Leva 1996, with a woman's shares of the mass, which fit height and weight better than a man's.
-The shapes are ours; centres and inertias are those of the shapes.
+de Leva 1996, with a woman's shares of the mass and of the trunk, which fit height and weight better
+than a man's. The shapes are ours; centres and inertias are those of the shapes.
 
 At q = 0 it stands upright and looks along +x, arms down, soles on z = 0. The frame of each link
 sits in the joint that moves it, that of the pelvis between the hips.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from poise.character import Character, Joint, Link, Shape, Vector
 from poise.characters.builtin import anatomy
-from poise.characters.builtin.anatomy import ball
+from poise.characters.builtin.anatomy import FEMALE, ball
 
 MASS = 52.0  # [kg]
 HEIGHT = 1.6  # [m]
@@ -24,7 +24,7 @@ SEGMENT = {
     "upper_leg": "thigh",
     "lower_leg": "shin",
 }
-MASSES = anatomy.masses(anatomy.FEMALE, MASS)
+MASSES = FEMALE.masses(MASS)
 
 SKIN: Vector = (0.85, 0.65, 0.52)
 HAIR: Vector = (0.23, 0.16, 0.12)
@@ -53,16 +53,16 @@ def humanoid_51() -> Character:
 
 def _trunk() -> list[Link]:
     hip, navel, breast, neck = (
-        HEIGHT * x for x in (anatomy.HIP, anatomy.NAVEL, anatomy.BREAST, anatomy.NECK)
+        HEIGHT * x for x in (anatomy.HIP, FEMALE.navel, FEMALE.breast, FEMALE.neck)
     )
     top = HEIGHT - neck
-    pelvis = [_across(0.01, 0.075, 0.088, TROUSERS), _across(0.075, 0.055, 0.080, TROUSERS)]
-    spine = _flanks((0.050, 0.01), (0.050, 0.17), 0.076)
-    chest = [*_flanks((0.050, 0.01), (0.070, 0.105), 0.084), _across(0.135, 0.115, 0.062, SHIRT)]
+    pelvis = [_across(0.025, 0.078, 0.090, TROUSERS), _across(0.105, 0.052, 0.078, TROUSERS)]
+    spine = _flanks((0.048, 0.01), (0.050, 0.15), 0.074)
+    chest = [*_flanks((0.050, 0.01), (0.070, 0.105), 0.083), _across(0.135, 0.122, 0.060, SHIRT)]
     head = [
         Shape.capsule((0.0, 0.0, 0.0), (0.005, 0.0, 0.06), 0.045, SKIN),
-        Shape.capsule((0.020, 0.0, 0.105), (0.015, 0.0, top - 0.081), 0.078, SKIN),
-        Shape("sphere", (0.084,), (-0.002, 0.0, top - 0.084), color=HAIR),
+        Shape.capsule((0.023, 0.0, 0.092), (0.018, 0.0, top - 0.104), 0.073, SKIN),
+        Shape("sphere", (0.084,), (-0.001, 0.0, top - 0.084), color=HAIR),
     ]
     return [
         _link("pelvis", None, (0.0, 0.0, hip), Joint("root", "free"), *pelvis),
@@ -75,11 +75,11 @@ def _trunk() -> list[Link]:
 def _side(side: str, y: float) -> list[Link]:
     """The leg and the arm of one side; y is the sign of that side."""
     hip = (0.0, y * HEIGHT * anatomy.HIP_Y, 0.0)
-    up = HEIGHT * (anatomy.SHOULDER - anatomy.BREAST)
+    up = HEIGHT * (anatomy.SHOULDER - FEMALE.breast)
     shoulder = (0.0, y * HEIGHT * anatomy.SHOULDER_Y, up)
     upper_leg = [
-        Shape.capsule((0.0, 0.0, -0.03), (0.0, 0.0, -0.20), 0.072, TROUSERS),
-        Shape.capsule((0.0, 0.0, -0.16), (0.0, 0.0, 0.01 - THIGH), 0.056, TROUSERS),
+        Shape.capsule((0.0, 0.0, -0.02), (0.0, 0.0, -0.19), 0.076, TROUSERS),
+        Shape.capsule((0.0, 0.0, -0.15), (0.0, 0.0, 0.01 - THIGH), 0.055, TROUSERS),
     ]
     lower_leg = [
         Shape.capsule((-0.008, 0.0, -0.07), (-0.012, 0.0, -0.17), 0.050, TROUSERS),

@@ -3,9 +3,9 @@
 The thesis gives the mass, boxes of the density of water, ball joints with limits on axis and twist
 (section 6.2), and about 45 degrees of freedom (section 5): 14 links have 3 * 14 + 3 = 45, so the
 hand belongs to the forearm. It takes the links' masses from NASA's Man-Systems Integration
-Standards; here they are those of de Leva 1996 for a man, and the lengths those of Winter 2009 (see
-`anatomy`). The height is ours: that of a man of 65 kg. Each box is as long as its link, and as
-thick as its mass asks for.
+Standards, but prints neither them nor the sizes; here masses and trunk are those of de Leva 1996
+for a man, and the lengths those of Winter 2009 (see `anatomy`). The height is ours: that of a man
+of 65 kg. Each box is as long as its link, and as thick as its mass asks for.
 
 At q = 0 it stands upright and looks along +x, arms down, soles on z = 0. The frame of each link
 sits in the joint that moves it, that of the pelvis between the hips.
@@ -17,19 +17,19 @@ import math
 
 from poise.character import Character, Joint, Link, Shape, Vector
 from poise.characters.builtin import anatomy
-from poise.characters.builtin.anatomy import ball
+from poise.characters.builtin.anatomy import MALE, ball
 
 MASS = 65.0  # [kg]
 HEIGHT = 1.73  # [m]
 DENSITY = 1000.0  # that of water [kg/m^3]
 
-MASSES = anatomy.masses(anatomy.MALE, MASS)
+MASSES = MALE.masses(MASS)
 
 # depth by width of each box, ours
 DEPTH = {
-    "pelvis": 0.55,
-    "spine": 0.58,
-    "chest": 0.50,
+    "pelvis": 0.57,
+    "spine": 0.64,
+    "chest": 0.44,
     "head": 1.25,
     "thigh": 1.05,
     "shin": 1.05,
@@ -37,9 +37,9 @@ DEPTH = {
     "forearm": 1.25,
 }
 
-TRUNK: Vector = (0.88, 0.87, 0.84)
-LIMBS: Vector = (0.66, 0.68, 0.72)
-ENDS: Vector = (0.48, 0.40, 0.62)
+TRUNK: Vector = (0.36, 0.52, 0.50)
+LIMBS: Vector = (0.86, 0.84, 0.78)
+ENDS: Vector = (0.93, 0.62, 0.30)
 
 
 def humanoid_ball() -> Character:
@@ -54,7 +54,7 @@ def humanoid_ball() -> Character:
 
 def _trunk() -> list[Link]:
     hip, navel, breast, neck = (
-        HEIGHT * x for x in (anatomy.HIP, anatomy.NAVEL, anatomy.BREAST, anatomy.NECK)
+        HEIGHT * x for x in (anatomy.HIP, MALE.navel, MALE.breast, MALE.neck)
     )
     root = Joint("root", "free")
     return [
@@ -89,7 +89,7 @@ def _side(side: str, y: float) -> list[Link]:
     shin = HEIGHT * (anatomy.KNEE - anatomy.ANKLE)
     upper_arm = HEIGHT * anatomy.UPPER_ARM
     forearm = HEIGHT * (anatomy.FOREARM + anatomy.HAND)
-    up = HEIGHT * (anatomy.SHOULDER - anatomy.BREAST)
+    up = HEIGHT * (anatomy.SHOULDER - MALE.breast)
     sole = _sole()
     # the shin ends on the foot, which is lower than the ankle
     to_foot = HEIGHT * anatomy.KNEE - 2.0 * sole.size[2]

@@ -7,24 +7,27 @@ the x-z plane, each hinge about +y. To draw and collide it has capsules of that 
 
 from __future__ import annotations
 
-from poise.character import Character, Joint, Link, Shape
+from poise.character import Character, Joint, Link, Shape, Vector
 
 LENGTH = 0.30  # [m]
 RADIUS = 0.035  # [m]
 MASS = 1.54  # [kg]
 HEIGHT = 1.0  # of the fixed point above the ground [m], ours
 
+UPPER: Vector = (0.26, 0.45, 0.66)
+LOWER: Vector = (0.88, 0.58, 0.24)
+
 
 def two_link() -> Character:
     """Make the two-link arm."""
     links = (
-        _cylinder("upper", None, (0.0, 0.0, HEIGHT), "shoulder"),
-        _cylinder("lower", "upper", (0.0, 0.0, -LENGTH), "elbow"),
+        _cylinder("upper", None, (0.0, 0.0, HEIGHT), "shoulder", UPPER),
+        _cylinder("lower", "upper", (0.0, 0.0, -LENGTH), "elbow", LOWER),
     )
     return Character("two-link", links, {"arm": ("upper", "lower")})
 
 
-def _cylinder(name: str, parent: str | None, pos: tuple[float, float, float], joint: str) -> Link:
+def _cylinder(name: str, parent: str | None, pos: Vector, joint: str, color: Vector) -> Link:
     across = MASS * (RADIUS**2 / 4.0 + LENGTH**2 / 12.0)
     along = MASS * RADIUS**2 / 2.0
     return Link(
@@ -35,5 +38,5 @@ def _cylinder(name: str, parent: str | None, pos: tuple[float, float, float], jo
         mass=MASS,
         com=(0.0, 0.0, -LENGTH / 2.0),
         inertia=(across, across, along),
-        shapes=(Shape.capsule((0.0, 0.0, -RADIUS), (0.0, 0.0, RADIUS - LENGTH), RADIUS),),
+        shapes=(Shape.capsule((0.0, 0.0, -RADIUS), (0.0, 0.0, RADIUS - LENGTH), RADIUS, color),),
     )

@@ -21,11 +21,8 @@ that the files give to spherical ones (Euler angles) are not.
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import stat
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +31,9 @@ import numpy as np
 
 from poise.arrays import Floats
 from poise.character import Character, Joint, JointKind, Link, Shape, Vector
-from poise.errors import CharacterError, PoiseError, check_name, check_number, unknown_name
-from poise.files import read_bounded
-from poise.forest import quat_matrix
+from poise.errors import CharacterError, check_name, check_number, unknown_name
+from poise.files import line_of_item, parse_json, read_text
+from poise.pose import quat_matrix
 from poise.reference.spatial import multiply
 
 LARGEST_FILE = 16 * 2**20  # [bytes]
@@ -189,7 +186,7 @@ class _Reader:
 
     def error(self, message: str) -> CharacterError:
         section, i = self.at
-        return CharacterError(f"{self.name}:{line_of(self.text, section, i, '{')}: {message}")
+        return CharacterError(f"{self.name}:{line_of_item(self.text, section, i, '{')}: {message}")
 
 
 def _joint(name: str, joint: dict[str, Any]) -> tuple[Joint, ...]:
@@ -280,77 +277,3 @@ def _limbs(links: list[Link]) -> dict[str, tuple[str, ...]]:
             if bool(side) == (limb in ("arm", "leg")) and re.fullmatch(pattern, name):
                 limbs.setdefault(f"{side}_{limb}" if side else limb, []).append(link.name)
     return {limb: tuple(names) for limb, names in limbs.items()}
-
-
-# what the readers of JSON share
-
-
-def read_bytes(path: Path, most: int, error: type[PoiseError]) -> bytes:
-    """The bytes of a file that is not larger than `most`."""
-    check_file(path, error)
-    return read_bounded(path, most, error)
-
-
-def check_file(path: Path, error: type[PoiseError]) -> None:
-    """Check that a path leads to a plain file: others may never end."""
-    try:
-        regular = stat.S_ISREG(path.stat().st_mode)
-    except (OSError, ValueError) as problem:  # ValueError: a zero byte in the path
-        reason = getattr(problem, "strerror", None) or problem
-        raise error(f"{str(path)!r}: cannot be read: {reason}") from problem
-    if not regular:
-        raise error(f"{path}: is not a file")
-
-
-def read_text(path: Path, most: int, error: type[PoiseError]) -> str:
-    """The text of a UTF-8 file that is not larger than `most` bytes."""
-    data = read_bytes(path, most, error)
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        line = data.count(b"\n", 0, problem.start) + 1
-        raise error(f"{path}:{line}: is not UTF-8 text: {problem.reason}") from problem
-
-
-def parse_json(text: str, name: str, error: type[PoiseError]) -> Any:
-    """The value of a JSON text without NaN, infinities and repeated keys."""
-
-    def refuse(constant: str) -> None:
-        place = re.search(rf"(?<![\w\"]){constant}", text)
-        line = text.count("\n", 0, place.start()) + 1 if place else 1
-        raise error(f"{name}:{line}: {constant} is not a number; every number must be finite")
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            counts = Counter(key for key, _ in pairs)
-            twice = next(key for key, count in counts.items() if count > 1)
-            place = [m.start() for m in re.finditer(re.escape(json.dumps(twice)), text)][1:2]
-            line = text.count("\n", 0, place[0]) + 1 if place else 1
-            raise error(f"{name}:{line}: key {twice!r:.80} is there twice in one object")
-        return found
-
-    if not text.strip():
-        raise error(f"{name}:1: is empty")
-    try:
-        return json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
-    except json.JSONDecodeError as problem:
-        raise error(f"{name}:{problem.lineno}: is not JSON: {problem.msg}") from problem
-    except RecursionError as problem:
-        raise error(f"{name}:1: is nested too deeply") from problem
-    except ValueError as problem:  # a whole number of thousands of digits
-        raise error(f"{name}:1: is not JSON: {problem}") from problem
-
-
-def line_of(text: str, key: str, index: int, opener: str) -> int:
-    """The line on which item `index` of the list under a key opens, or the list itself."""
-    start = re.search(rf'"{key}"\s*:\s*\[', text)
-    if start is None:
-        return 1
-    place = start.end()
-    for _ in range(index + 1):
-        found = text.find(opener, place)
-        if found < 0:
-            break
-        place = found + 1
-    return text.count("\n", 0, place) + 1

@@ -22,8 +22,7 @@ vectors) are not, nor are muscles, which have a file of their own.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from io import BytesIO
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +30,10 @@ import numpy as np
 
 from poise.arrays import Floats
 from poise.character import Character, Joint, JointKind, Link, Shape, Vector
-from poise.characters.formats.deepmimic import read_bytes
+from poise.characters.formats.elements import Element, parse_text
 from poise.errors import CharacterError, check_name, check_number, unknown_name
-from poise.forest import quat_from_z, quat_matrix
+from poise.files import decode, read_bounded
+from poise.pose import quat_from_z, quat_matrix
 
 LARGEST_FILE = 16 * 2**20  # [bytes]
 MOST_NODES = 4096
@@ -76,7 +76,7 @@ def recognises(path: Path) -> bool:
 
 def load(path: Path) -> Character:
     """Read a character."""
-    return parse(read_bytes(path, LARGEST_FILE, CharacterError), str(path))
+    return parse(read_bounded(path, LARGEST_FILE, CharacterError), str(path))
 
 
 def parse(data: bytes, name: str = "<text>") -> Character:
@@ -86,76 +86,11 @@ def parse(data: bytes, name: str = "<text>") -> Character:
         data: What the file holds.
         name: What errors call the file.
     """
-    return _Reader(name).character(_tree(data, name))
-
-
-# XML
-
-
-@dataclass
-class _Element:
-    """An element of the file."""
-
-    tag: str
-    values: dict[str, str]
-    line: int
-    children: list[_Element] = field(default_factory=list)
-
-
-def _tree(data: bytes, name: str) -> _Element:
-    """The elements of a file; entities and document types are refused."""
-    from xml.sax import SAXException, SAXParseException
-    from xml.sax.handler import ContentHandler
-    from xml.sax.xmlreader import InputSource
-
-    from defusedxml import DefusedXmlException
-    from defusedxml.sax import make_parser
-
-    top = _Element("", {}, 1)
-
-    class Builder(ContentHandler):
-        def __init__(self) -> None:
-            super().__init__()
-            self.open = [top]
-            self.count = 0
-            self.place: Any = None
-
-        def setDocumentLocator(self, locator: Any) -> None:
-            self.place = locator
-
-        def startElement(self, tag: str, attrs: Any) -> None:
-            line = int(self.place.getLineNumber() or 1)
-            self.count += 1
-            if self.count > 8 * MOST_NODES or len(self.open) > DEEPEST:
-                raise CharacterError(
-                    f"{name}:{line}: over {8 * MOST_NODES} elements or {DEEPEST} levels"
-                )
-            element = _Element(tag, dict(attrs.items()), line)
-            self.open[-1].children.append(element)
-            self.open.append(element)
-
-        def endElement(self, tag: str) -> None:
-            self.open.pop()
-
-    parser, source, builder = make_parser(), InputSource(), Builder()
-    parser.forbid_dtd = True
-    parser.setContentHandler(builder)
-    source.setByteStream(BytesIO(data))
-    try:
-        parser.parse(source)
-    except SAXParseException as error:
-        line = error.getLineNumber() or 1
-        raise CharacterError(f"{name}:{line}: is not XML: {error.getMessage()}") from error
-    except DefusedXmlException as error:
-        line = int(builder.place.getLineNumber() or 1) if builder.place else 1
-        raise CharacterError(
-            f"{name}:{line}: document types and entities are not read: {error!s:.120}"
-        ) from error
-    except (SAXException, ValueError, LookupError) as error:  # encodings that Python cannot read
-        raise CharacterError(f"{name}:1: is not XML: {error!s:.120}") from error
-    if not top.children or top.children[0].tag != "Skeleton":
-        raise CharacterError(f"{name}:1: is no skeleton of MASS: its first element is not Skeleton")
-    return top.children[0]
+    text = decode(data, name, CharacterError)
+    skeleton = parse_text(text, Path(name), most=8 * MOST_NODES, deepest=DEEPEST)
+    if skeleton.tag != "Skeleton":
+        raise skeleton.error(f"is no skeleton of MASS: it begins with <{skeleton.tag:.40}>")
+    return _Reader(name).character(skeleton)
 
 
 # the skeleton
@@ -176,7 +111,7 @@ class _Reader:
         self.name = name
         self.lines: dict[str, int] = {}
 
-    def character(self, skeleton: _Element) -> Character:
+    def character(self, skeleton: Element) -> Character:
         nodes = [child for child in skeleton.children if child.tag == "Node"]
         if not 1 <= len(nodes) <= MOST_NODES:
             raise self.error(skeleton, f"needs 1 to {MOST_NODES} elements Node, got {len(nodes)}")
@@ -192,20 +127,20 @@ class _Reader:
         limbs = {limb: tuple(x for x in frames if re.fullmatch(p, x)) for limb, p in LIMBS.items()}
         try:
             return Character(
-                skeleton.values.get("name", Path(self.name).stem),
+                skeleton.attributes.get("name", Path(self.name).stem),
                 tuple(links),
                 {limb: names for limb, names in limbs.items() if names},
             )
         except CharacterError as error:
-            named = [node for node in nodes if repr(node.values["name"]) in str(error)]
+            named = [node for node in nodes if repr(node.attributes["name"]) in str(error)]
             raise self.error((*named, skeleton)[0], str(error)) from error
 
-    def link(self, node: _Element, frames: dict[str, _Frame]) -> Link:
+    def link(self, node: Element, frames: dict[str, _Frame]) -> Link:
         """The link of a Node; its joint's frame is added to the others."""
-        name = check_name("Node: name", node.values.get("name"))
+        name = check_name("Node: name", node.attributes.get("name"))
         if name in frames:
             raise self.error(node, f"two nodes are named {name!r}; names must differ")
-        parent = node.values.get("parent", "None")
+        parent = node.attributes.get("parent", "None")
         if parent != "None" and parent not in frames:
             raise self.error(
                 node, f"node {name!r}: parent: {unknown_name('node', parent, frames)} (before it)"
@@ -223,8 +158,8 @@ class _Reader:
             joints=self.joint(joint, name),
         )
 
-    def joint(self, element: _Element, name: str) -> tuple[Joint, ...]:
-        type_ = element.values.get("type")
+    def joint(self, element: Element, name: str) -> tuple[Joint, ...]:
+        type_ = element.attributes.get("type")
         if type_ not in list(KINDS):
             raise self.error(element, f"joint of {name!r}: " + unknown_name("type", type_, KINDS))
         kind = KINDS[str(type_)]
@@ -234,7 +169,7 @@ class _Reader:
         if kind in ("hinge", "slide"):
             axis = TO_WORLD @ self.numbers(element, "axis", 3)
             values["axis"] = tuple(axis.tolist())
-            if "lower" in element.values or "upper" in element.values:
+            if "lower" in element.attributes or "upper" in element.attributes:
                 low, high = (self.numbers(element, key, 1)[0] for key in ("lower", "upper"))
                 values["limits"] = (float(low), float(high))
         try:
@@ -242,9 +177,9 @@ class _Reader:
         except CharacterError as error:
             raise self.error(element, str(error)) from error
 
-    def shape(self, body: _Element, link: _Frame) -> Shape:
+    def shape(self, body: Element, link: _Frame) -> Shape:
         frame = self.frame(self.child(body, "Transformation"))
-        kind = body.values.get("type")
+        kind = body.attributes.get("type")
         turn = np.eye(3)
         if kind == "Box":
             size = TO_WORLD @ self.numbers(body, "size", 3) / 2.0
@@ -265,12 +200,12 @@ class _Reader:
         except CharacterError as error:
             raise self.error(body, str(error)) from error
 
-    def color(self, body: _Element) -> Vector | None:
-        if "color" not in body.values:
+    def color(self, body: Element) -> Vector | None:
+        if "color" not in body.attributes:
             return None
         return tuple(np.clip(self.numbers(body, "color", 4), 0.0, 1.0).tolist())
 
-    def frame(self, element: _Element) -> _Frame:
+    def frame(self, element: Element) -> _Frame:
         """Where a Transformation is."""
         linear = self.numbers(element, "linear", 9).reshape(3, 3)
         if np.abs(linear.T @ linear - np.eye(3)).max() > SKEWED or np.linalg.det(linear) < 0.0:
@@ -286,17 +221,17 @@ class _Reader:
 
     # values
 
-    def child(self, element: _Element, tag: str) -> _Element:
+    def child(self, element: Element, tag: str) -> Element:
         found = [child for child in element.children if child.tag == tag]
         if len(found) != 1:
-            named = element.values.get("name") or element.values.get("type") or ""
+            named = element.attributes.get("name") or element.attributes.get("type") or ""
             raise self.error(
                 element, f"{element.tag} {named!r:.80} needs one {tag}, got {len(found)}"
             )
         return found[0]
 
-    def numbers(self, element: _Element, key: str, size: int) -> Floats:
-        words = element.values.get(key, "").split()
+    def numbers(self, element: Element, key: str, size: int) -> Floats:
+        words = element.attributes.get(key, "").split()
         if len(words) != size:
             noun = "number" if size == 1 else "numbers"
             raise self.error(
@@ -304,7 +239,7 @@ class _Reader:
             )
         return np.array([self.number(element, key, word) for word in words])
 
-    def number(self, element: _Element, key: str, word: str) -> float:
+    def number(self, element: Element, key: str, word: str) -> float:
         try:
             return check_number(f"{element.tag}: {key}", float(word))
         except ValueError:
@@ -314,7 +249,7 @@ class _Reader:
         except CharacterError as error:
             raise self.error(element, str(error)) from error
 
-    def error(self, element: _Element, message: str) -> CharacterError:
+    def error(self, element: Element, message: str) -> CharacterError:
         return CharacterError(f"{self.name}:{element.line}: {message}")
 
 

@@ -25,15 +25,10 @@ from pathlib import Path
 from typing import Literal
 
 from poise.character import Character, Link, Vector
-from poise.characters.formats.mjcf import (
-    DIRECTORIES,
-    Assets,
-    Element,
-    character_from_model,
-    check_counts,
-    compile_model,
-    parse_xml,
-)
+from poise.characters.formats.elements import Element, parse_xml
+from poise.characters.formats.mjcf import DIRECTORIES
+from poise.characters.formats.mujoco_compile import Assets, check_counts, compile_model
+from poise.characters.formats.mujoco_model import character_from_model, with_base
 from poise.errors import LARGEST
 
 SPHERICAL = ("spherical", "ball")
@@ -66,7 +61,7 @@ def read(path: str | os.PathLike[str], base: Literal["free", "fixed"] | None = N
     character = _finished(character, colors, efforts)
     if base is None and not character.links[0].joints and not _bolted(root):
         base = "free"
-    return character if base is None else character.with_base(base)
+    return with_base(character, base, root)
 
 
 def _bolted(root: Element) -> bool:

@@ -32,12 +32,13 @@ from numpy.typing import ArrayLike
 
 from poise.arrays import Floats, floats
 from poise.character import Character, Link
-from poise.characters.formats.deepmimic import read_bytes
 from poise.characters.skeleton import character_from_rig
 from poise.errors import ClipError, PoiseError, shorten
+from poise.files import read_bounded
 from poise.motion.clip import Clip
 from poise.motion.formats.npz import BROKEN, Archive, read_array
-from poise.motion.rig import Rig, RigJoint, forward_kinematics, frames_on, multiply
+from poise.motion.quaternions import multiply
+from poise.motion.rig import Rig, RigJoint, forward_kinematics, frames_on
 
 STATURE = 1.70  # [m]
 
@@ -104,8 +105,8 @@ def read(
             makes one from the skeleton.
         offsets: Of each joint from its parent in the model's T-pose [m], x left, y up, z ahead,
             shape (22, 3), the pelvis' from the model's origin; or a .npy file of them, or an .npz
-            file with them as "offsets" or with the joints' positions as "joints". None is poise's
-            own neutral skeleton.
+            file with them as "offsets" or with the joints' positions as "joints" or "J", which is
+            their name in the model's own file. None is poise's own neutral skeleton.
     """
     path = Path(path)
     with Archive.open(path) as archive:
@@ -284,7 +285,7 @@ def _offsets(source: Any) -> Floats:
 
 def _offsets_file(path: Path) -> Floats:
     if path.suffix.lower() != ".npz":
-        data = read_bytes(path, LARGEST_OFFSETS, ClipError)
+        data = read_bounded(path, LARGEST_OFFSETS, ClipError)
         try:
             array = read_array(BytesIO(data), len(data), str(path))
         except BROKEN as error:
@@ -295,11 +296,12 @@ def _offsets_file(path: Path) -> Floats:
     with Archive.open(path) as archive:
         if "offsets" in archive.names:
             return archive.array("offsets", "f", 2).astype(np.float64)
-        if "joints" not in archive.names:
-            raise ClipError(f"{path}: needs 'offsets' or 'joints'; it has {_list(archive)}")
-        places = archive.array("joints", "f", 2).astype(np.float64)
+        name = next((name for name in ("joints", "J") if name in archive.names), None)
+        if name is None:
+            raise ClipError(f"{path}: needs 'offsets', 'joints' or 'J'; it has {_list(archive)}")
+        places = archive.array(name, "f", 2).astype(np.float64)
     if len(places) < len(NAMES) or places.shape[1] != 3:
-        raise ClipError(f"{path}: joints have shape {places.shape}, expected ({len(NAMES)}, 3)")
+        raise ClipError(f"{path}: {name} has shape {places.shape}, expected ({len(NAMES)}, 3)")
     above = [NAMES.index(parent) if parent else -1 for parent, _ in SKELETON.values()]
     return np.array([places[i] - (places[p] if p >= 0 else 0.0) for i, p in enumerate(above)])
 

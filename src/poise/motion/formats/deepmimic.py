@@ -18,20 +18,18 @@ bones are turned as the file's; any other needs a character.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from poise.arrays import Floats
-from poise.character import Character, Joint, Link
-from poise.characters.formats.deepmimic import line_of, parse_json, read_text
-from poise.errors import ClipError, PoiseError, shorten, unknown_name
-from poise.forest import quat_matrix
+from poise.character import Character
+from poise.errors import ClipError, PoiseError
+from poise.files import line_of_item, parse_json, read_text, write_atomically
 from poise.motion.clip import Clip
-from poise.motion.rig import conjugate, multiply, rotate
+from poise.motion.formats.deepmimic_dog import dog_pieces, own_dog
+from poise.motion.formats.deepmimic_layout import Layout, layout_of, unit
 
 LARGEST_FILE = 32 * 2**20  # [bytes]
 MOST_VALUES = 20_000_000  # numbers in a clip after resampling
@@ -39,28 +37,7 @@ SHORTEST, LONGEST = 1e-5, 100.0  # durations of a frame that are read [s]
 FARTHEST = 1e6  # positions [m] and angles [rad] that are read
 LOOSE = 0.3  # how far quaternions may be from length one: DeepMimic's dog has some at 0.83
 SAME_RATE = 1e-6  # durations that differ by less, relatively, are one rate
-
-HUMANOID = (
-    "chest",
-    "neck",
-    *(f"right_{name}" for name in ("hip", "knee", "ankle", "shoulder", "elbow")),
-    *(f"left_{name}" for name in ("hip", "knee", "ankle", "shoulder", "elbow")),
-)
-"""Joints of DeepMimic's humanoid that move, in the order of its clips."""
-
-FRONT = ("shoulder", "forearm", "hand", "finger")
-HIND = ("upper_leg", "leg", "foot", "toe")
-DOG = (
-    *("spine0", "spine1", "neck", "head"),
-    *(f"{side}_{name}" for names in (FRONT, HIND) for side in ("left", "right") for name in names),
-    *("tail0", "tail1"),
-)
-"""Joints of DeepMimic's dog that move, in the order of its clips."""
-
 HUMANOID_COLUMNS, DOG_COLUMNS = 44, 84
-
-
-# reading
 
 
 def read(
@@ -82,9 +59,9 @@ def read(
     reader = _Reader(text, str(path))
     frames = reader.frames()
     columns = frames.shape[1]
-    own_dog = character is None and order is None and columns == DOG_COLUMNS
-    if own_dog:
-        layout = _Layout(None, _dog_pieces(), np.zeros(3))
+    is_dog = character is None and order is None and columns == DOG_COLUMNS
+    if is_dog:
+        layout = Layout(None, dog_pieces(), np.zeros(3))
     else:
         if character is None and columns == HUMANOID_COLUMNS:
             from poise.characters import load_character
@@ -96,7 +73,7 @@ def read(
                 f"has {columns} columns; without a character only {HUMANOID_COLUMNS} (humanoid) "
                 f"and {DOG_COLUMNS} (dog) can be read",
             )
-        layout = _layout(character, order, str(path))
+        layout = layout_of(character, order, str(path))
     if columns != layout.columns:
         whose = f"character {character.name!r}" if character else "the dog"
         raise reader.error(
@@ -106,8 +83,8 @@ def read(
         )
     reader.check_rotations(frames, layout)
     fps, values = _uniform(frames, layout, reader)
-    if own_dog:
-        character, q = _own_dog(values)
+    if is_dog:
+        character, q = own_dog(values)
     else:
         assert character is not None
         q = layout.q(values, character.nq)
@@ -115,6 +92,29 @@ def read(
         return Clip(character, q, fps, name=path.stem)
     except PoiseError as error:
         raise ClipError(f"{path}: {error}") from error
+
+
+def write(
+    clip: Clip, path: str | Path, *, order: Sequence[str] | None = None, loop: bool = False
+) -> None:
+    """Write a clip, whole or not at all; what `read` gives for its character is the clip again.
+
+    Args:
+        clip: What to write; its character needs a free root.
+        path: The file.
+        order: Names of the joints in the order of the file, the root left out; as `read` has it
+            unless given.
+        loop: Whether the file says that the motion starts over after its end.
+    """
+    layout = layout_of(clip.character, order, str(path))
+    values = layout.values(clip.frames)
+    durations = np.full((len(values), 1), 1.0 / clip.fps)
+    if len(values) > 1:
+        durations[-1] = 0.0
+    rows = np.concatenate([durations, values + 0.0], axis=1).tolist()
+    frames = ",\n".join("[" + ", ".join(map(repr, row)) + "]" for row in rows)
+    text = f'{{\n"Loop": "{"wrap" if loop else "none"}",\n"Frames":\n[\n{frames}\n]\n}}\n'
+    write_atomically(path, text.encode(), ClipError)
 
 
 class _Reader:
@@ -152,7 +152,7 @@ class _Reader:
         if len(row) != len(first):
             raise self.error(i, f"has {len(row)} columns, the first frame {len(first)}")
 
-    def check_rotations(self, frames: Floats, layout: _Layout) -> None:
+    def check_rotations(self, frames: Floats, layout: Layout) -> None:
         for name, at in layout.quaternions():
             length = np.linalg.norm(frames[:, at : at + 4], axis=1)
             bad = np.abs(length - 1.0) > LOOSE
@@ -165,121 +165,11 @@ class _Reader:
                 )
 
     def error(self, frame: int, message: str) -> ClipError:
-        line = line_of(self.text, "Frames", frame, "[")
+        line = line_of_item(self.text, "Frames", frame, "[")
         return ClipError(f"{self.name}:{line}: frame {frame} {message}")
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """Columns of one joint: where they are in the file and in q."""
-
-    name: str
-    kind: str
-    at: int  # first column in the file
-    q: int  # first column in q
-    sign: float = 1.0
-
-    @property
-    def size(self) -> int:
-        return 4 if self.kind == "ball" else 1
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """How the columns of a file become coordinates."""
-
-    root: str | None
-    pieces: tuple[_Piece, ...]
-    hips: Floats  # where the file's root is, in the frame of the root link [m]
-
-    @property
-    def columns(self) -> int:
-        return 8 + sum(piece.size for piece in self.pieces)
-
-    def quaternions(self) -> list[tuple[str, int]]:
-        """Names and first columns of all quaternions."""
-        return [(self.root or "root", 4), *((p.name, p.at) for p in self.pieces if p.size == 4)]
-
-    def q(self, values: Floats, nq: int) -> Floats:
-        """Coordinates of frames whose durations have been cut off."""
-        q = np.empty((len(values), nq))
-        q[:, 3:7] = _turned(_unit(values[:, 3:7]))
-        q[:, :3] = _raised(values[:, :3]) - rotate(q[:, 3:7], self.hips)
-        for p in self.pieces:
-            part = values[:, p.at - 1 : p.at - 1 + p.size]
-            q[:, p.q : p.q + p.size] = _turned(_unit(part)) if p.size == 4 else p.sign * part
-        return q
-
-    def values(self, q: Floats) -> Floats:
-        """The inverse of q."""
-        values = np.empty((len(q), self.columns - 1))
-        values[:, :3] = _lowered(q[:, :3] + rotate(q[:, 3:7], self.hips))
-        values[:, 3:7] = _turned_back(q[:, 3:7])
-        for p in self.pieces:
-            part = q[:, p.q : p.q + p.size]
-            turned = _turned_back(part) if p.size == 4 else p.sign * part
-            values[:, p.at - 1 : p.at - 1 + p.size] = turned
-        return values
-
-
-def _layout(character: Character, order: Sequence[str] | None, where: str) -> _Layout:
-    """The layout of a character's clips."""
-    if not isinstance(character, Character):
-        raise ClipError(f"{where}: a clip moves a Character, got {character!r:.80}")
-    joints = {joint.name: joint for joint in character.joints}
-    root = character.joints[0] if character.joints else None
-    if root is None or root.kind != "free":
-        raise ClipError(
-            f"{where}: DeepMimic's clips have a free root; {character.name!r} is fixed to the "
-            "world: take character.with_base('free')"
-        )
-    names = _order(joints, root, order, where)
-    pieces, at = [], 8
-    for name in names:
-        joint = joints[name]
-        first = character.q_slice(name).start
-        # a revolute joint turns about the file's z, which is -y here
-        sign = -1.0 if joint.kind == "hinge" and joint.axis[1] > 1.0 - 1e-9 else 1.0
-        pieces.append(_Piece(name, joint.kind, at, first, sign))
-        at += joint.nq
-    return _Layout(root.name, tuple(pieces), _hips(character, set(names)))
-
-
-def _order(
-    joints: dict[str, Joint], root: Joint, order: Sequence[str] | None, where: str
-) -> tuple[str, ...]:
-    known = set(joints) - {root.name}
-    if order is not None:
-        listed = tuple(order) if isinstance(order, (list, tuple)) else ()
-        if len(listed) != len(known) or any(name not in known for name in map(str, listed)):
-            wrong = next((name for name in listed if str(name) not in known), None)
-            reason = unknown_name("joint", wrong, sorted(known)) if wrong else "some are missing"
-            raise ClipError(f"{where}: order must name every joint but the root once: {reason}")
-        if len(set(map(str, listed))) < len(listed):
-            raise ClipError(f"{where}: order names a joint twice: {shorten(listed)}")
-        return tuple(map(str, listed))
-    for names in (HUMANOID, DOG):
-        if known == set(names):
-            return names
-    return tuple(name for name in joints if name != root.name)
-
-
-def _hips(character: Character, names: set[str]) -> Floats:
-    """The middle of the hips in the frame of the root link, for humanoids that have them there."""
-    root = character.links[0].name
-    hips = [
-        np.array(link.pos) + quat_matrix(link.quat) @ np.array(joint.pos)
-        for link in character.links
-        for joint in link.joints
-        if joint.name in ("left_hip", "right_hip") and link.parent == root
-    ]
-    if names != set(HUMANOID) or len(hips) != 2:
-        return np.zeros(3)
-    middle: Floats = (hips[0] + hips[1]) / 2.0
-    return middle
-
-
-def _uniform(frames: Floats, layout: _Layout, reader: _Reader) -> tuple[float, Floats]:
+def _uniform(frames: Floats, layout: Layout, reader: _Reader) -> tuple[float, Floats]:
     """Rate, and frames without durations, at equal steps of time."""
     durations, values = frames[:-1, 0], frames[:, 1:]
     bad = ~((durations >= SHORTEST) & (durations <= LONGEST))
@@ -304,14 +194,14 @@ def _uniform(frames: Floats, layout: _Layout, reader: _Reader) -> tuple[float, F
     return steps / float(times[-1]), _between(values, layout, times, t)
 
 
-def _between(values: Floats, layout: _Layout, times: Floats, t: Floats) -> Floats:
+def _between(values: Floats, layout: Layout, times: Floats, t: Floats) -> Floats:
     """Frames at times t: numbers in between, quaternions along the shortest turn."""
     i = np.clip(np.searchsorted(times, t, side="right") - 1, 0, len(times) - 2)
     u = ((t - times[i]) / (times[i + 1] - times[i]))[:, None]
     found = (1.0 - u) * values[i] + u * values[i + 1]
     for _, at in layout.quaternions():
         part = slice(at - 1, at + 3)
-        a, b = _unit(values[i, part]), _unit(values[i + 1, part])
+        a, b = unit(values[i, part]), unit(values[i + 1, part])
         dot = np.sum(a * b, axis=1, keepdims=True)
         b = np.where(dot < 0.0, -b, b)
         angle = np.arctan2(np.linalg.norm(b - np.abs(dot) * a, axis=1)[:, None], np.abs(dot))
@@ -319,170 +209,5 @@ def _between(values: Floats, layout: _Layout, times: Floats, t: Floats) -> Float
         near = angle < 1e-6
         sine = np.where(near, 1.0, np.sin(angle))
         weights = (np.where(near, s, np.sin(s * angle) / sine) for s in (1.0 - u, u))
-        found[:, part] = _unit(next(weights) * a + next(weights) * b)
+        found[:, part] = unit(next(weights) * a + next(weights) * b)
     return found
-
-
-# writing
-
-
-def write(
-    clip: Clip, path: str | Path, *, order: Sequence[str] | None = None, loop: bool = False
-) -> None:
-    """Write a clip, whole or not at all; what `read` gives for its character is the clip again.
-
-    Args:
-        clip: What to write; its character needs a free root.
-        path: The file.
-        order: Names of the joints in the order of the file, the root left out; as `read` has it
-            unless given.
-        loop: Whether the file says that the motion starts over after its end.
-    """
-    from poise.files import write_atomically
-
-    layout = _layout(clip.character, order, str(path))
-    values = layout.values(clip.frames)
-    durations = np.full((len(values), 1), 1.0 / clip.fps)
-    if len(values) > 1:
-        durations[-1] = 0.0
-    rows = np.concatenate([durations, values + 0.0], axis=1).tolist()
-    frames = ",\n".join("[" + ", ".join(map(repr, row)) + "]" for row in rows)
-    text = f'{{\n"Loop": "{"wrap" if loop else "none"}",\n"Frames":\n[\n{frames}\n]\n}}\n'
-    write_atomically(Path(path), text.encode())
-
-
-# the dog, whose bones point elsewhere than those of DeepMimic's in the rest pose
-
-DOG_PARENTS = {
-    "spine0": "root",
-    "spine1": "spine0",
-    "neck": "spine1",
-    "head": "neck",
-    "tail0": "root",
-    "tail1": "tail0",
-    **{f"{side}_{FRONT[0]}": "spine1" for side in ("left", "right")},
-    **{f"{side}_{HIND[0]}": "root" for side in ("left", "right")},
-    **{
-        f"{side}_{child}": f"{side}_{parent}"
-        for names in (FRONT, HIND)
-        for parent, child in pairwise(names)
-        for side in ("left", "right")
-    },
-}
-
-DOG_ENDS = {"head": (1.0, 0.0, 0.0), "tail_tip": (-1.0, 0.0, 0.0)}
-"""Where the last bones of our dog point at rest."""
-
-DOG_HEIGHT = 0.61
-"""How high the root of DeepMimic's dog stands in its clips [m]."""
-
-
-def _dog_pieces() -> tuple[_Piece, ...]:
-    pieces, at = [], 8
-    for name in DOG:
-        kind = "hinge" if name.endswith(("forearm", "_leg")) and "upper" not in name else "ball"
-        pieces.append(_Piece(name, kind, at, 0))
-        at += pieces[-1].size
-    return tuple(pieces)
-
-
-def _dog_twins() -> dict[str, tuple[str, Sequence[float] | None]]:
-    """Links of our dog: the file's joint that turns each, and where its bone points at rest.
-
-    None: the link needs no correction, it points there already.
-    """
-    down, back, ahead = (0.0, 0.0, -1.0), (-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)
-    twins: dict[str, tuple[str, Sequence[float] | None]] = {
-        "pelvis": ("root", None),
-        "spine": ("spine0", None),
-        "chest": ("spine1", None),
-        "neck": ("neck", ahead),
-        "head": ("head", down),
-        "tail": ("tail0", back),
-        "tail_tip": ("tail1", back),
-    }
-    for side in ("left", "right"):
-        twins[f"front_{side}_scapula"] = ("spine1", None)
-        twins[f"front_{side}_upper_arm"] = (f"{side}_shoulder", down)
-        twins[f"front_{side}_forearm"] = (f"{side}_forearm", down)
-        twins[f"front_{side}_paw"] = (f"{side}_hand", None)
-        twins[f"hind_{side}_thigh"] = (f"{side}_upper_leg", down)
-        twins[f"hind_{side}_shin"] = (f"{side}_leg", down)
-        twins[f"hind_{side}_metatarsus"] = (f"{side}_foot", down)
-        twins[f"hind_{side}_paw"] = (f"{side}_toe", None)
-    return twins
-
-
-def _own_dog(values: Floats) -> tuple[Character, Floats]:
-    """Our dog, and its coordinates: every bone points where the file's points, to our scale."""
-    from poise.characters import load_character
-
-    character = load_character("dog")
-    turns = _dog_turns(values)
-    children: dict[str | None, Link] = {}
-    for link in character.links:
-        children.setdefault(link.parent, link)
-    twins, world = _dog_twins(), {}
-    q = np.empty((len(values), character.nq))
-    scale = character.links[0].pos[2] / DOG_HEIGHT
-    q[:, :3] = scale * _raised(values[:, :3])
-    for link in character.links:
-        joint, points = twins[link.name]
-        world[link.name] = turns[joint]
-        if points is not None:
-            bone = children[link.name].pos if link.name in children else DOG_ENDS[link.name]
-            world[link.name] = multiply(turns[joint], _between_directions(bone, points))
-        part = character.q_slice(link.joints[0])
-        if link.parent is None:
-            q[:, 3:7] = world[link.name]
-        else:
-            q[:, part] = multiply(conjugate(world[link.parent]), world[link.name])
-    return character, q
-
-
-def _dog_turns(values: Floats) -> dict[str, Floats]:
-    """Orientations of the file's links in the world."""
-    turns = {"root": _turned(_unit(values[:, 3:7]))}
-    for p in _dog_pieces():
-        part = values[:, p.at - 1 : p.at - 1 + p.size]
-        if p.size == 4:
-            turn = _turned(_unit(part))
-        else:
-            half = part[:, 0] / 2.0
-            turn = np.stack([np.cos(half), 0.0 * half, -np.sin(half), 0.0 * half], axis=1)
-        turns[p.name] = multiply(turns[DOG_PARENTS[p.name]], turn)
-    return turns
-
-
-def _between_directions(a: Sequence[float], b: Sequence[float]) -> Floats:
-    """The shortest turn that takes direction a to direction b; they must not be opposite."""
-    u, v = (np.array(x) / np.linalg.norm(x) for x in (a, b))
-    return _unit(np.array([[1.0 + u @ v, *np.cross(u, v)]]))
-
-
-# axes and quaternions, one in each row
-
-
-def _raised(p: Floats) -> Floats:
-    """Vectors with the file's y up, with z up."""
-    raised: Floats = p[:, [0, 2, 1]] * [1.0, -1.0, 1.0]
-    return raised
-
-
-def _lowered(p: Floats) -> Floats:
-    """The inverse of raising."""
-    lowered: Floats = p[:, [0, 2, 1]] * [1.0, 1.0, -1.0]
-    return lowered
-
-
-def _turned(q: Floats) -> Floats:
-    return np.concatenate([q[:, :1], _raised(q[:, 1:])], axis=1)
-
-
-def _turned_back(q: Floats) -> Floats:
-    return np.concatenate([q[:, :1], _lowered(q[:, 1:])], axis=1)
-
-
-def _unit(q: Floats) -> Floats:
-    unit: Floats = q / np.linalg.norm(q, axis=1, keepdims=True)
-    return unit

@@ -19,8 +19,10 @@ from poise.character import Character
 from poise.errors import CharacterError, ClipError, PoiseError
 from poise.forest import quat_matrix
 from poise.motion.clip import Clip
-from poise.motion.formats.glb_file import GlbFile, to_float64
+from poise.motion.formats.glb_data import to_float64
+from poise.motion.formats.glb_file import GlbFile
 from poise.motion.formats.glb_read import MOST_POSES, Motion, rotations
+from poise.motion.formats.glb_skeleton import Skeleton
 from poise.motion.rig import Rig, RigJoint, frames_on
 
 CHUNK = 1024
@@ -30,12 +32,23 @@ SAME = 1e-3
 """A file of ours whose nodes are further from its q than this [m, rad] was changed since."""
 
 
-def write(clip: Clip, path: str | os.PathLike[str]) -> None:
-    """Write a clip on its character as GLB."""
+def write(clip: Clip, path: str | os.PathLike[str], *, skin: bool = True) -> None:
+    """Write a clip on its character as GLB.
+
+    Skinned is the default because it is what one expects in Blender: one armature with all joints
+    of the source as bones, one action, and one mesh that follows, ready to be retargeted or
+    exported again. Rigid nodes come into Blender as one object per link, each animated by itself;
+    they suit viewers and engines that want the links apart.
+
+    Args:
+        clip: The motion.
+        path: Where to.
+        skin: One skinned mesh on an armature; False: a rigid mesh on each node.
+    """
     from poise.files import write_atomically
     from poise.motion.formats.glb_write import dump
 
-    write_atomically(path, dump(clip))
+    write_atomically(path, dump(clip, skin=skin))
 
 
 def read(
@@ -43,16 +56,16 @@ def read(
     *,
     character: Character | None = None,
     fps: float | None = None,
-    animation: str | None = None,
+    animation: str | int | None = None,
 ) -> Clip:
-    """Read a clip from GLB; a file without animation gives one frame.
+    """Read a clip from GLB or .gltf; a file without animation gives one frame.
 
     Args:
         path: The file.
         character: Whose motion it shall be, its links named as the nodes of the file; None makes a
             character from the skeleton.
         fps: Frames per second of the clip; None takes the rate of the file's keys.
-        animation: Name of the animation; None takes the first.
+        animation: Name of the animation, or its number from 0; None takes the first.
     """
     file = GlbFile(Path(path))
     try:
@@ -62,7 +75,7 @@ def read(
         clip = _ours(motion)
         if clip is not None and (character is None or _alike(character, clip.character)):
             return _on(clip, character or clip.character, fps)
-        return _from_nodes(motion, character, fps, animation)
+        return _from_nodes(motion, character, fps)
     except PoiseError as error:
         if str(path) in str(error):
             raise
@@ -70,20 +83,13 @@ def read(
         raise kind(f"{path}: {error}") from error
 
 
-def _from_nodes(
-    motion: Motion, character: Character | None, fps: float | None, animation: str | None
-) -> Clip:
+def _from_nodes(motion: Motion, character: Character | None, fps: float | None) -> Clip:
     """The clip that the nodes of a file show."""
-    file = motion.file
-    joints = motion.skeleton()
+    file, skeleton = motion.file, Skeleton(motion)
+    joints = skeleton.joints
     rate = motion.fps() if fps is None else fps
     t = motion.times(rate, len(joints))
-    rest = motion.rest_places(joints)
-    for node in joints:
-        L = rest[node][0][0]
-        if not abs(np.linalg.det(L)) > 1e-9 * np.abs(L).max() ** 3:
-            file.fail(f"nodes[{node}] ({motion.name(node)!r}) has a scale of zero")
-    rig = _rig(motion, joints, rest, rate)
+    rig = _rig(skeleton, rate)
     if character is None:
         from poise.characters.skeleton import character_from_rig
 
@@ -92,27 +98,23 @@ def _from_nodes(
             rig,
             file.path.stem,
             still=[name for node, name in pairs if node not in motion.channels],
-            sliding=[name for node, name in pairs if motion.shifts(node, joints, rest)],
+            sliding=[name for node, name in pairs if skeleton.shifts(node)],
         )
-    frames = [
-        _frames(motion, character, rig, joints, rest, t[i : i + CHUNK])
-        for i in range(0, len(t), CHUNK)
-    ]
+    frames = [_frames(skeleton, character, rig, t[i : i + CHUNK]) for i in range(0, len(t), CHUNK)]
     q = np.concatenate(frames)
     for joint in character.joints:
         if joint.kind == "hinge":  # turns go on from one chunk to the next
             at = character.q_slice(joint)
             q[:, at] = np.unwrap(q[:, at], axis=0)
-    animations = file.items("animations")
-    name = animation or (file.text(animations[0], "name", "") if animations else "")
-    return Clip(character, q, rate, source=rig, name=name or file.path.stem)
+    return Clip(character, q, rate, source=rig, name=motion.title or file.path.stem)
 
 
-def _rig(motion: Motion, joints: list[int], rest: dict[int, Any], fps: float) -> Rig:
+def _rig(skeleton: Skeleton, fps: float) -> Rig:
     """The skeleton as a rig: offsets as the joints rest, in the file's axes."""
+    motion, joints, rest = skeleton.motion, skeleton.joints, skeleton.rest
     index = {node: i for i, node in enumerate(joints)}
     names = _unique([motion.name(node) for node in joints])
-    ends = motion.ends(joints, rest)
+    ends = skeleton.ends()
     found = []
     for i, node in enumerate(joints):
         parent = index.get(motion.parent[node], -1) if i else -1
@@ -129,16 +131,10 @@ def _rig(motion: Motion, joints: list[int], rest: dict[int, Any], fps: float) ->
     return Rig(tuple(found), "glb", up="y", fps=fps, name=names[0])
 
 
-def _frames(
-    motion: Motion,
-    character: Character,
-    rig: Rig,
-    joints: list[int],
-    rest: dict[int, Any],
-    t: Floats,
-) -> Floats:
+def _frames(skeleton: Skeleton, character: Character, rig: Rig, t: Floats) -> Floats:
     """q at times t, shape (n, nq)."""
-    placed = motion.place(joints, t)
+    joints, rest = skeleton.joints, skeleton.rest
+    placed = skeleton.motion.place(joints, t)
     positions = rig.vectors([placed[node][1] for node in joints])
     turned = np.array([rotations(placed[node][0], rest[node][0]) for node in joints])
     # a rotation vector is a vector: it goes to the world's axes like one
@@ -176,11 +172,13 @@ def _ours(motion: Motion) -> Clip | None:
         file.fail(f"{at}.character must be text")
     character = parse(text, f"{file.path}: {at}.character")
     fps = file.finite_number(ours.get("fps"), f"{at}.fps")
-    begin, length, _ = file.view(file.index(ours, "q", "bufferViews", at))
+    view = file.numbers.view(file.index(ours, "q", "bufferViews", at))
     frames = file.size_of(ours, "frames", at, None)
-    if frames == 0 or frames * character.nq * 4 != length:
-        file.fail(f"{at}: {frames} frames of {character.nq} numbers are not {length} bytes", begin)
-    q = to_float64(np.frombuffer(file.read(begin, length), dtype="<f4").reshape(frames, -1))
+    size = frames * character.nq * 4
+    if frames == 0 or size != view.length:
+        file.fail(f"{at}: {frames} frames of {character.nq} numbers are not {view.length} bytes")
+    data = file.numbers.read(view, 0, size)
+    q = to_float64(np.frombuffer(data, dtype="<f4").reshape(frames, -1))
     source = rig_from(ours.get("source"), f"{file.path}: {at}")
     clip = Clip(character, q, fps, source=source, name=file.text(ours, "name", ""))
     return clip if _shows(motion, clip) else None
@@ -190,21 +188,25 @@ def _shows(motion: Motion, clip: Clip) -> bool:
     """Whether the nodes of a file move as the links of a clip do."""
     from poise.dynamics import forward_kinematics
 
-    named = {motion.name(node): node for node in motion.order}
+    named = {motion.name(node): node for node in reversed(motion.order)}
     nodes = [named.get(link.name, -1) for link in clip.character.links]
     if -1 in nodes or abs(motion.end - motion.start - clip.duration) > 1.5 / clip.fps:
         return False
-    from poise.motion.formats.glb_write import to_file
+    from poise.motion.formats.glb_write import AXES, to_file
 
-    axes = to_file(np.eye(3)).T  # from our axes to the file's
+    # the axes of a node may be a bone's, but it turns from its rest as the link does
+    stand = motion.place(nodes, None)
+    rest = quat_matrix(forward_kinematics(clip.character, clip.character.rest_q)[1])
     for i in range(0, len(clip), CHUNK):
         rows = np.arange(i, min(i + CHUNK, len(clip)))
         placed = motion.place(nodes, motion.start + rows / clip.fps)
         p, e = forward_kinematics(clip.character, clip.frames[rows])
-        R = axes @ quat_matrix(e) @ axes.T
+        turned = (quat_matrix(e) @ rest.transpose(0, 2, 1))[..., AXES, :][..., AXES]
         for k, node in enumerate(nodes):
             L, shown = placed[node]
-            if np.abs(shown - to_file(p[:, k])).max() > SAME or np.abs(L - R[:, k]).max() > SAME:
+            if np.abs(shown - to_file(p[:, k])).max() > SAME:
+                return False
+            if np.abs(L - turned[:, k] @ stand[node][0]).max() > SAME:
                 return False
     return True
 

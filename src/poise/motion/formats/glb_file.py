@@ -1,8 +1,8 @@
-"""A GLB file, read with care: every length, index and number in it may lie.
+"""A GLB or glTF file, read with care: every length, index and number in it may lie.
 
-A file is a header of 12 bytes (magic, version, length) and chunks (length, kind, bytes): first
-JSON, then the binary data that the accessors in the JSON describe. Only what is asked for is read
-from the binary data, so that a file of hundreds of MB of pictures costs little.
+A GLB is a header of 12 bytes (magic, version, length) and chunks (length, kind, bytes): first
+JSON, then the binary data that the accessors in the JSON describe. A .gltf file is the JSON alone,
+its data in files beside it or in itself.
 """
 
 from __future__ import annotations
@@ -16,22 +16,18 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poise.arrays import Floats
 from poise.errors import ClipError
+from poise.motion.formats.glb_data import Buffer, Numbers
 
 LARGEST_JSON = 16 * 2**20  # [bytes]
-MOST_BYTES = 512 * 2**20  # of memory for numbers of the binary data, those read twice counted twice
 MOST_ITEMS = 100_000  # of one list, such as nodes
 MAGIC, JSON, BIN = 0x46546C67, 0x4E4F534A, 0x004E4942
 
-COMPONENTS = {5120: "i1", 5121: "u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
-SIZES = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
-
 
 class GlbFile:
-    """A GLB file whose parts are checked when asked for.
+    """A GLB or .gltf file whose parts are checked when asked for; its numbers are in `numbers`.
 
     Args:
         path: The file; errors name it, and the byte or the JSON value that is wrong.
@@ -39,20 +35,24 @@ class GlbFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.bytes_left = MOST_BYTES
         self.lists: dict[str, list[Any]] = {}
+        chunk = None
         try:
             if not stat.S_ISREG(path.stat().st_mode):
                 self.fail("is not a file")
             with open(path, "rb") as file:
                 self.size = os.fstat(file.fileno()).st_size
-                text = self._header(file.read(20), file)
-                self._binary(file, 20 + len(text))
+                head = file.read(20)
+                self.bare = path.suffix.lower() == ".gltf" and head[:4] != b"glTF"
+                text = self._text(head, file) if self.bare else self._header(head, file)
+                if not self.bare:
+                    chunk = self._binary(file, 20 + len(text))
         except OSError as error:
             self.fail(f"cannot be read: {error.strerror or error}")
         except ValueError as error:  # a zero byte in the path
             self.fail(f"cannot be read: {error}")
-        self.json = self._parse(text)
+        self.json = self._parse(text, 0 if self.bare else 20)
+        self.numbers = Numbers(self, chunk)
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
         """Raise a ClipError that names the file and, where known, the byte."""
@@ -60,6 +60,13 @@ class GlbFile:
         raise ClipError(where + message)
 
     # the container
+
+    def _text(self, head: bytes, file: Any) -> bytes:
+        """All of a .gltf file."""
+        if self.size > LARGEST_JSON:
+            self.fail(f"has {self.size} bytes of JSON; at most {LARGEST_JSON} are read; export GLB")
+        rest: bytes = file.read(LARGEST_JSON)
+        return head + rest
 
     def _header(self, head: bytes, file: Any) -> bytes:
         """Check the header; the bytes of the JSON chunk."""
@@ -84,39 +91,36 @@ class GlbFile:
             self.fail("is cut short", 20 + len(text))
         return text
 
-    def _binary(self, file: Any, start: int) -> None:
-        """Find the binary chunk, if there is one."""
-        self.bin_start, self.bin_size = start, 0
+    def _binary(self, file: Any, start: int) -> Buffer | None:
+        """The binary chunk, if there is one."""
         if self.size - start < 8:
-            return
+            return None
         file.seek(start)
         size, kind = struct.unpack("<2I", file.read(8))
         if kind != BIN:
-            return
-        if size > self.size - start - 8:
-            self.fail(
-                f"the binary chunk says {size} bytes, but only {self.size - start - 8} follow",
-                start,
-            )
-        self.bin_start, self.bin_size = start + 8, size
+            return None
+        left = self.size - start - 8
+        if size > left:
+            self.fail(f"the binary chunk says {size} bytes, but only {left} follow", start)
+        return Buffer(self.path, start + 8, size)
 
-    def _parse(self, text: bytes) -> dict[str, Any]:
+    def _parse(self, text: bytes, start: int) -> dict[str, Any]:
         def refuse(word: str) -> NoReturn:
             raise ValueError(f"{word} is not a number of JSON")
 
         try:
             found = json.loads(text.decode("utf-8"), parse_constant=refuse)
         except UnicodeDecodeError as error:
-            self.fail(f"the JSON is not UTF-8: {error.reason}", 20 + error.start)
+            self.fail(f"the JSON is not UTF-8: {error.reason}", start + error.start)
         except json.JSONDecodeError as error:
             at = len(error.doc[: error.pos].encode())
-            self.fail(f"the JSON is wrong: {error.msg}", 20 + at)
+            self.fail(f"the JSON is wrong: {error.msg}", start + at)
         except ValueError as error:
-            self.fail(f"the JSON is wrong: {error}", 20)
+            self.fail(f"the JSON is wrong: {error}", start)
         except RecursionError:
-            self.fail("the JSON is nested too deeply", 20)
+            self.fail("the JSON is nested too deeply", start)
         if not isinstance(found, dict):
-            self.fail("the JSON must be an object", 20)
+            self.fail("the JSON must be an object", start)
         return found
 
     # values of the JSON
@@ -182,95 +186,6 @@ class GlbFile:
             return default
         return value[:200]
 
-    # the binary data
-
-    def accessor(self, index: int, kinds: tuple[str, ...]) -> Floats:
-        """The rows of an accessor, as floats, shape (count, components).
-
-        Args:
-            index: Which accessor.
-            kinds: What it may hold, such as "VEC3".
-        """
-        at = f"accessors[{index}]"
-        accessor = self.items("accessors")[index]
-        kind, code = accessor.get("type"), accessor.get("componentType")
-        if kind not in kinds:
-            self.fail(f"{at}.type is {kind!r:.40}; here it must be {' or '.join(kinds)}")
-        if not isinstance(code, int) or code not in COMPONENTS:
-            self.fail(f"{at}.componentType is {code!r:.40}; it must be one of {[*COMPONENTS]}")
-        if "sparse" in accessor:
-            self.fail(f"{at} is sparse; write the file without sparse accessors")
-        if "bufferView" not in accessor:
-            self.fail(f"{at} has no data")
-        count = self.size_of(accessor, "count", at, None)
-        dtype = np.dtype(COMPONENTS[code])
-        width = SIZES[kind]
-        start, raw = self._view_bytes(accessor, at, count, width * dtype.itemsize)
-        values = to_float64(raw.view(dtype).reshape(count, width))
-        if not np.isfinite(values).all():
-            row = int(np.argmax(~np.isfinite(values).all(axis=1)))
-            self.fail(f"{at}[{row}] is not a finite number", start)
-        if code != 5126 and accessor.get("normalized") is True:
-            values = np.maximum(values / np.iinfo(dtype).max, -1.0)
-        return values
-
-    def _view_bytes(
-        self, accessor: dict[str, Any], at: str, count: int, size: int
-    ) -> tuple[int, Any]:
-        """Where the rows of an accessor begin in the file, and their bytes, packed."""
-        number = self.index(accessor, "bufferView", "bufferViews", at)
-        begin, length, stride = self.view(number)
-        offset = self.size_of(accessor, "byteOffset", at)
-        stride = stride or size
-        if stride < size:
-            self.fail(f"bufferViews[{number}].byteStride is {stride}; {at} needs {size}")
-        needed = offset + (count - 1) * stride + size if count else 0
-        if needed > length:
-            self.fail(f"{at} needs {needed} bytes of bufferViews[{number}], it has {length}", begin)
-        if count == 0:
-            self.fail(f"{at} is empty", begin)
-        self.bytes_left -= count * (stride + 8 * size)
-        if self.bytes_left < 0:
-            self.fail(f"{at}: the animation would take over {MOST_BYTES >> 20} MB", begin)
-        data = self.read(begin + offset, (count - 1) * stride + size)
-        rows = np.zeros(count * stride, dtype=np.uint8)
-        rows[: len(data)] = np.frombuffer(data, dtype=np.uint8)
-        return begin + offset, np.ascontiguousarray(rows.reshape(count, stride)[:, :size])
-
-    def view(self, index: int) -> tuple[int, int, int]:
-        """Where a buffer view begins in the file, its length and its stride (0: none) [bytes]."""
-        at = f"bufferViews[{index}]"
-        view = self.items("bufferViews")[index]
-        extensions = view.get("extensions")
-        if isinstance(extensions, dict) and "EXT_meshopt_compression" in extensions:
-            self.fail(f"{at} is compressed by EXT_meshopt_compression; export without compression")
-        buffer = self.index(view, "buffer", "buffers", at)
-        if buffer != 0 or "uri" in self.items("buffers")[0]:
-            self.fail(f"{at} lies in another file; export as one GLB that holds all its data")
-        offset = self.size_of(view, "byteOffset", at)
-        length = self.size_of(view, "byteLength", at, None)
-        stride = self.size_of(view, "byteStride", at)
-        if stride > 252:
-            self.fail(f"{at}.byteStride is {stride}; the largest is 252")
-        if offset + length > self.bin_size:
-            self.fail(
-                f"{at} ends at {offset + length}, but the binary chunk has {self.bin_size} bytes",
-                self.bin_start,
-            )
-        return self.bin_start + offset, length, stride
-
-    def read(self, start: int, size: int) -> bytes:
-        """Bytes of the file."""
-        try:
-            with open(self.path, "rb") as file:
-                file.seek(start)
-                data = file.read(size)
-        except OSError as error:
-            self.fail(f"cannot be read: {error.strerror or error}", start)
-        if len(data) < size:
-            self.fail("is cut short", start + len(data))
-        return data
-
     def finite_number(self, value: object, at: str) -> float:
         """A positive, finite number."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -278,9 +193,3 @@ class GlbFile:
         if not 0.0 < value < 1e9 or not math.isfinite(value):
             self.fail(f"{at} must be positive and finite, got {value!r:.40}")
         return float(value)
-
-
-def to_float64(values: NDArray[Any]) -> Floats:
-    """Numbers as float64; those that are none stay so, without a warning."""
-    with np.errstate(invalid="ignore"):
-        return values.astype(np.float64)

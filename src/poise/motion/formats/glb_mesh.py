@@ -16,6 +16,9 @@ from poise.arrays import Floats
 from poise.character import Shape
 from poise.forest import quat_matrix
 
+GREY = (0.62, 0.64, 0.68)
+"""Colour of a shape that has none."""
+
 SEGMENTS = 24
 """Vertices around an axis."""
 
@@ -44,6 +47,19 @@ def triangles(shape: Shape) -> Triangles:
         mesh = _turned(*_capsule(size[0], size[1] if kind == "capsule" else 0.0))
     R = quat_matrix(shape.quat)
     return Triangles(mesh.positions @ R.T + shape.pos, mesh.normals @ R.T, mesh.faces)
+
+
+def placed_triangles(shape: Shape, p: Floats, e: Floats) -> Triangles:
+    """A shape as triangles in the world, its link at position p [m] and orientation e (w x y z)."""
+    mesh, R = triangles(shape), quat_matrix(e)
+    return Triangles(mesh.positions @ R.T + p, mesh.normals @ R.T, mesh.faces)
+
+
+def linear_color(color: tuple[float, ...] | None) -> tuple[float, float, float, float]:
+    """Red, green, blue and opacity as files have them: linear, where our colours are sRGB."""
+    color = color or GREY
+    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color[:3])
+    return r, g, b, color[3] if len(color) > 3 else 1.0
 
 
 def _capsule(radius: float, half: float) -> tuple[Floats, Floats]:

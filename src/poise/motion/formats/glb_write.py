@@ -1,45 +1,61 @@
-"""Clips as glTF 2.0 binary: one node per link, rigid meshes, one animation.
+"""Clips as glTF 2.0 binary: one node per joint, one animation, the shapes as meshes.
 
 Axes: glTF has y up and looks along +z, poise z up and along +x, so (x, y, z) of ours is written as
-(y, z, x), in the world and in every link's frame alike. The pose of a node is that of its link in
+(y, z, x), in the world and in every node's frame alike. The pose of a node is that of its link in
 its parent's frame; sampled by forward kinematics, so that any joints come out as translations and
 rotations. What glTF cannot say goes into `asset.extras.poise`: the character as YAML, the rig that
 the clip came from, and the frames of q as one buffer view: with them the same clip comes back.
+
+Skinned, all shapes are one mesh in the rest pose, every vertex bound to one joint, and the joints
+hang on a node of the character's name: what Blender calls an armature. Joints are turned so that
+their y is along the bone, which is how Blender shows bones. Rigid, each node is a link's own frame
+and carries the mesh of its shapes.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from poise import _core
 from poise.arrays import Floats
-from poise.character import Character, Link
-from poise.dynamics import forward_kinematics
+from poise.character import Character
 from poise.errors import ClipError
+from poise.forest import quat_matrix
 from poise.motion.clip import Clip
-from poise.motion.formats.glb_mesh import Triangles, triangles
-from poise.motion.rig import conjugate, multiply, rotate
+from poise.motion.formats.glb_mesh import (
+    Triangles,
+    linear_color,
+    placed_triangles,
+    triangles,
+)
+from poise.motion.formats.glb_pack import VIEWS, Packer, plain
+from poise.motion.formats.glb_tree import Nodes, nodes_of
 
-GREY = (0.62, 0.64, 0.68)
-"""Colour of a shape that has none."""
-
-FLOAT, UINT16, UINT32 = 5126, 5123, 5125
-ARRAY_BUFFER, ELEMENT_ARRAY_BUFFER = 34962, 34963
-VIEWS = ("positions", "normals", "indices", "animation", "q")
-TYPES = {1: "SCALAR", 3: "VEC3", 4: "VEC4"}
+AXES = [1, 2, 0]
+"""Which of our axes are x, y and z of the file."""
 
 
-def dump(clip: Clip) -> bytes:
-    """The bytes of a clip's GLB file."""
+def dump(clip: Clip, *, skin: bool = True) -> bytes:
+    """The bytes of a clip's GLB file.
+
+    Args:
+        clip: The motion.
+        skin: One skinned mesh on an armature; False: a rigid mesh on each node.
+    """
     from poise.characters.formats.yaml import dump as dump_character
 
+    nodes = nodes_of(clip)
     out = _Writer()
-    out.add_nodes(clip.character)
-    out.add_animation(clip)
+    if skin:
+        nodes = nodes.as_bones((0.0, 0.0, 1.0))  # which is y of the file
+        out.add_nodes(nodes)
+        out.add_skin(clip.character, nodes)
+    else:
+        out.add_nodes(nodes)
+        out.add_meshes(clip.character, nodes)
+    out.add_animation(clip, nodes)
     out.add_bytes("q", clip.frames.astype("<f4"))
     extras = {
         "version": 1,
@@ -53,39 +69,16 @@ def dump(clip: Clip) -> bytes:
     return out.finish(extras)
 
 
-def local_poses(character: Character, q: Floats) -> tuple[Floats, Floats]:
-    """Poses of the links in the frames of their parents, roots in the world.
+class Part(NamedTuple):
+    """Triangles of one colour, each vertex with the joint that it moves with."""
 
-    Args:
-        character: Whose links.
-        q: Positions, shape (k, nq).
-
-    Returns:
-        Positions [m], shape (k, nl, 3), and quaternions w x y z, shape (k, nl, 4).
-    """
-    p, e = forward_kinematics(character, q)
-    index = {link.name: i for i, link in enumerate(character.links)}
-    p_PL, e_PL = p.copy(), e.copy()
-    for i, link in enumerate(character.links):
-        if link.parent is not None:
-            j = index[link.parent]
-            back = conjugate(e[:, j])
-            p_PL[:, i] = rotate(back, p[:, i] - p[:, j])
-            e_PL[:, i] = multiply(back, e[:, i])
-    return p_PL, align_signs(e_PL)
-
-
-def align_signs(quat: Floats) -> Floats:
-    """Unit quaternions (k, ..., 4) whose signs go the short way from frame to frame."""
-    quat = quat / np.linalg.norm(quat, axis=-1, keepdims=True)
-    flips = np.sum(quat[1:] * quat[:-1], axis=-1) < 0.0
-    quat[1:] *= np.where(np.cumsum(flips, axis=0) % 2 == 1, -1.0, 1.0)[..., None]
-    return quat
+    mesh: Triangles
+    joint: int
 
 
 def to_file(p: Floats) -> Floats:
     """Vectors from our axes to those of the file."""
-    return p[..., [1, 2, 0]]
+    return p[..., AXES]
 
 
 def quat_to_file(quat: Floats) -> Floats:
@@ -93,90 +86,137 @@ def quat_to_file(quat: Floats) -> Floats:
     return quat[..., [2, 3, 1, 0]]
 
 
-class _Writer:
-    """A file while it grows: glTF's lists, and the bytes of each buffer view."""
+class _Writer(Packer):
+    """A file while it grows: its nodes, meshes and animation."""
 
-    def __init__(self) -> None:
-        import pygltflib
+    # nodes
 
-        self.lib: Any = pygltflib
-        self.gltf = pygltflib.GLTF2()
-        self.data = {name: bytearray() for name in VIEWS}
-        self.materials: dict[tuple[float, ...], int] = {}
-
-    # nodes and meshes
-
-    def add_nodes(self, character: Character) -> None:
-        """One node per link, posed as the character rests."""
-        p, e = local_poses(character, character.rest_q[None])
-        index = {link.name: i for i, link in enumerate(character.links)}
-        for i, link in enumerate(character.links):
-            node = self.lib.Node(
-                name=link.name,
-                translation=_plain(to_file(p[0, i])),
-                rotation=_plain(quat_to_file(e[0, i])),
-                mesh=self.mesh(link),
-                children=[index[c.name] for c in character.links if c.parent == link.name],
+    def add_nodes(self, nodes: Nodes) -> None:
+        """All nodes as they rest, in the order that they have."""
+        p, e = nodes.local_rest()
+        for i, name in enumerate(nodes.names):
+            self.gltf.nodes.append(
+                self.lib.Node(
+                    name=name,
+                    translation=plain(to_file(p[i])),
+                    rotation=plain(quat_to_file(e[i])),
+                    children=nodes.children[i],
+                )
             )
-            self.gltf.nodes.append(node)
-        self.gltf.scenes = [self.lib.Scene(name=character.name, nodes=[0])]
+
+    def add_node(self, name: str, **more: Any) -> int:
+        """One more node, whose name no other has."""
+        taken = {node.name for node in self.gltf.nodes}
+        while name in taken:
+            name += "_"
+        self.gltf.nodes.append(self.lib.Node(name=name, **more))
+        return len(self.gltf.nodes) - 1
+
+    def set_scene(self, name: str, roots: list[int]) -> None:
+        self.gltf.scenes = [self.lib.Scene(name=name, nodes=roots)]
         self.gltf.scene = 0
 
-    def mesh(self, link: Link) -> int | None:
-        """The shapes of a link, those of one colour as one part."""
-        parts: dict[int, list[Triangles]] = {}
-        for shape in link.shapes:
-            material = self.material(shape.color or GREY)
-            parts.setdefault(material, []).append(triangles(shape))
-        if not parts:
-            return None
-        primitives = [self.primitive(meshes, material) for material, meshes in parts.items()]
-        self.gltf.meshes.append(self.lib.Mesh(name=link.name, primitives=primitives))
+    # meshes
+
+    def add_meshes(self, character: Character, nodes: Nodes) -> None:
+        """A mesh on each node whose link has shapes."""
+        for i, number in enumerate(nodes.links):
+            if number >= 0 and character.links[number].shapes:
+                parts: dict[int, list[Part]] = {}
+                for shape in character.links[number].shapes:
+                    part = Part(triangles(shape), i)
+                    parts.setdefault(self.material(shape.color), []).append(part)
+                self.gltf.nodes[i].mesh = self.mesh(nodes.names[i], parts, skin=False)
+        roots = [i for i, parent in enumerate(nodes.parents) if parent < 0]
+        self.set_scene(character.name, roots)
+
+    def add_skin(self, character: Character, nodes: Nodes) -> None:
+        """One mesh of all shapes as they rest, and the joints that move it."""
+        parts: dict[int, list[Part]] = {}
+        for i, number in enumerate(nodes.links):
+            if number < 0:
+                continue
+            for shape in character.links[number].shapes:
+                # shapes are in the frames of links, not in those of bones
+                mesh = placed_triangles(shape, nodes.rest_p[i], nodes.link_rest_e[i])
+                parts.setdefault(self.material(shape.color), []).append(Part(mesh, i))
+        inverse = np.zeros((len(nodes.names), 4, 4), dtype="<f4")
+        R = quat_matrix(nodes.rest_e)[:, AXES][:, :, AXES].transpose(0, 2, 1)
+        inverse[:, :3, :3] = R
+        inverse[:, :3, 3] = -(R @ to_file(nodes.rest_p)[:, :, None])[:, :, 0]
+        inverse[:, 3, 3] = 1.0
+        roots = [i for i, parent in enumerate(nodes.parents) if parent < 0]
+        armature = self.add_node(character.name, children=roots)
+        self.gltf.skins.append(
+            self.lib.Skin(
+                name=character.name,
+                joints=list(range(len(nodes.names))),
+                skeleton=armature,
+                inverseBindMatrices=self.add(
+                    "bind", inverse.transpose(0, 2, 1).reshape(-1, 16) + np.float32(0.0)
+                ),
+            )
+        )
+        scene = [armature]
+        if parts:
+            number = self.mesh(character.name, parts, skin=True)
+            scene.append(self.add_node(f"{character.name}_mesh", mesh=number, skin=0))
+        self.set_scene(character.name, scene)
+
+    def mesh(self, name: str, parts: dict[int, list[Part]], skin: bool) -> int:
+        """A mesh of shapes, those of one colour as one primitive."""
+        primitives = [self.primitive(found, material, skin) for material, found in parts.items()]
+        self.gltf.meshes.append(self.lib.Mesh(name=name, primitives=primitives))
         return len(self.gltf.meshes) - 1
 
-    def primitive(self, meshes: list[Triangles], material: int) -> Any:
-        starts = np.cumsum([0, *(len(mesh.positions) for mesh in meshes)])
+    def primitive(self, parts: list[Part], material: int, skin: bool) -> Any:
+        sizes = [len(part.mesh.positions) for part in parts]
+        starts = np.cumsum([0, *sizes])
         indices = np.concatenate(
-            [mesh.faces + start for mesh, start in zip(meshes, starts, strict=False)]
+            [part.mesh.faces + start for part, start in zip(parts, starts, strict=False)]
         )
-        positions = np.concatenate([mesh.positions for mesh in meshes])
-        normals = np.concatenate([mesh.normals for mesh in meshes])
+        positions = np.concatenate([part.mesh.positions for part in parts])
+        normals = np.concatenate([part.mesh.normals for part in parts])
+        attributes = self.lib.Attributes(
+            POSITION=self.add_floats("positions", to_file(positions), bounds=True),
+            NORMAL=self.add_floats("normals", to_file(normals)),
+        )
+        if skin:
+            joints = np.zeros((starts[-1], 4), dtype="u1" if len(self.gltf.nodes) < 256 else "<u2")
+            joints[:, 0] = np.repeat([part.joint for part in parts], sizes)
+            weights = np.zeros((starts[-1], 4), dtype="u1")
+            weights[:, 0] = 255
+            attributes.JOINTS_0 = self.add("joints", joints)
+            attributes.WEIGHTS_0 = self.add("weights", weights)
+            self.gltf.accessors[-1].normalized = True
         small = starts[-1] < 2**16 - 1
         return self.lib.Primitive(
-            attributes=self.lib.Attributes(
-                POSITION=self.add_floats("positions", to_file(positions), bounds=True),
-                NORMAL=self.add_floats("normals", to_file(normals)),
-            ),
-            indices=self.add(
-                "indices",
-                indices.reshape(-1, 1).astype("<u2" if small else "<u4"),
-            ),
+            attributes=attributes,
+            indices=self.add("indices", indices.reshape(-1, 1).astype("<u2" if small else "<u4")),
             material=material,
         )
 
-    def material(self, color: tuple[float, ...]) -> int:
-        """The material of a colour; ours are sRGB, those of glTF linear."""
-        if color not in self.materials:
-            c = np.array(color[:3])
-            linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
-            alpha = color[3] if len(color) > 3 else 1.0
+    def material(self, color: tuple[float, ...] | None) -> int:
+        """The material of a colour."""
+        key = linear_color(color)
+        if key not in self.materials:
             surface = self.lib.PbrMetallicRoughness(
-                baseColorFactor=[*_plain(linear), alpha], metallicFactor=0.0, roughnessFactor=0.8
+                baseColorFactor=plain(np.array(key)), metallicFactor=0.0, roughnessFactor=0.8
             )
             self.gltf.materials.append(
                 self.lib.Material(
                     pbrMetallicRoughness=surface,
-                    alphaMode="BLEND" if alpha < 1.0 else "OPAQUE",
+                    alphaMode="BLEND" if key[3] < 1.0 else "OPAQUE",
                     alphaCutoff=None,
                 )
             )
-            self.materials[color] = len(self.materials)
-        return self.materials[color]
+            self.materials[key] = len(self.materials)
+        return self.materials[key]
 
     # animation
 
-    def add_animation(self, clip: Clip) -> None:
-        """The rotation of every link that turns, the translation of every link that shifts."""
+    def add_animation(self, clip: Clip, nodes: Nodes) -> None:
+        """The rotation of every node that turns, the translation of every node that shifts."""
         times = (np.arange(len(clip.frames)) / clip.fps).astype("<f4")
         if np.any(np.diff(times) <= 0.0):
             raise ClipError(
@@ -185,15 +225,16 @@ class _Writer:
             )
         self.gltf.animations.append(self.lib.Animation(name=clip.name or clip.character.name))
         key_times = self.add_floats("animation", times[:, None], bounds=True)
-        p, e = local_poses(clip.character, clip.frames)
-        rest, _ = local_poses(clip.character, clip.character.rest_q[None])
-        for i, link in enumerate(clip.character.links):
-            if not link.joints:
-                continue
-            shifts = np.abs(p[:, i] - rest[0, i]).max() > 1e-7
-            if shifts or link.joints[0].kind == "free":
+        p, e = nodes.local()
+        rest_p, rest_e = nodes.local_rest()
+        shifts = np.abs(p - rest_p).max(axis=(0, 2)) > 1e-7
+        turns = np.abs(np.sum(e * rest_e, axis=2)).min(axis=0) < 1.0 - 1e-12
+        for i, number in enumerate(nodes.links):
+            # a joint that happens to rest is still a joint
+            joints = clip.character.links[number].joints if number >= 0 else ()
+            if shifts[i] or any(joint.kind == "free" for joint in joints):
                 self.add_channel(i, "translation", key_times, to_file(p[:, i]))
-            if any(joint.kind != "slide" for joint in link.joints):
+            if turns[i] or any(joint.kind != "slide" for joint in joints):
                 self.add_channel(i, "rotation", key_times, quat_to_file(e[:, i]))
         if not self.gltf.animations[0].channels:  # only slides, and they rest: still a motion
             self.add_channel(0, "translation", key_times, to_file(p[:, 0]))
@@ -208,60 +249,3 @@ class _Writer:
         animation.channels.append(
             lib.AnimationChannel(sampler=len(animation.samplers) - 1, target=target)
         )
-
-    # bytes
-
-    def add_floats(self, view: str, values: Floats, bounds: bool = False) -> int:
-        """An accessor of 32-bit floats; its index."""
-        return self.add(view, values.astype("<f4"), bounds)
-
-    def add(self, view: str, values: NDArray[Any], bounds: bool = False) -> int:
-        """An accessor of the rows of an array; its index."""
-        components = {"f4": FLOAT, "u2": UINT16, "u4": UINT32}
-        accessor = self.lib.Accessor(
-            bufferView=VIEWS.index(view),
-            byteOffset=self.add_bytes(view, values),
-            componentType=components[values.dtype.str[1:]],
-            count=len(values),
-            type=TYPES[values.shape[1]],
-        )
-        if bounds:
-            accessor.min, accessor.max = _plain(values.min(axis=0)), _plain(values.max(axis=0))
-        self.gltf.accessors.append(accessor)
-        return len(self.gltf.accessors) - 1
-
-    def add_bytes(self, view: str, values: NDArray[Any]) -> int:
-        """Put an array into a buffer view, on a multiple of four bytes; where it begins."""
-        data = self.data[view]
-        data += bytes(-len(data) % 4)
-        start = len(data)
-        data += values.tobytes()
-        return start
-
-    def finish(self, extras: dict[str, Any]) -> bytes:
-        """The whole file."""
-        lib, gltf, blob = self.lib, self.gltf, bytearray()
-        used = [name for name in VIEWS if self.data[name]]
-        place = {VIEWS.index(name): i for i, name in enumerate(used)}
-        for name in used:
-            view = lib.BufferView(buffer=0, byteOffset=len(blob), byteLength=len(self.data[name]))
-            if name in ("positions", "normals"):
-                view.target, view.byteStride = ARRAY_BUFFER, 12
-            elif name == "indices":
-                view.target = ELEMENT_ARRAY_BUFFER
-            gltf.bufferViews.append(view)
-            blob += self.data[name]
-            blob += bytes(-len(blob) % 4)
-        for accessor in gltf.accessors:
-            accessor.bufferView = place[accessor.bufferView]
-        extras = {**extras, "q": place[extras["q"]]}
-        generator = f"poise {_core.build_info()['version']}"
-        gltf.asset = lib.Asset(version="2.0", generator=generator, extras={"poise": extras})
-        gltf.buffers = [lib.Buffer(byteLength=len(blob))]
-        gltf.set_binary_blob(bytes(blob))
-        return b"".join(gltf.save_to_bytes())
-
-
-def _plain(values: NDArray[Any]) -> list[float]:
-    """Floats for JSON: those of 32 bits, which is what readers keep; no minus zero."""
-    return [float(x) + 0.0 for x in np.asarray(values, dtype=np.float32)]

@@ -1,11 +1,13 @@
 """Our own clip files, lossless; and arrays from .npz files of strangers, read with care.
 
-A clip is an .npz archive of three arrays, without pickles:
+A clip is an .npz archive of three arrays or four, without pickles:
 
     frames      the poses q, float64, shape (frames, nq)
     character   the character's YAML file, UTF-8 bytes
     meta        UTF-8 bytes of JSON: format "poise-clip", version 1, name, fps, and source, the rig
                 of the file that the clip came from, or null
+    contacts    which points stand, 0 or 1, uint8, shape (frames, points); then meta has a list of
+                the same name with [foot, link, [x, y, z]] of each point. Left out if nobody looked
 
 Everything comes back bit for bit, and the same clip gives the same bytes. A file of AMASS has the
 same ending; `read` hands it on.
@@ -27,18 +29,27 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from poise.character import Character
 from poise.characters.formats import yaml
-from poise.characters.formats.deepmimic import check_file, parse_json
-from poise.errors import CharacterError, ClipError, PoiseError, shorten, unknown_name
+from poise.errors import (
+    CharacterError,
+    ClipError,
+    PoiseError,
+    check_vector,
+    shorten,
+    unknown_name,
+)
+from poise.files import check_file, parse_json
 from poise.motion.clip import Clip
+from poise.motion.contacts import Contacts, Point
 from poise.motion.rig import AXES, Rig, RigJoint
 
 FORMAT = "poise-clip"
 VERSION = 1
 MEMBERS = ("frames", "character", "meta")
+OPTIONAL = ("contacts",)
 
 LARGEST_FILE = 512 * 2**20  # [bytes]
 LARGEST_ARRAY = 256 * 2**20  # [bytes], unpacked
@@ -66,21 +77,29 @@ BROKEN = (
 # reading
 
 
-def read(path: str | Path, character: Character | None = None) -> Clip:
+def read(
+    path: str | Path,
+    character: Character | None = None,
+    *,
+    offsets: str | Path | ArrayLike | None = None,
+) -> Clip:
     """Read a clip that poise wrote, or one of AMASS.
 
     Args:
         path: The file.
         character: Whose motion it shall be; its joints must be those of the clip. None takes the
             character in the file.
+        offsets: Of a clip of AMASS: the joints of its subject's model, see `amass.read`.
     """
     path = Path(path)
     with Archive.open(path) as archive:
         if "meta" not in archive.names and {"poses", "pose_body"} & archive.names:
             from poise.motion.formats import amass
 
-            return amass.read(path, character)
-        unknown = archive.names - set(MEMBERS)
+            return amass.read(path, character, offsets=offsets)
+        if offsets is not None:
+            raise ClipError(f"{path}: is no clip of AMASS; only those take offsets")
+        unknown = archive.names - {*MEMBERS, *OPTIONAL}
         missing = set(MEMBERS) - archive.names
         if missing:
             raise ClipError(
@@ -88,10 +107,13 @@ def read(path: str | Path, character: Character | None = None) -> Clip:
                 f"{shorten(sorted(missing))}, it has {shorten(sorted(archive.names), 12)}"
             )
         if unknown:
-            raise ClipError(f"{path}: {unknown_name('array', sorted(unknown)[0], MEMBERS)}")
+            raise ClipError(
+                f"{path}: {unknown_name('array', sorted(unknown)[0], MEMBERS + OPTIONAL)}"
+            )
         meta = parse_json(archive.text("meta"), f"{path}: meta", ClipError)
         text = archive.text("character")
         frames = archive.array("frames", "f", 2)
+        on = archive.array("contacts", "u", 2) if "contacts" in archive.names else None
     if frames.dtype != np.dtype("<f8"):
         raise ClipError(f"{path}: frames: must be float64, got {frames.dtype}")
     name, fps, source = _meta(meta, f"{path}: meta")
@@ -99,8 +121,9 @@ def read(path: str | Path, character: Character | None = None) -> Clip:
         own = yaml.parse(text, f"{path}: character")
     except CharacterError as error:
         raise ClipError(str(error)) from error
+    contacts = _contacts(meta, on, f"{path}: contacts")
     try:
-        clip = Clip(_same(own, character), frames, fps, source=source, name=name)
+        clip = Clip(_same(own, character), frames, fps, source=source, name=name, contacts=contacts)
     except PoiseError as error:
         raise ClipError(f"{path}: {error}") from error
     if np.abs(clip.frames - frames).max(initial=0.0) < 1e-12:
@@ -141,6 +164,33 @@ def _meta(meta: Any, where: str) -> tuple[str, float, Rig | None]:
     return name, float(fps), rig_from(meta.get("source"), where)
 
 
+def _contacts(meta: Any, on: NDArray[Any] | None, where: str) -> Contacts | None:
+    """Contacts from the array and the points in meta; both or neither."""
+    given = meta.get("contacts")
+    if on is None and given is None:
+        return None
+    if on is None or not isinstance(given, list):
+        raise ClipError(f"{where}: needs the array, and the list of its points in meta")
+    points = []
+    for i, point in enumerate(given):
+        try:
+            foot, link, pos = point
+            points.append(Point(foot, link, check_vector("pos", pos, 3)))
+            named = isinstance(foot, str) and isinstance(link, str)
+        except (TypeError, ValueError, CharacterError):
+            named = False
+        if not named:
+            raise ClipError(
+                f"{where}: point {i} must be [foot, link, [x, y, z]], got {point!r:.80}"
+            )
+    if on.shape[1] != len(points) or on.max(initial=0) > 1:
+        raise ClipError(
+            f"{where}: must be 0 or 1 for each frame and each of the {len(points)} points, got "
+            f"shape {on.shape} and up to {on.max(initial=0)}"
+        )
+    return Contacts(tuple(points), on.astype(bool))
+
+
 def rig_from(data: Any, where: str) -> Rig | None:
     if data is None:
         return None
@@ -170,10 +220,11 @@ def _check_rig(rig: Rig) -> None:
     if len(set(rig.names)) < len(rig.joints) or not all(isinstance(n, str) for n in rig.names):
         raise ValueError("names of joints must be texts that differ")
     for i, joint in enumerate(rig.joints):
-        if type(joint.parent) is not int or not -1 <= joint.parent < max(i, 0):
+        if type(joint.parent) is not int or not min(i, 1) - 1 <= joint.parent < max(i, 0):
             raise ValueError(f"the parent of joint {joint.name!r} must come before it")
         for vector, size in ((joint.offset, 3), (joint.quat, 4), (joint.end or (0.0,) * 3, 3)):
-            if np.array(vector, dtype=np.float64).shape != (size,):
+            values = np.array(vector, dtype=np.float64)
+            if values.shape != (size,) or not (np.abs(values) < 1e15).all():
                 raise ValueError(f"vectors of joint {joint.name!r} must be {size} numbers")
         for channel in joint.channels:
             if channel[:1] not in AXES or channel[1:] not in ("position", "rotation"):
@@ -194,11 +245,15 @@ def write(clip: Clip, path: str | Path) -> None:
         "fps": clip.fps,
         "source": None if clip.source is None else asdict(clip.source),
     }
-    members = {
+    if clip.contacts is not None:
+        meta["contacts"] = [list(point) for point in clip.contacts.points]
+    members: dict[str, NDArray[Any]] = {
         "frames": np.asarray(clip.frames, dtype="<f8"),
         "character": _bytes(yaml.dump(clip.character)),
         "meta": _bytes(json.dumps(meta, ensure_ascii=False)),
     }
+    if clip.contacts is not None:
+        members["contacts"] = clip.contacts.on.astype(np.uint8)
     write_atomically(Path(path), pack(members))
 
 

@@ -1,0 +1,258 @@
+"""`poise clips`: the built-in ones at a glance; `show` draws one, `check` says if it could be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from poise.errors import PoiseError
+
+if TYPE_CHECKING:
+    from poise.motion import Clip
+    from poise.motion.check import Finding
+
+clips = typer.Typer(
+    invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False
+)
+
+COLUMNS = 8
+MOST_ROWS = 4
+
+Source = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A built-in name or a file.")]
+OnCharacter = Annotated[
+    str | None,
+    typer.Option("--character", metavar="NAME|FILE", help="The character whose motion it is."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+HINT = """\
+Motion capture has noise, and accelerations and forces are full of it. Smooth it first:
+poise clips check {} --cutoff auto"""
+
+
+@clips.callback()
+def list_clips(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List the built-in clips; `show` draws one, `check` says what is unphysical in it."""
+    if ctx.invoked_subcommand is not None:
+        return
+    from poise.motion.library import builtin_clip, builtin_clips
+
+    rows = [summary(builtin_clip(name)) | {"name": name} for name in builtin_clips()]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    if not rows:
+        typer.echo("there are no built-in clips")
+        return
+    width, body = (max(9, *(len(row[key]) for row in rows)) for key in ("name", "character"))
+    head = f"{'name':{width}}  {'duration':>8}  {'rate':>7}  {'character':{body}}  stands on"
+    typer.secho(head, bold=True)
+    for row in rows:
+        typer.echo(
+            f"{row['name']:{width}}  {row['duration']:6.2f} s  {row['fps']:3.0f} fps"
+            f"  {row['character']:{body}}  {_standing(row)}"
+        )
+
+
+@clips.command()
+def show(
+    source: Source,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The PNG file to draw into; default: NAME.png.")
+    ] = None,
+    columns: Annotated[int, typer.Option(min=1, max=64, help="Poses side by side.")] = COLUMNS,
+    rows: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Rows of poses; default: by the duration.")
+    ] = None,
+    character: OnCharacter = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a clip's length, rate and contacts, and draw it pose by pose.
+
+    \b
+    Examples:
+    poise clips show walk
+    poise clips show take.bvh --out take.png --rows 2
+    """
+    clip = load(source, character)
+    row = summary(_with_contacts(clip))
+    path = out or Path(f"{Path(source).stem}.png")
+    if out is None and path.exists():
+        raise PoiseError(f"{path}: is there already; name another file with --out")
+    if as_json:
+        typer.echo(json.dumps(row, indent=2))
+    else:
+        typer.secho(row["name"], bold=True)
+        typer.echo(
+            f"{row['duration']:.2f} s, {row['frames']} frames at {row['fps']:g} fps,"
+            f" on {row['character']}"
+        )
+        typer.echo(f"stands on: {_standing(row)}{'' if clip.contacts else ' (detected)'}")
+    draw(clip, path, columns, rows or min(MOST_ROWS, 1 + int(clip.duration / 1.5)))
+    typer.echo(f"drawn: {path}", err=True)
+
+
+@clips.command()
+def check(
+    source: Source,
+    cutoff: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|0|HZ", help="Smooth it before: auto finds the cutoff, 0 is off."
+        ),
+    ] = "0",
+    character: OnCharacter = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what is unphysical in a clip, and when; the exit code is 1 if anything is.
+
+    \b
+    In flight the mass centre falls with g (5 %), the angular momentum stays (10 %).
+    Standing feet move less than 5 mm. Joint limits are kept.
+    The ground explains the motion, to 10 % of body weight, outside of impacts.
+    A strong person has the torques.
+    Both halves of a gait mirror each other (2 degrees), and speed, cadence, step
+    length and duty factor are those of people or dogs.
+
+    \b
+    Examples:
+    poise clips check walk
+    poise clips check take.bvh --cutoff auto
+    poise clips check walk.txt --character humanoid3d.txt --json
+    """
+    from poise.motion.check import check as examine
+
+    raw = load(source, character)
+    clip, note = _smoothed(raw, cutoff)
+    # contacts that were found go again: of hands, too, and after smoothing
+    kept = clip if raw.contacts is not None else clip.with_frames(clip.frames)
+    found = examine(kept)
+    good = all(one.good is not False for one in found)
+    if as_json:
+        typer.echo(json.dumps(_report(clip, cutoff, note, found, good), indent=2))
+    else:
+        _print(source, clip, note, found, good)
+        if not good and not note and raw.contacts is None:
+            typer.echo()
+            typer.echo(HINT.format(source))
+    if not good:
+        raise typer.Exit(1)
+
+
+def load(source: str, character: str | None = None) -> Clip:
+    """A clip by its built-in name or its file, on a character if one is named."""
+    from poise.characters import load_character
+    from poise.motion import load_clip
+    from poise.motion.library import builtin_clip
+
+    if not Path(source).suffix:
+        if character is not None:
+            raise PoiseError(f"the clip {source!r} is built in and has its own character")
+        return builtin_clip(source)
+    return load_clip(source, None if character is None else load_character(character))
+
+
+def summary(clip: Clip) -> dict[str, Any]:
+    """What the list says of a clip, ready for JSON: duration [s], rate [Hz], what stands how long.
+
+    `contacts` has the part of the time in which each foot stands, `flight` that in which nothing
+    does; both are null where nobody has looked.
+    """
+    contacts = clip.contacts
+    stands = None if contacts is None else {f: contacts.standing(f) for f in contacts.feet}
+    return {
+        "name": clip.name,
+        "character": clip.character.name,
+        "duration": clip.duration,
+        "fps": clip.fps,
+        "frames": len(clip),
+        "contacts": stands and {foot: float(np.mean(on)) for foot, on in stands.items()},
+        "flight": None if contacts is None else float(np.mean(contacts.flight)),
+        "sliding": contacts is not None and contacts.sliding,
+    }
+
+
+def draw(clip: Clip, path: Path, columns: int, rows: int) -> None:
+    """Draw a clip into a PNG file, pose by pose."""
+    from poise.motion.contacts import feet_of
+    from poise.motion.detect import ground_height
+    from poise.view.contact_sheet import contact_sheet
+    from poise.view.render import save_image
+
+    ground: bool | float = True
+    if clip.contacts is None and feet_of(clip.character):
+        ground = ground_height(clip)
+    elif clip.character.joints and clip.character.joints[0].kind != "free":
+        ground = False
+    save_image(path, contact_sheet(clip, columns=columns, rows=rows, ground=ground))
+
+
+def _with_contacts(clip: Clip) -> Clip:
+    """The clip with its contacts, detected if it has feet and nobody has looked."""
+    from poise.motion.contacts import feet_of
+    from poise.motion.detect import detect_contacts
+
+    if clip.contacts is not None or not feet_of(clip.character):
+        return clip
+    return clip.with_frames(clip.frames, contacts=detect_contacts(clip))
+
+
+def _smoothed(clip: Clip, cutoff: str) -> tuple[Clip, str]:
+    """The clip without its noise, and what that did to it."""
+    from poise.motion.smoothing import residual_cutoff, smoothing_report
+
+    if cutoff == "auto":
+        frequency = residual_cutoff(clip)
+    else:
+        try:
+            frequency = float(cutoff)
+        except ValueError:
+            raise PoiseError(
+                f"--cutoff is {cutoff!r}; it must be auto, 0 or a number of Hz"
+            ) from None
+    if frequency == 0.0:
+        return clip, ""
+    smooth = clip.smoothed(frequency)
+    return smooth, f"smoothed at {frequency:.3g} Hz, {smoothing_report(clip, smooth)}"
+
+
+def _standing(row: dict[str, Any]) -> str:
+    """What stands and how long, as text."""
+    if row["contacts"] is None:
+        return "unknown"
+    feet = {foot: 100.0 * part for foot, part in row["contacts"].items() if part}
+    if not feet:
+        return "nothing"
+    # of a snake the links are too many to name
+    text = ", ".join(f"{foot} {part:.0f} %" for foot, part in feet.items())
+    if len(feet) > 2:
+        text = f"{len(feet)} links {min(feet.values()):.0f} to {max(feet.values()):.0f} %"
+    text += " (sliding)" if row["sliding"] else ""
+    return text + (f", in flight {100 * row['flight']:.0f} %" if row["flight"] else "")
+
+
+def _report(clip: Clip, cutoff: str, note: str, found: list[Finding], good: bool) -> dict[str, Any]:
+    return {
+        "clip": clip.name,
+        "character": clip.character.name,
+        "duration": clip.duration,
+        "fps": clip.fps,
+        "cutoff": cutoff,
+        "smoothing": note,
+        "good": good,
+        "findings": [one.row() for one in found],
+    }
+
+
+def _print(source: str, clip: Clip, note: str, found: list[Finding], good: bool) -> None:
+    head = f"{source}: {clip.duration:.2f} s at {clip.fps:g} fps on {clip.character.name}"
+    typer.secho(f"{head}; {note}" if note else head, bold=True)
+    for one in found:
+        color = {True: "green", False: "red", None: None}[one.good]
+        typer.secho(str(one), fg=color, dim=one.good is None)
+    bad = sum(one.good is False for one in found)
+    typer.secho("all good" if good else f"{bad} of {len(found)} are bad", bold=True)

@@ -1,0 +1,92 @@
+"""Keyframes made true: the clip of a keyframe file, refined until the ground explains it.
+
+`options` of the file are those of `refine.Options`, and:
+    symmetric: true    both sides move alike, at the same time
+    cycles: 3          of a loop, how many cycles the clip has
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from poise.errors import ClipError, unknown_name
+from poise.motion.clip import Clip
+from poise.motion.contacts import Contacts
+from poise.motion.keyframes import Keyframes
+from poise.motion.refine import Options, refine
+from poise.motion.sides import opposite
+from poise.motion.spacetime import Motion, repeated
+from poise.motion.spacetime_terms import mirror_matrix
+
+CYCLES = 3
+
+
+def author(keys: Keyframes, watch: Callable[[str, float], None] | None = None) -> Clip:
+    """Make a clip from keyframes.
+
+    Args:
+        keys: The keyframes.
+        watch: Called with the stage and its cost.
+    """
+    given = dict(keys.options)
+    symmetric, cycles = bool(given.pop("symmetric", False)), int(given.pop("cycles", CYCLES))
+    options = options_of(keys.source, given)
+    frames, contacts = keys.frames(), keys.contacts()
+    if keys.loop is not None:
+        frames, contacts = frames[:-1], Contacts(contacts.points, contacts.on[:-1])
+    symmetry = None
+    if keys.mirrored or symmetric:
+        pairs = {joint.name: opposite(joint.name) for joint in keys.character.joints}
+        symmetry = mirror_matrix(keys.character, pairs)
+    motion = refine(
+        keys.character,
+        frames,
+        keys.fps,
+        contacts,
+        travel=keys.loop,
+        symmetry=symmetry,
+        options=options,
+        watch=watch,
+    )
+    return _clip(keys, motion, contacts, cycles)
+
+
+def options_of(source: str, given: Mapping[str, Any]) -> Options:
+    """The options of a file, checked."""
+    known = {field.name: field.type for field in fields(Options)}
+    for name, value in given.items():
+        if name not in known:
+            raise ClipError(f"{source}: options: {unknown_name('option', name, known)}")
+        wanted: Any = (
+            Mapping
+            if name in ("joints", "strength")
+            else bool
+            if known[name] == "bool"
+            else (int, float)
+        )
+        if not isinstance(value, wanted) or (wanted == (int, float) and isinstance(value, bool)):
+            raise ClipError(f"{source}: options: {name} is {value!r:.40}, it must be {known[name]}")
+        if known[name] == "int" and value != int(value):
+            raise ClipError(f"{source}: options: {name} is {value}, it must be a whole number")
+    values: dict[str, Any] = {n: int(v) if known[n] == "int" else v for n, v in given.items()}
+    return Options(**values)
+
+
+def _clip(keys: Keyframes, motion: Motion, contacts: Contacts, cycles: int) -> Clip:
+    frames, on = motion.q, contacts.on
+    if motion.travel is not None:
+        last = repeated(motion, cycles, 1)[:1]
+        frames = np.concatenate([repeated(motion, 0, cycles), last])
+        on = np.concatenate([np.tile(on, (cycles, 1)), on[:1]])
+    # quaternions of many cycles drift off their sign; a clip aligns them
+    return Clip(
+        keys.character,
+        frames,
+        keys.fps,
+        name=keys.name,
+        contacts=Contacts(contacts.points, on),
+    )

@@ -1,0 +1,240 @@
+"""Feet that stand: from where a foot would go to where it goes so that it stands still.
+
+A foot stands from the frame in which its heel or toes touch to the one in which both have left.
+In that time it has one place and one heading on the ground, those that are nearest to what it would
+do; one that turns on the ground turns about the point that stays. It is level while it would be so
+within a few degrees; pitched farther up or down it stands on the edge of its heel or toes. Between
+two standings it goes where it would, plus a correction that fades from one standing and grows to
+the next, and it does not go below the ground.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.motion import quaternions
+from poise.motion.contacts import runs
+from poise.motion.quaternions import Floats, conjugate, multiply, rotate
+
+Mask = NDArray[np.bool_]
+
+FADE = 0.25
+"""Time in which a correction fades after a standing, at most [s]."""
+
+LEVEL = 0.10
+"""A standing foot that would be pitched by less than this is level [rad]."""
+
+PLAY = 0.2
+"""A standing foot that turns by less than this to either side keeps its heading [rad]."""
+
+STEP = 0.1
+"""A foot that is off the ground for less than this has not made a step [s]..."""
+
+NEAR = 0.03
+"""... if it comes down within this distance [m]."""
+
+UP = np.array([0.0, 0.0, 1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Sole:
+    """A sole, level, seen from its link's origin, in world axes.
+
+    Attributes:
+        link: Index of the link.
+        level: Orientation of the link in which the sole is level and looks along `forward`, (4,).
+        points: Points of the sole [m], shape (n, 3).
+        heel: Middle of the rear edge [m], shape (3,).
+        toe: Middle of the front edge, or the joint of toes that are links of their own [m], (3,).
+        left: Direction to the left, level, shape (3,).
+        height: How far `toe` is above the ground while the sole is level [m].
+    """
+
+    link: int
+    level: Floats
+    points: Floats
+    heel: Floats
+    toe: Floats
+    left: Floats
+    height: float = 0.0
+
+
+def planted(
+    sole: Sole, p: Floats, R: Floats, stands: Mask, fps: float, level: bool = False
+) -> tuple[Floats, Floats]:
+    """Places (k, 3) and orientations (k, 4) of a foot's link that stands where it shall.
+
+    Args:
+        sole: The sole.
+        p: Where the link would go [m], shape (k, 3).
+        R: How it would be turned, shape (k, 4).
+        stands: When it stands, shape (k,).
+        fps: Frames per second.
+        level: Whether it is level whenever it stands.
+    """
+    D = multiply(R, conjugate(sole.level))
+    new_p, new_D = p.copy(), D.copy()
+    phases = runs(stands)
+    for a, b in phases:
+        new_p[a:b], new_D[a:b] = _stand(sole, p[a:b], D[a:b], level)
+    _fade(new_p, new_D, p, D, sole, phases, fps)
+    _lift(new_p, new_D, sole, stands)
+    return new_p, multiply(new_D, sole.level)
+
+
+def pitch_of(sole: Sole, R: Floats, level: bool = False) -> Floats:
+    """Pitch of a foot that stands, positive with the heel up [rad], shape (k,); 0 if level."""
+    D = multiply(R, conjugate(sole.level))
+    yaw = 2.0 * np.arctan2(D[:, 3], D[:, 0])
+    pitch = quaternions.log(multiply(quaternions.turn(UP, -yaw), D)) @ sole.left
+    if level:
+        return np.zeros(len(R))
+    beyond = np.maximum(np.abs(pitch) - LEVEL, 0.0)
+    soft = np.where(beyond < LEVEL, beyond * beyond / (2.0 * LEVEL), beyond - LEVEL / 2.0)
+    return np.sign(pitch) * soft
+
+
+def yaw_of(sole: Sole, R: Floats) -> Floats:
+    """Heading of a foot against where its level sole looks [rad], without jumps, shape (k,)."""
+    D = multiply(R, conjugate(sole.level))
+    return np.unwrap(2.0 * np.arctan2(D[:, 3], D[:, 0]))
+
+
+def heading(yaw: Floats) -> Floats:
+    """Heading of a foot that stands: constant, unless it turns on the ground.
+
+    A foot that turns by more than twice `PLAY` drags its heading behind, as a joint with play does.
+    """
+    low, high = float(yaw.min()), float(yaw.max())
+    if high - low < 2.0 * PLAY:
+        return np.full(len(yaw), float(yaw.mean()))
+    out = np.empty_like(yaw)
+    # start where it stays longest
+    at = float(np.clip(yaw[: max(1, len(yaw) // 4)].mean(), yaw[0] - PLAY, yaw[0] + PLAY))
+    for i, x in enumerate(yaw):
+        at = min(max(at, x - PLAY), x + PLAY)
+        out[i] = at
+    return out
+
+
+def turning(sole: Sole, R: Floats, stands: Mask) -> Mask:
+    """When a foot that stands turns on the ground, shape (k,)."""
+    turns = np.zeros(len(R), dtype=bool)
+    for a, b in runs(stands):
+        moves = np.abs(np.diff(heading(yaw_of(sole, R[a:b])))) > 1e-6
+        turns[a : b - 1] |= moves
+        turns[a + 1 : b] |= moves
+    return turns
+
+
+def tidied(sole: Sole, p: Floats, R: Floats, stands: Mask, fps: float) -> Mask:
+    """Standings without short gaps: closed where the foot stays in place, else made long enough."""
+    stands = stands.copy()
+    middle = p + rotate(multiply(R, conjugate(sole.level)), (sole.heel + sole.toe) / 2.0)
+    least = max(round(STEP * fps), 2)
+    phases = runs(stands)
+    for (a, b), (c, d) in pairwise(phases):
+        short = least - (c - b)
+        if short <= 0:
+            continue
+        before, after = middle[max(a, b - least) : b], middle[c : min(d, c + least)]
+        away = np.linalg.norm(before.mean(axis=0)[:2] - after.mean(axis=0)[:2])
+        if away < NEAR:
+            stands[b:c] = True
+        else:
+            stands[max(b - (short + 1) // 2, (a + b) // 2) : b] = False
+            stands[c : min(c + (short + 1) // 2, (c + d) // 2)] = False
+    return stands
+
+
+def _stand(sole: Sole, p: Floats, D: Floats, level: bool) -> tuple[Floats, Floats]:
+    """One standing: places and turns from level."""
+    R = multiply(D, sole.level)
+    turn = quaternions.turn(UP, heading(yaw_of(sole, R)))
+    pitch = pitch_of(sole, R, level)
+    middle = _centre(sole, p, D, turn)
+    # where that point is, as the heel and the toes say while they stand
+    said = []
+    for on, edge in ((pitch <= 0.0, sole.heel), (pitch >= 0.0, sole.toe)):
+        at = p[on] + rotate(D[on], edge)
+        said.append(at[:, :2] - rotate(turn[on], edge - middle)[:, :2])
+    place = np.append(np.concatenate(said).mean(axis=0), 0.0)
+    out_D = multiply(turn, quaternions.turn(sole.left, pitch))
+    on_heel = pitch <= 0.0
+    edge = np.where(on_heel[:, None], sole.heel, sole.toe)
+    pivot = place + rotate(turn, edge - middle)
+    pivot[:, 2] = np.where(on_heel, 0.0, sole.height)
+    return pivot - rotate(out_D, edge), out_D
+
+
+def _centre(sole: Sole, p: Floats, D: Floats, turn: Floats) -> Floats:
+    """The point of the sole that stays in place: its middle, or about which it turns."""
+    if np.ptp(turn, axis=0).max() < 1e-9:
+        return (sole.heel + sole.toe) / 2.0
+    tried = [sole.heel + share * (sole.toe - sole.heel) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    strays = [float(np.var((p + rotate(D, point))[:, :2], axis=0).sum()) for point in tried]
+    return tried[int(np.argmin(strays))]
+
+
+def near(on: Mask, reach: float) -> Floats:
+    """1 where true, falling to 0 within `reach` frames."""
+    at = np.flatnonzero(on)
+    if not len(at):
+        return np.zeros(len(on))
+    k = np.arange(len(on))
+    after = np.searchsorted(at, k)
+    left = k - at[np.maximum(after - 1, 0)]
+    right = at[np.minimum(after, len(at) - 1)] - k
+    left = np.where(left < 0, len(on), left)
+    right = np.where(right < 0, len(on), right)
+    away = np.where(on, 0, np.minimum(left, right)).astype(np.float64)
+    return fall(away / max(reach, 1.0))
+
+
+def fall(x: ArrayLike) -> Floats:
+    """From 1 at 0 to 0 at 1, with level ends."""
+    x = np.clip(np.asarray(x, dtype=np.float64), 0.0, 1.0)
+    falls: Floats = 1.0 - x * x * x * (10.0 - 15.0 * x + 6.0 * x * x)
+    return falls
+
+
+def _fade(
+    new_p: Floats,
+    new_D: Floats,
+    p: Floats,
+    D: Floats,
+    sole: Sole,
+    stands: list[tuple[int, int]],
+    fps: float,
+) -> None:
+    """Between standings: what the foot would do, and the corrections of its neighbours."""
+    middle = (sole.heel + sole.toe) / 2.0
+    was = p + rotate(D, middle)
+    now = new_p + rotate(new_D, middle)
+    turn = quaternions.log(multiply(new_D, conjugate(D)))
+    edges = [0, *(x for stand in stands for x in stand), len(p)]
+    for a, b in zip(edges[::2], edges[1::2], strict=True):
+        if a == b:
+            continue
+        between = a > 0 and b < len(p)
+        span = min(FADE * fps, b - a + 1.0) if between else FADE * fps
+        k = np.arange(a, b)
+        move, spin = np.zeros((b - a, 3)), np.zeros((b - a, 3))
+        for at, far in ((a - 1, k - a + 1.0), (b, b - k)):
+            if 0 <= at < len(p) and (at != a - 1 or a > 0) and (at != b or b < len(p)):
+                share = fall(far / span)[:, None]
+                move += share * (now[at] - was[at])
+                spin += share * turn[at]
+        new_D[k] = multiply(quaternions.exp(spin), D[k])
+        new_p[k] = was[k] + move - rotate(new_D[k], middle)
+
+
+def _lift(p: Floats, D: Floats, sole: Sole, stands: Mask) -> None:
+    """Lift a swinging foot out of the ground."""
+    z = p[:, None, 2] + rotate(D[:, None, :], sole.points[None])[..., 2]
+    low = z.min(axis=1)
+    p[:, 2] += np.where(stands, 0.0, np.maximum(-low, 0.0))

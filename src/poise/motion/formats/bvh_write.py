@@ -1,0 +1,147 @@
+"""Clips to BVH files."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import replace
+
+import numpy as np
+
+from poise.character import Character
+from poise.errors import CharacterError, ClipError
+from poise.files import write_atomically
+from poise.motion.clip import Clip
+from poise.motion.formats.bvh_channels import channels_of
+from poise.motion.quaternions import rotate
+from poise.motion.rig import IDENTITY, Floats, Rig, RigJoint, poses_of
+
+
+def write(clip: Clip, path: str | os.PathLike[str]) -> None:
+    """Write a clip as BVH, on the rig of the file it came from, whole or not at all.
+
+    Names, order, offsets, channels, unit and up axis are those of the source; without one, they
+    are made from the character: centimetres, y up. Joints that were merged are written rigid.
+
+    Args:
+        clip: The motion.
+        path: Where to.
+    """
+    try:
+        rig = bvh_rig(clip)
+        values = channels_of(rig, *poses_of(clip.character, rig, clip.frames))
+    except CharacterError as error:
+        raise ClipError(f"{path}: {error}") from error
+    text = _hierarchy_text(rig) + _motion_text(rig, values, clip.fps)
+    write_atomically(path, text.encode("utf-8"))
+
+
+def bvh_rig(clip: Clip) -> Rig:
+    """The rig on which a clip is written: that of its source, as far as it is one of BVH."""
+    source = clip.source
+    moving = {link.name for link in clip.character.links if link.joints}
+    if source is None or not moving or not moving.issubset(source.names):
+        return rig_of(clip.character, clip.fps)
+    if source.kind == "bvh":
+        return replace(source, fps=clip.fps)
+    turns = ("Zrotation", "Yrotation", "Xrotation")
+    moves = ("Xposition", "Yposition", "Zposition")
+    joints = tuple(
+        replace(joint, channels=(moves if i == 0 or joint.moves else ()) + turns, quat=IDENTITY)
+        for i, joint in enumerate(source.joints)
+    )
+    return _depth_first(replace(source, joints=joints, kind="bvh", fps=clip.fps))
+
+
+def _depth_first(rig: Rig) -> Rig:
+    """The same rig with its joints in the order in which a BVH file has them."""
+    children: list[list[int]] = [[] for _ in rig.joints]
+    for i, joint in enumerate(rig.joints):
+        if joint.parent >= 0:
+            children[joint.parent].append(i)
+    order, todo = [], [0]
+    while todo:
+        order.append(todo.pop())
+        todo += reversed(children[order[-1]])
+    where = {old: new for new, old in enumerate(order)}
+    where[-1] = -1
+    joints = [rig.joints[i] for i in order]
+    return replace(rig, joints=tuple(replace(j, parent=where[j.parent]) for j in joints))
+
+
+def rig_of(character: Character, fps: float) -> Rig:
+    """A BVH rig from a character: one joint per link, centimetres, y up."""
+    from poise import dynamics
+
+    turns = ("Zrotation", "Yrotation", "Xrotation")
+    moves = ("Xposition", "Yposition", "Zposition")
+    rest = dynamics.forward_kinematics(character, character.rest_q)[0]
+    index = {link.name: i for i, link in enumerate(character.links)}
+    empty = Rig((), "bvh", 0.01, "y", fps, character.name)
+    parents = {link.parent for link in character.links}
+    joints = []
+    for i, link in enumerate(character.links):
+        parent = -1 if link.parent is None else index[link.parent]
+        offset = rest[i] - (rest[parent] if parent >= 0 else 0.0)
+        off = any(j.kind in ("free", "slide") or any(j.pos) for j in link.joints)
+        end = None
+        if link.name not in parents:
+            R = dynamics.forward_kinematics(character, character.rest_q)[1][i]
+            end = tuple((rotate(R, 2.0 * np.array(link.com)) @ empty.to_world / 0.01).tolist())
+        joints.append(
+            RigJoint(
+                link.name,
+                parent,
+                tuple((offset @ empty.to_world / 0.01).tolist()),
+                (moves if off or parent < 0 else ()) + turns,
+                end,
+            )
+        )
+    return replace(empty, joints=tuple(joints))
+
+
+def _hierarchy_text(rig: Rig) -> str:
+    children: list[list[int]] = [[] for _ in rig.joints]
+    for child, one in enumerate(rig.joints):
+        if one.parent >= 0:
+            children[one.parent].append(child)
+    lines = ["HIERARCHY"]
+    # joints to open, and braces to close, the next one last
+    todo: list[tuple[int | None, int]] = [(0, 0)]
+    while todo:
+        i, depth = todo.pop()
+        pad = "\t" * depth
+        if i is None:
+            lines.append(pad + "}")
+            continue
+        joint = rig.joints[i]
+        lines.append(f"{pad}{'JOINT' if depth else 'ROOT'} {joint.name}")
+        lines.append(pad + "{")
+        lines.append(f"{pad}\tOFFSET {_vector(joint.offset)}")
+        names = "".join(f" {channel}" for channel in joint.channels)
+        lines.append(f"{pad}\tCHANNELS {len(joint.channels)}{names}")
+        end = joint.end
+        if end is None and not children[i]:
+            end = (0.0, 0.0, 0.0)  # every chain ends in an End Site
+        if end is not None:
+            lines += [f"{pad}\tEnd Site", pad + "\t{"]
+            lines += [f"{pad}\t\tOFFSET {_vector(end)}", pad + "\t}"]
+        todo.append((None, depth))
+        todo += [(child, depth + 1) for child in reversed(children[i])]
+    return "\n".join(lines) + "\n"
+
+
+def _vector(values: tuple[float, ...]) -> str:
+    return " ".join(f"{value + 0.0:.10g}" for value in values)
+
+
+def _motion_text(rig: Rig, values: Floats, fps: float) -> str:
+    decimals = max(6, math.ceil(8 + math.log10(rig.unit)))
+    formats = [
+        f"%.{decimals}f" if channel.endswith("position") else "%.6f"
+        for joint in rig.joints
+        for channel in joint.channels
+    ]
+    line = " ".join(formats)
+    rows = "\n".join(line % tuple(row) for row in values.tolist())
+    return f"MOTION\nFrames: {len(values)}\nFrame Time: {1.0 / fps:.12g}\n{rows}\n"

@@ -1,0 +1,312 @@
+"""Gaits: strides found from footfalls, and whether they are ones that people or dogs have.
+
+A stride lasts from a touchdown of a foot to its next; the duty factor is the part of it in which
+the foot stands, the phase of another foot the part after which that one touches down. Names go by
+the footfalls, as Hildebrand 1965 (Science 150:701) and 1977 (Bioscience 27:766) have them:
+
+    two legs     half a stride apart: walk if the duty factor is above one half, else run
+    four legs    both pairs half a stride apart (symmetrical): pace if left hind and left fore come
+                 together, trot if left hind and right fore do, walk in between;
+                 else canter if one hind comes together with the opposite fore, or gallop
+
+Published ranges are in `gait_ranges`. Both halves of a symmetrical gait should mirror each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from poise import dynamics
+from poise.character import Character
+from poise.errors import ClipError
+from poise.motion import gait_ranges, quaternions
+from poise.motion.bodies import body_of
+from poise.motion.check import Examined, Finding, Mask
+from poise.motion.clip import Clip
+from poise.motion.contacts import feet_of, positions, runs
+from poise.motion.detect import size_of
+from poise.motion.quaternions import Floats
+from poise.motion.sides import PLACE, Mirror, opposite
+
+MIRROR = 2.0  # [degrees]
+UNEVEN = 0.25  # strides of a gait differ by less from their median
+APART = 0.12  # of half a stride: the feet of a pair in a symmetrical gait
+TOGETHER = 0.125  # of a stride: Hildebrand's eighths
+LOOP = 15.0  # [degrees]: joints of a loop differ by less (RMS) from first to last frame
+EVEN = 0.06  # of half the height: places of both sides at rest
+TRAVEL = 0.2  # of the leg: a gait travels further in a stride
+
+Foot = tuple[str, str]
+"""Limb and side: ("leg", "left")."""
+
+
+@dataclass(frozen=True)
+class Stride:
+    """A steady gait.
+
+    Attributes:
+        period: Of a stride [s].
+        start: First footfall of the foot that counts [s].
+        stop: Its last [s].
+        speed: Over the ground [m/s].
+        phases: Part of a stride after which each foot touches down, from 0 to 1.
+        duty: Part of a stride in which each foot stands.
+        leg: Length of the leg [m].
+    """
+
+    period: float
+    start: float
+    stop: float
+    speed: float
+    phases: dict[Foot, float]
+    duty: dict[Foot, float]
+    leg: float
+
+    def lag(self, foot: Foot, other: Foot) -> float:
+        """Part of a stride by which another foot comes later, from -0.5 to 0.5."""
+        return (self.phases[other] - self.phases[foot] + 0.5) % 1.0 - 0.5
+
+    @property
+    def legs(self) -> int:
+        return len(self.phases)
+
+    @cached_property
+    def symmetrical(self) -> bool:
+        """Whether the feet of each pair are half a stride apart."""
+        limbs = {limb for limb, _ in self.phases}
+        lags = [abs(self.lag((limb, "left"), (limb, "right"))) for limb in limbs]
+        return all(lag > 0.5 - APART for lag in lags)
+
+    @cached_property
+    def name(self) -> str:
+        """Of the gait; "" if it has none."""
+        duty = float(np.mean(list(self.duty.values())))
+        if self.legs == 2:
+            return ("walk" if duty > 0.5 else "run") if self.symmetrical else ""
+        left, right = (self._apart(side, side) for side in ("left", "right"))
+        crossed = self._apart("left", "right"), self._apart("right", "left")
+        if self.symmetrical:
+            if max(left, right) < TOGETHER:
+                return "dog pace"
+            if max(crossed) < TOGETHER:
+                return "dog trot"
+            return "dog walk" if duty > 0.5 else ""
+        return "dog canter" if min(crossed) < TOGETHER else "dog gallop"
+
+    def _apart(self, hind: str, fore: str) -> float:
+        return abs(self.lag(("leg", hind), ("arm", fore)))
+
+
+def findings(examined: Examined) -> list[Finding]:
+    """What there is to say about a gait; one finding if there is none."""
+    claim = "the gait is one that is known"
+    try:
+        stride = stride_of(examined)
+    except ClipError as error:
+        return [Finding(claim, None, where=str(error))]
+    if not stride.name:
+        return [Finding(claim, None, where="its footfalls are those of no gait in the table")]
+    return [*in_ranges(stride), mirrors(examined, stride)]
+
+
+def stride_of(examined: Examined) -> Stride:
+    """Find the strides of a clip, or say in a ClipError why there is no steady gait.
+
+    A clip of one stride that ends as it began is taken as a loop.
+    """
+    character, clip = examined.clip.character, examined.clip
+    contacts = examined.contacts
+    if not examined.free or contacts.sliding:
+        raise ClipError("it does not walk on feet")
+    feet = {p: foot for p, foot in pairs_of_feet(character).items() if foot in contacts.feet}
+    if len(feet) not in (2, 4):
+        raise ClipError("it does not stand on two or four feet, left and right")
+    on = {place: contacts.standing(foot) for place, foot in feet.items()}
+    falls = {place: _touchdowns(x, examined.whole) for place, x in on.items()}
+    looped = max(map(len, falls.values())) < 2 and loops(clip)
+    if looped:
+        on = {place: np.tile(x[:-1], 3) for place, x in on.items()}
+        falls = {place: _touchdowns(x, np.ones(len(x), dtype=bool)) for place, x in on.items()}
+    if not all(falls.values()) or max(map(len, falls.values())) < 2:
+        raise ClipError("it makes no whole stride")
+    strides = [b - a for fall in falls.values() for a, b in pairwise(fall)]
+    period = float(np.median(strides))
+    if max(abs(s - period) for s in strides) > UNEVEN * period:
+        raise ClipError("its strides are uneven: not a steady gait")
+    main = max(falls.values(), key=len)
+    start, stop = (0, len(clip) - 1) if looped else (main[0], main[-1])
+    far = float(np.linalg.norm(examined.center[stop, :2] - examined.center[start, :2]))
+    leg = leg_of(character)
+    if far * period / (stop - start) < TRAVEL * leg:
+        raise ClipError("it stays in place: not a gait that travels")
+    return Stride(
+        period=period / clip.fps,
+        start=start / clip.fps,
+        stop=stop / clip.fps,
+        speed=far * clip.fps / (stop - start),
+        phases={place: _phase(fall, main[0], period) for place, fall in falls.items()},
+        duty={place: _duty(x, period) for place, x in on.items()},
+        leg=leg,
+    )
+
+
+def loops(clip: Clip) -> bool:
+    """Whether a clip ends in the pose in which it began, but for where it is."""
+    character, (first, last) = clip.character, clip.frames[[0, -1]][:, None]
+    off = [
+        _angle(joint.kind, first[:, at], last[:, at]).max()
+        for joint in character.joints[1:]
+        for at in [character.q_slice(joint)]
+        if joint.kind != "slide"
+    ]
+    return float(np.sqrt(np.mean(np.square(off)))) < LOOP if off else True
+
+
+def pairs_of_feet(character: Character) -> dict[Foot, str]:
+    """The feet of a character by limb and side."""
+    body = body_of(character)
+    found: dict[Foot, str] = {}
+    for foot in dict.fromkeys(point.foot for point in feet_of(character)):
+        # toes and claws may have no name of their own: then they are what they hang on
+        link: str | None = foot
+        while link is not None and body.where(link) is None:
+            link = character.link(link).parent
+        place = None if link is None else body.where(link)
+        if place is not None and place[1]:
+            found.setdefault((place[0], place[1]), foot)
+    return {place: foot for place, foot in found.items() if (place[0], opposite(place[1])) in found}
+
+
+def leg_of(character: Character) -> float:
+    """Height of the hips above the ground at rest [m]; of the hind legs, if there are four."""
+    body = body_of(character)
+    p, _ = dynamics.forward_kinematics(character, character.rest_q)
+    index = {link.name: i for i, link in enumerate(character.links)}
+    thighs = [body.get("leg", side, "thigh")[:1] for side in ("left", "right")]
+    ground = float(positions(character, feet_of(character), character.rest_q)[..., 2].min())
+    hips = [p[index[name], 2] - ground for names in thighs for name in names]
+    if not hips or min(hips) <= 0.0:
+        raise ClipError("it has no hips above the ground")
+    return float(np.mean(hips))
+
+
+def in_ranges(stride: Stride) -> list[Finding]:
+    """Speed, cadence, length and duty factor against the published ranges."""
+    name = stride.name
+    ranges = gait_ranges.scaled(name, stride.leg)
+    steps = 2.0 if stride.legs == 2 else 1.0
+    what = "steps" if stride.legs == 2 else "strides"
+    values = (
+        ("speed", stride.speed, "m/s", ranges.speed),
+        ("cadence", 60.0 * steps / stride.period, f"{what}/min", ranges.cadence),
+        (f"{what[:-1]} length", stride.speed * stride.period / steps, "m", ranges.length),
+        ("duty factor", float(np.mean(list(stride.duty.values()))), "", ranges.duty),
+    )
+    found = []
+    for label, value, unit, bound in values:
+        good = bool(bound.least <= value <= bound.most)
+        claim = f"the {label} is one of a {name}"
+        source = "" if good else bound.source + ("" if bound.seen else " (from memory)")
+        found.append(Finding(claim, good, value, bound.most, unit, where=source, least=bound.least))
+    return found
+
+
+def mirrors(examined: Examined, stride: Stride) -> Finding:
+    """Both halves of a symmetrical gait mirror each other: joints, and the tilt of the root."""
+    claim = "both halves of the gait mirror each other"
+    if not stride.symmetrical:
+        return Finding(claim, None, where=f"a {stride.name} is not symmetrical")
+    clip, half = examined.clip, stride.period / 2.0
+    times = examined.times[examined.times <= clip.duration - half + 1e-9]
+    times = times[(times >= stride.start - 1e-9) & (times < stride.stop)]
+    if not len(times):
+        return Finding(claim, None, where="less than a stride and a half")
+    try:
+        off = mirror_angles(clip.character, clip.q(times), clip.q(times + half))
+    except ClipError as error:
+        return Finding(claim, None, where=str(error))
+    joint = max(off, key=lambda name: float(off[name].max()))
+    size = np.zeros(len(examined.q))
+    frames = np.rint(times * clip.fps).astype(int)
+    size[frames] = np.max(list(off.values()), axis=0)
+    where = np.zeros(len(size), dtype=bool)
+    where[frames] = True
+    return examined.found(claim, size, MIRROR, "degrees", where, joint)
+
+
+def mirror_angles(character: Character, q: Floats, later: Floats) -> dict[str, Floats]:
+    """Angles between poses and the mirror images of others, by joint [degrees], (k,) each.
+
+    Of the root it is the angle between the directions up, seen from it: its tilt.
+    """
+    mirror, body = Mirror(character), body_of(character)
+    if abs(body.left[1]) < 0.99:
+        raise ClipError("it does not look along x at rest: the mirror stands elsewhere")
+    if not _even(character):
+        raise ClipError("it does not stand alike on both sides at rest: the mirror says nothing")
+    places = {j.name: body.where(link.name) for link in character.links for j in link.joints}
+    off: dict[str, Floats] = {}
+    for joint in character.joints[1:]:
+        place = places[joint.name]
+        # fingers and what else is no limb may be held as they like
+        if place is None or joint.kind == "slide":
+            continue
+        if place[1] and opposite(joint.name) == joint.name:
+            raise ClipError(f"joint {joint.name!r} does not tell left from right by its name")
+        other = mirror.joint(joint.name)
+        image = mirror.values(joint.name, q[:, character.q_slice(joint)])
+        now = later[:, character.q_slice(other)]
+        off[other.name] = _angle(joint.kind, image, now)
+    up, image = _up(character, later), _up(character, q) * PLACE
+    across = np.linalg.norm(np.cross(up, image), axis=1)
+    tilt = np.arctan2(across, np.sum(up * image, axis=1))
+    return off | {character.joints[0].name: np.degrees(tilt)}
+
+
+def _up(character: Character, q: Floats) -> Floats:
+    """Direction up seen from the root link, in the axes of its rest pose, (k, 3)."""
+    rest = dynamics.forward_kinematics(character, character.rest_q)[1][0]
+    seen = quaternions.rotate(quaternions.conjugate(q[:, 3:7]), np.array([0.0, 0.0, 1.0]))
+    return quaternions.rotate(rest, seen)
+
+
+def _even(character: Character) -> bool:
+    """Whether the links of both sides rest in mirrored places, all but."""
+    p, _ = dynamics.forward_kinematics(character, character.rest_q)
+    index = {link.name: i for i, link in enumerate(character.links)}
+    p = p - p[0]
+    pairs = [(i, index[opposite(name)]) for name, i in index.items() if opposite(name) in index]
+    off = [float(np.linalg.norm(p[i] * PLACE - p[j])) for i, j in pairs if i != j]
+    return max(off, default=0.0) < EVEN * size_of(character)
+
+
+def _angle(kind: str, x: Floats, y: Floats) -> Floats:
+    """Angles between positions of a ball or hinge, (k, 4) or (k, 1) [degrees], (k,)."""
+    if kind == "ball":
+        turn = quaternions.multiply(quaternions.conjugate(x), y)
+        return np.asarray(np.degrees(np.linalg.norm(quaternions.log(turn), axis=1)))
+    return np.asarray(np.degrees(np.abs(x - y)[:, 0]))
+
+
+def _touchdowns(on: Mask, whole: Mask) -> list[int]:
+    """Frames in which a foot comes down, not counting those where the pose jumps."""
+    return [a for a, _ in runs(on) if a > 0 and whole[a]]
+
+
+def _phase(falls: list[int], start: int, period: float) -> float:
+    """Mean part of a stride after which a foot comes, as an angle has a mean."""
+    turns = 2.0 * np.pi * (np.array(falls) - start) / period
+    return float(np.angle(np.exp(1j * turns).mean()) / (2.0 * np.pi) % 1.0)
+
+
+def _duty(on: Mask, period: float) -> float:
+    """Part of a stride in which a foot stands, by whole stances and whole swings."""
+    stances = [b - a for a, b in runs(on) if a > 0 and b < len(on)]
+    if stances:
+        return float(np.mean(stances)) / period
+    swings = [b - a for a, b in runs(~on) if a > 0 and b < len(on)]
+    return 1.0 - float(np.mean(swings)) / period if swings else float(np.mean(on))

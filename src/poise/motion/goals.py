@@ -1,0 +1,170 @@
+"""Goals of inverse kinematics: where a point shall be, how a link shall be turned, where it aims.
+
+Each goal has a target and a weight for every frame; a frame of weight 0 asks nothing, and its
+target may be anything. The cost of a frame is the sum of weight times squared miss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise.arrays import floats
+from poise.character import Character, Vector
+from poise.errors import ClipError, unknown_name
+from poise.motion.kinematics import cross
+from poise.motion.quaternions import Floats
+from poise.pose import quat_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A point of a link shall be at a place.
+
+    Args:
+        link: Name of the link.
+        target: Places in the world [m], shape (k, 3) or (3,).
+        point: The point in the link's frame [m].
+        weight: [1/m^2], shape (k,) or one number.
+        name: What to call it in reports; the link's name unless given.
+    """
+
+    link: str
+    target: ArrayLike
+    point: Vector = (0.0, 0.0, 0.0)
+    weight: ArrayLike = 1.0
+    name: str = ""
+    width: int = field(default=3, init=False, repr=False)
+
+    def miss(self, p: Floats, R: Floats, target: Floats) -> tuple[Floats, Floats]:
+        """From the point to its target (k, 3) [m], and the point (k, 3)."""
+        x = p + R @ np.array(self.point)
+        return target - x, x
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """A link shall be turned so.
+
+    Args:
+        link: Name of the link.
+        target: Orientations of the link in the world, w x y z, shape (k, 4) or (4,).
+        weight: [1/rad^2], shape (k,) or one number.
+        name: What to call it in reports; the link's name unless given.
+    """
+
+    link: str
+    target: ArrayLike
+    weight: ArrayLike = 1.0
+    name: str = ""
+    width: int = field(default=4, init=False, repr=False)
+
+    def miss(self, p: Floats, R: Floats, target: Floats) -> tuple[Floats, Floats]:
+        """Rotation vector to the target in world axes (k, 3) [rad]; the second is not used."""
+        return _rotation_vector(quat_matrix(target) @ R.transpose(0, 2, 1)), p
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """A direction of a link shall point along a direction of the world.
+
+    Args:
+        link: Name of the link.
+        along: The direction in the link's frame.
+        target: Directions in the world, shape (k, 3) or (3,); of any length but zero.
+        weight: [1/rad^2], shape (k,) or one number.
+        name: What to call it in reports; the link's name unless given.
+    """
+
+    link: str
+    along: Vector
+    target: ArrayLike
+    weight: ArrayLike = 1.0
+    name: str = ""
+    width: int = field(default=3, init=False, repr=False)
+
+    def miss(self, p: Floats, R: Floats, target: Floats) -> tuple[Floats, Floats]:
+        """Rotation vector that brings it there (k, 3) [rad], and the direction now (k, 3)."""
+        along = np.array(self.along, dtype=np.float64)
+        d = R @ (along / np.linalg.norm(along))
+        across = cross(d, target)
+        sine = np.linalg.norm(across, axis=-1, keepdims=True)
+        angle = np.arctan2(sine, np.sum(d * target, axis=-1, keepdims=True))
+        # straight back: any axis across will do
+        side = cross(d, np.where(np.abs(d[..., :1]) < 0.9, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]))
+        turn = np.where(sine > 1e-9, angle / np.maximum(sine, 1e-9) * across, 0.0)
+        return np.where((sine <= 1e-9) & (angle > 1.0), angle * side, turn), d
+
+
+Goal = Place | Turn | Aim
+
+
+def _rotation_vector(R: Floats) -> Floats:
+    """Rotation vectors (k, 3) [rad] of matrices (k, 3, 3)."""
+    twice = np.stack(
+        [R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], axis=1
+    )
+    sine = np.linalg.norm(twice, axis=1, keepdims=True) / 2.0
+    cosine = (np.einsum("kii->k", R)[:, None] - 1.0) / 2.0
+    angle = np.arctan2(sine, cosine)
+    out = twice * (0.5 * np.where(sine > 1e-9, angle / np.maximum(sine, 1e-9), 1.0))
+    # half a turn: the axis is what the matrix leaves in place
+    half = np.flatnonzero((sine[:, 0] < 1e-6) & (cosine[:, 0] < 0.0))
+    for i in half:
+        axis = (R[i] + np.eye(3))[:, int(np.argmax(np.diagonal(R[i])))]
+        out[i] = angle[i] * axis / np.linalg.norm(axis)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """A goal with its arrays checked: link index, targets (k, width), weights (k,)."""
+
+    goal: Goal
+    link: int
+    target: Floats
+    weight: Floats
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return self.goal.name or self.goal.link
+
+
+def checked(character: Character, goals: list[Goal], k: int) -> list[Checked]:
+    """Goals with their arrays brought to k frames; says which goal is wrong, and how."""
+    where = {link.name: i for i, link in enumerate(character.links)}
+    return [_check(goal, where, k) for goal in goals]
+
+
+def _check(goal: Goal, where: dict[str, int], k: int) -> Checked:
+    if not isinstance(goal, (Place, Turn, Aim)):
+        raise ClipError(f"a goal is a Place, a Turn or an Aim, got {goal!r:.80}")
+    if goal.link not in where:
+        raise ClipError(unknown_name("link", goal.link, where))
+    at = f"goal {goal.name or goal.link!r}: "
+    target, weight = floats(goal.target, at + "target"), floats(goal.weight, at + "weight")
+    if target.shape not in ((goal.width,), (k, goal.width)):
+        raise ClipError(
+            f"{at}target has shape {target.shape}, expected ({goal.width},) or ({k}, {goal.width})"
+        )
+    if weight.shape not in ((), (1,), (k,)):
+        raise ClipError(f"{at}weight has shape {weight.shape}, expected () or ({k},)")
+    if not (np.isfinite(weight).all() and (weight >= 0.0).all()):
+        raise ClipError(f"{at}weights must be finite and not negative")
+    target = np.array(np.broadcast_to(target, (k, goal.width)))
+    weight = np.array(np.broadcast_to(weight, (k,)))
+    asked = weight > 0.0
+    bad = asked & ~np.isfinite(target).all(axis=1)
+    if bad.any():
+        raise ClipError(f"{at}target of frame {int(np.argmax(bad))} is not finite")
+    if isinstance(goal, Place):
+        target[~asked] = 0.0
+        return Checked(goal, where[goal.link], target, weight)
+    target[~asked] = np.eye(goal.width)[0]
+    length = np.linalg.norm(target, axis=1, keepdims=True)
+    if (length < 1e-9).any():
+        raise ClipError(f"{at}target of frame {int(np.argmin(length))} has length zero")
+    return Checked(goal, where[goal.link], target / length, weight)

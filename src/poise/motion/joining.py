@@ -1,0 +1,170 @@
+"""Clips one after another: loops that travel, and one motion that turns into the next.
+
+A root that walks and turns starts its next round where the last one ended: each round is carried by
+the step from the first to the last frame, a turn about the vertical and a shift over the ground.
+What is left at the seam (joints, height, tilt, and all velocities) is shared by both sides and
+faded over a time: cubics take half of it from each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from poise.arrays import count, number
+from poise.errors import ClipError
+from poise.motion import poses
+from poise.motion.clip import Clip
+from poise.motion.contacts import Contacts
+from poise.motion.editing import carried, heading_of, resampled
+from poise.motion.quaternions import Floats
+
+Travel = tuple[float, Floats, Floats]
+"""A turn about the vertical [rad] at a place, and the place to which that goes [m]."""
+
+SEAM = 0.1
+"""Time on each side of a seam over which it is faded, unless said otherwise [s]."""
+
+BLEND = 0.2
+"""Time of a blend, unless said otherwise [s]."""
+
+SLOPE = 0.1
+"""Time over which the velocity at a seam is taken [s]: single frames have too much noise."""
+
+
+def looped(
+    clip: Clip, cycles: int = 1, *, blend: float | None = None, turn: float | None = None
+) -> Clip:
+    """The clip again and again: its last frame becomes the first one of the next round.
+
+    Args:
+        clip: One round; its last pose should be near its first, up to where it has travelled.
+        cycles: How many rounds. One gives a round that can be looped without a seam.
+        blend: Time on each side of the seam over which its rest is faded [s]; at most half the
+            clip. None takes 0.1 s, or less for a short clip. 0 leaves the seam as it is.
+        turn: By how much the heading changes in a round [rad]; None takes what it does in the
+            clip, 0 walks straight on.
+    """
+    cycles = count(cycles, "cycles", most=100_000)
+    n = len(clip) - 1
+    if n < 2:
+        raise ClipError(f"a clip of {len(clip)} frames cannot be looped; it needs 3 or more")
+    most = clip.duration / 2.0
+    span = min(SEAM, most) if blend is None else number(blend, "blend", positive=False)
+    if not 0.0 <= span <= most + 1e-9:
+        raise ClipError(
+            f"blend is {span:g} s; it must lie in 0 .. {most:g} s, half of the clip's time"
+        )
+    travel = _travel(clip, clip.frames[0], clip.frames[-1])
+    if turn is not None:
+        travel = (number(turn, "turn", positive=False, unit="rad"), *travel[1:])
+    one = _seamless(clip, round(span * clip.fps), travel)
+    rounds, frames = [one[:-1]], one
+    for _ in range(cycles - 1):
+        frames = carried(frames, *travel) if _free(clip) else frames
+        rounds.append(frames[:-1])
+    contacts = clip.contacts
+    if contacts is not None:
+        on = contacts.on.copy()
+        on[0] |= on[-1]
+        contacts = Contacts(
+            contacts.points, np.concatenate([np.tile(on[:-1], (cycles, 1)), on[:1]])
+        )
+    return clip.with_frames(np.concatenate([*rounds, frames[-1:]]), contacts=contacts)
+
+
+def blended(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | None = None) -> Clip:
+    """A clip that turns into another one.
+
+    The other is placed so that both roots meet in the middle of the blend: over the ground and in
+    their heading. Height and tilt are blended like the joints.
+
+    Args:
+        clip: The motion before.
+        other: The motion after, from its beginning; of the same character.
+        duration: How long the blend takes [s].
+        at: When it begins [s]; None blends at the end of the clip.
+    """
+    if clip.character != other.character:
+        raise ClipError(
+            f"cannot blend a clip of {clip.character.name!r} with one of {other.character.name!r}; "
+            "retarget it first"
+        )
+    duration = number(duration, "duration")
+    shortest = min(clip.duration, other.duration)
+    if duration > shortest:
+        raise ClipError(
+            f"a blend of {duration:g} s is longer than a clip: {clip.duration:g} s and "
+            f"{other.duration:g} s"
+        )
+    last = clip.duration - duration
+    start = last if at is None else number(at, "at", positive=False)
+    if not 0.0 <= start <= last + 1e-9:
+        raise ClipError(f"at is {start:g} s; a blend of {duration:g} s begins in 0 .. {last:g} s")
+    after = other if other.fps == clip.fps else resampled(other, clip.fps)
+    first, n = min(round(start * clip.fps), len(clip) - 2), max(1, round(duration * clip.fps))
+    n = min(n, len(clip) - 1 - first, len(after) - 1)
+    frames = after.frames
+    if _free(clip):
+        turn, here, there = _travel(clip, frames[n // 2], clip.frames[first + n // 2])
+        frames = carried(frames, turn, here, there)
+    s = np.arange(n + 1)[:, None] / n
+    s = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
+    before = clip.frames[first : first + n + 1]
+    step = poses.difference(clip.character, before, frames[: n + 1])
+    mixed = poses.move(clip.character, before, s * step)
+    joined = np.concatenate([clip.frames[:first], mixed, frames[n + 1 :]])
+    return clip.with_frames(joined, contacts=_joined(clip, after, first, n))
+
+
+def _seamless(clip: Clip, span: int, travel: Travel) -> Floats:
+    """Frames of one round whose last pose and velocity are those of the first, carried on."""
+    character, frames = clip.character, clip.frames.copy()
+    turn, here, there = travel
+    back = carried(frames, -turn, there, here) if _free(clip) else frames
+    if span < 1:
+        return np.asarray(frames)
+    u = np.arange(span + 1)[:, None] / span
+    begin, end = frames[: span + 1], back[::-1][: span + 1]
+    # first the pose: half of the gap from each side, level at the seam
+    fade = 0.5 * (1.0 + 2.0 * u) * (1.0 - u) ** 2
+    gap = poses.difference(character, end[0], begin[0])
+    begin, end = (poses.move(character, x, y * gap) for x, y in ((begin, -fade), (end, fade)))
+    # then the velocity, seen from the common pose; outward the end runs backward
+    fade = 0.5 * u * (1.0 - u) ** 2 * span
+    gap = _slope(clip, begin) + _slope(clip, end)
+    begin, end = (poses.move(character, x, -fade * gap) for x in (begin, end))
+    frames[: span + 1] = begin
+    frames[-span - 1 :] = carried(end[::-1], turn, here, there) if _free(clip) else end[::-1]
+    return np.asarray(frames)
+
+
+def _slope(clip: Clip, frames: Floats) -> Floats:
+    """Step per frame at the first of these frames, (nv,): of a parabola through the first 0.1 s."""
+    n = min(max(2, round(SLOPE * clip.fps)), len(frames) - 1)
+    step = poses.difference(clip.character, frames[0], frames[1 : n + 1])
+    i = np.arange(1.0, n + 1.0)
+    terms = np.stack([i, i * i], axis=1) if n > 1 else i[:, None]
+    return np.asarray(np.linalg.lstsq(terms, step, rcond=None)[0][0])
+
+
+def _travel(clip: Clip, a: Floats, b: Floats) -> Travel:
+    """From pose a to pose b over the ground: turn [rad], and the place that goes to a place."""
+    here, there = a[:3].copy(), b[:3].copy()
+    if not _free(clip):
+        return 0.0, here, there
+    there[2] = here[2]
+    turn = float(heading_of(clip, b) - heading_of(clip, a))
+    return turn, here, there
+
+
+def _joined(clip: Clip, after: Clip, first: int, n: int) -> Contacts | None:
+    """Contacts of a blend: of the nearer clip; None if one has none or other points."""
+    one, two = clip.contacts, after.contacts
+    if one is None or two is None or one.points != two.points:
+        return None
+    half = n // 2
+    return Contacts(one.points, np.concatenate([one.on[: first + half], two.on[half:]]))
+
+
+def _free(clip: Clip) -> bool:
+    return clip.character.joints[0].kind == "free"

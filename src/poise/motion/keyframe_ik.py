@@ -1,0 +1,227 @@
+"""Inverse kinematics of keyframes: limbs to their targets.
+
+Only the limb of a link moves; root and trunk stay as they are keyed. Feet: `keyframe_feet`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise import dynamics
+from poise.character import Character, Link, Vector
+from poise.errors import ClipError
+from poise.motion import ik, limits, poses, quaternions
+from poise.motion.contacts import Point, positions, tip_of
+from poise.motion.goals import Place
+from poise.motion.quaternions import Floats
+
+if TYPE_CHECKING:
+    from poise.motion.keyframes import Keyframes, Track
+
+MISS = 0.002
+"""A target that is missed by more than this is out of reach [m]."""
+
+NEAR = np.radians(0.5)
+"""A joint this close to its limit is at it [rad]."""
+
+CLOSE = 1e-6
+"""A target that is met so closely needs no further round [m]."""
+
+FIRM = 1e5
+"""Weight of a target [1/m^2]; that of a step of the limb is 1e-3, of all else as good as fixed."""
+
+
+def reached(keys: Keyframes, times: Floats, q: Floats) -> Mapping[str, Track]:
+    """The joints' tracks with keys where the limbs reach their targets.
+
+    Args:
+        keys: The keyframes.
+        times: All times of reaches [s], shape (k,).
+        q: Poses at these times, shape (k, nq).
+    """
+    from poise.motion.keyframes import Track
+
+    character = keys.character
+    goals: list[Place] = []
+    moving: dict[str, NDArray[np.bool_]] = {}
+    for reach in keys.reaches:
+        at = np.isclose(times, reach.time, atol=1e-9)
+        target = np.tile(np.array(reach.target), (len(times), 1))
+        goals.append(Place(reach.link, target, tip(character, reach.link), FIRM * at))
+        for link in limb_of(character, reach.link):
+            moving.setdefault(link.name, np.zeros(len(times), dtype=bool))[at] = True
+    free = [character.link(name) for name in moving]
+    q, miss = solved_by(character, q, goals, free)
+    for reach, far in zip(keys.reaches, miss.max(axis=1), strict=True):
+        if far > MISS:
+            i = int(np.abs(times - reach.time).argmin())
+            raise unreachable(
+                f"{keys.source}:{reach.line}: reach of {reach.link!r} at {reach.time:g} s",
+                character, q[i], reach.link, tip(character, reach.link), reach.target, far,
+            )  # fmt: skip
+    out = dict(keys.joints)
+    for link in free:
+        at = moving[link.name]
+        lines = tuple(
+            next(reach.line for reach in keys.reaches if abs(reach.time - t) < 1e-9)
+            for t in times[at]
+        )
+        for joint in link.joints:
+            values = q[at, character.q_slice(joint)]
+            old = out.get(joint.name)
+            new = Track(times[at], values, np.ones(len(values)), lines)
+            out[joint.name] = old.with_keys(times[at], values, lines) if old else new
+    return out
+
+
+def tight_in(character: Character, q: Floats, limb: Sequence[Link]) -> list[str]:
+    """Joints of a limb that are at their limit in a pose (nq,)."""
+    ours = {joint.name for link in limb for joint in link.joints}
+    # a hinge made of a ball never swings
+    over = [x for x in limits.excesses(character, q[None]) if x.what != "swing"]
+    return list(dict.fromkeys(x.joint for x in over if x.joint in ours and x.value[0] > -NEAR))
+
+
+def tip(character: Character, name: str) -> Vector:
+    """The middle of a link's outer end, in its frame [m]."""
+    points = np.array([point.pos for point in tip_of(character, name)])
+    return tuple(points.mean(axis=0).tolist())
+
+
+def limb_of(character: Character, name: str) -> list[Link]:
+    """The links that move to bring a link somewhere, outermost last: its limb down to it."""
+    chain = [character.link(name)]
+    while chain[0].parent is not None:
+        chain.insert(0, character.link(chain[0].parent))
+    limbs = [set(limb) for limb in character.limbs.values() if name in limb]
+    if limbs:
+        smallest = min(limbs, key=len)
+        chain = [link for link in chain if link.name in smallest]
+    else:
+        parents = [link.parent for link in character.links]
+        forks = [i for i, link in enumerate(chain[:-1]) if parents.count(link.name) > 1]
+        chain = chain[forks[-1] + 1 if forks else 0 :]
+    return [link for link in chain if all(joint.kind != "free" for joint in link.joints)]
+
+
+def solved_by(
+    character: Character,
+    q: Floats,
+    goals: Sequence[Place],
+    free: Sequence[Link],
+    firm: int | None = None,
+) -> tuple[Floats, Floats]:
+    """Poses that meet the goals by moving the free links alone; misses (goals, k) [m].
+
+    Only the first `firm` goals are asked to be met, and have misses; all unless given.
+    """
+    firm = len(goals) if firm is None else firm
+    posture = np.full(character.nv, 1e9)
+    posture[[i for link in free for i in freedoms_of(character, link)]] = 1e-3
+    fixed = np.ones(character.nq, dtype=bool)
+    for joint in (joint for link in free for joint in link.joints):
+        fixed[character.q_slice(joint)] = False
+    best: tuple[Floats, Floats] | None = None
+    # a stretched limb may be pushed against its stops: then all frames start again, bent
+    for start in (q, _bent(character, q, free)):
+        out, miss, open_ = start.copy(), np.empty((firm, len(q))), np.arange(len(q))
+        for _ in range(3):
+            # again from where it came to, so that the posture does not pull
+            asked = [_at(goal, open_) for goal in goals]
+            new, _ = ik.solve(
+                character, out[open_], asked, posture=posture, iterations=60, tolerance=1e-9
+            )
+            # ik cuts all joints to their limits; those that are not ours stay as keyed
+            new[:, fixed] = q[open_][:, fixed]
+            out[open_], miss[:, open_] = new, _misses(character, asked[:firm], new)
+            open_ = np.flatnonzero(miss.max(axis=0) > CLOSE)
+            if not len(open_):
+                break
+        if best is None or miss.max() < best[1].max():
+            best = out, miss
+        if miss.max() < MISS:
+            break
+    assert best is not None
+    return best
+
+
+def _at(goal: Place, frames: NDArray[np.int64]) -> Place:
+    """A goal in some of its frames."""
+    target, weight = np.asarray(goal.target)[frames], np.asarray(goal.weight)[frames]
+    return Place(goal.link, target, goal.point, weight)
+
+
+def _misses(character: Character, goals: Sequence[Place], q: Floats) -> Floats:
+    """Distances from the goals (goals, k) [m], 0 where they ask nothing."""
+    at = positions(character, [Point(x.link, x.link, x.point) for x in goals], q)
+    off = np.array([x.target for x in goals]) - at.transpose(1, 0, 2)
+    on = np.array([x.weight for x in goals]) > 0.0
+    miss: Floats = np.linalg.norm(off, axis=2) * on
+    return miss
+
+
+def _bent(character: Character, q: Floats, free: Sequence[Link]) -> Floats:
+    """Poses with the joints that bend one way, as knees and elbows, bent by up to 30 degrees."""
+    step = np.zeros((len(q), character.nv))
+    for joint in (joint for link in free for joint in link.joints):
+        if joint.limits is None:
+            continue
+        at, v = q[:, character.q_slice(joint)], character.v_slice(joint)
+        low, high = joint.limits[-2:]
+        if max(low, -high) < -np.radians(15.0):
+            continue
+        axis = np.array(joint.axis) if joint.kind == "ball" else np.ones(1)
+        now = limits.swing_twist(at, axis)[1] if joint.kind == "ball" else at[:, 0]
+        toward = np.clip((low + high) / 2.0 - now, -np.radians(30.0), np.radians(30.0))
+        step[:, v] = toward[:, None] * axis
+    return poses.move(character, q, step)
+
+
+def freedoms_of(character: Character, link: Link) -> list[int]:
+    slices = [character.v_slice(joint) for joint in link.joints]
+    return [i for v in slices for i in range(v.start, v.stop)]
+
+
+def unreachable(
+    at: str,
+    character: Character,
+    q: Floats,
+    link: str,
+    point: Vector,
+    target: Sequence[float],
+    miss: float,
+) -> ClipError:
+    """Say by how much a target is missed, and how far the limb reaches."""
+    chain = limb_of(character, link)
+    start, length = _length(character, q, chain, link, point)
+    far = float(np.linalg.norm(np.array(target) - start))
+    first = next((joint.name for x in chain for joint in x.joints), "nothing")
+    text = (
+        f"{at} misses by {1000 * miss:.0f} mm: it lies {far:.3f} m from joint {first!r}, "
+        f"and the largest reach is {length:.3f} m"
+    )
+    if far > length:
+        return ClipError(text)
+    tight = tight_in(character, q, chain)
+    names = f": at its limit: {', '.join(tight)}" if tight else ""
+    return ClipError(f"{text}; the joints do not bend so{names}")
+
+
+def _length(
+    character: Character, q: Floats, chain: Sequence[Link], link: str, point: Vector
+) -> tuple[Floats, float]:
+    """Where a chain's first joint is [m], and how far its end is from there when stretched [m]."""
+    p, R = dynamics.forward_kinematics(character, q)
+    names = [x.name for x in character.links]
+    spots = []
+    for x in chain:
+        i = names.index(x.name)
+        spots += [p[i] + quaternions.rotate(R[i], np.array(joint.pos)) for joint in x.joints]
+    i = names.index(link)
+    spots.append(p[i] + quaternions.rotate(R[i], np.array(point)))
+    steps = np.diff(np.array(spots), axis=0)
+    return spots[0], float(np.linalg.norm(steps, axis=1).sum())

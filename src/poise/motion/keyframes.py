@@ -1,0 +1,290 @@
+"""Keyframes: a motion by its keys, and the smooth frames between them.
+
+Every joint has its own track of keys, so has the place and the turn of the root. Between the keys
+run cubic B-splines (`splines`): they pass through the keys and are twice continuously
+differentiable; a loop closes, any other motion begins and ends at rest. Then inverse kinematics
+brings limbs to their targets: `Reach` at the time of its key (`keyframe_ik`), `Stand` with a
+foothold at all its frames (`keyframe_feet`). Files: `keyframe_file`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.arrays import number
+from poise.character import Character, Vector
+from poise.errors import ClipError
+from poise.motion import quaternions, splines
+from poise.motion.clip import Clip
+from poise.motion.contacts import Contacts, Point, feet_of, positions
+from poise.motion.quaternions import Floats
+from poise.motion.spacetime import Travel
+
+MOST_FRAMES = 36_000
+"""Most frames of a clip: ten minutes at 60 per second."""
+
+WHOLE = 0.01
+"""A duration may be this far from a whole number of frames, since it is typed in decimals."""
+
+UP = (0.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """Keys of one joint, or of the root's place or turn.
+
+    Args:
+        times: [s], increasing, shape (k,).
+        values: Unit quaternions (k, 4), places (k, 3) [m], or angles and lengths (k, 1) [rad, m].
+        hold: How firmly each key counts for an optimiser, 0 to 1, shape (k,).
+        lines: Where they stand in the file; 0: they do not.
+    """
+
+    times: Floats
+    values: Floats
+    hold: Floats
+    lines: tuple[int, ...]
+
+    def with_keys(self, times: Floats, values: Floats, lines: tuple[int, ...]) -> Track:
+        """With these keys besides, in place of those at the same times; they hold fully."""
+        kept = [i for i, t in enumerate(self.times) if np.abs(times - t).min() > 1e-9]
+        all_times = np.concatenate([self.times[kept], times])
+        order = np.argsort(all_times)
+        all_lines = (*(self.lines[i] for i in kept), *lines)
+        return Track(
+            all_times[order],
+            np.concatenate([self.values[kept], values])[order],
+            np.concatenate([self.hold[kept], np.ones(len(times))])[order],
+            tuple(all_lines[i] for i in order),
+        )
+
+
+@dataclass(frozen=True)
+class Stand:
+    """A time in which a foot, or a part of it, stands.
+
+    Attributes:
+        foot: Name of the foot, or of another link that stands on its outer end.
+        part: "heel", "toe", or "" for all of it.
+        start: When it begins to stand [s].
+        stop: The last moment it stands [s]; in a loop this may lie in the next cycle.
+        foothold: Where it stands flat: x, y of the link's origin [m], turn from rest about z [rad].
+            Of a link that is no foot: x, y of its outer end [m]. None: anywhere.
+        line: Of the interval in the file.
+        foothold_line: Of the foothold in the file.
+    """
+
+    foot: str
+    part: str
+    start: float
+    stop: float
+    foothold: Vector | None = None
+    line: int = 0
+    foothold_line: int = 0
+
+
+@dataclass(frozen=True)
+class Reach:
+    """A link's outer end shall be at a place at the time of a key.
+
+    Attributes:
+        link: Name of the link.
+        time: [s].
+        target: In the world [m].
+        line: In the file.
+    """
+
+    link: str
+    time: float
+    target: Vector
+    line: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Keyframes:
+    """A motion by its keys.
+
+    Args:
+        name: Name of the clip.
+        character: Whose motion it is.
+        fps: Frames per second of the clip.
+        duration: [s]; of a loop, of one cycle.
+        joints: Tracks by joint; a joint without a track stays zero.
+        root_pos: Track of the root's place; None: where it rests.
+        root_turn: Track of the root's orientation in the world; None: as it rests.
+        stands: When feet stand, and where.
+        reaches: Targets of inverse kinematics.
+        loop: How the root travels in one cycle: x -> R x + shift; None: no loop.
+        mirrored: Whether the second half of the loop mirrors the first; both are here.
+        options: Whatever else the file says under `options`, for others to read.
+        source: What errors call the file.
+    """
+
+    name: str
+    character: Character
+    fps: float
+    duration: float
+    joints: Mapping[str, Track]
+    root_pos: Track | None = None
+    root_turn: Track | None = None
+    stands: tuple[Stand, ...] = ()
+    reaches: tuple[Reach, ...] = ()
+    loop: Travel | None = None
+    mirrored: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    source: str = "keyframes"
+
+    def frames(self, fps: float | None = None) -> Floats:
+        """Poses from time 0 to the end, both included, shape (k, nq).
+
+        Of a loop the last pose is the first one, travelled on.
+
+        Args:
+            fps: Frames per second; the file's unless given.
+        """
+        from poise.motion.keyframe_feet import footed
+
+        times = self.times(fps)
+        return footed(self, times, self.q(times))
+
+    def clip(self, fps: float | None = None) -> Clip:
+        """The motion as a clip."""
+        rate = self.fps if fps is None else fps
+        return Clip(self.character, self.frames(fps), rate, name=self.name)
+
+    def times(self, fps: float | None = None) -> Floats:
+        """Times of the frames [s], shape (k,)."""
+        rate = self.fps if fps is None else number(fps, "fps", unit="Hz")
+        count = self.duration * rate
+        if count > MOST_FRAMES:
+            raise ClipError(f"{self.source}: over {MOST_FRAMES} frames at {rate:g} per second")
+        whole = round(count)
+        if whole < 1 or abs(count - whole) > WHOLE:
+            near = [f"{max(n, 1) / rate:.4f}" for n in (int(count), int(count) + 1)]
+            raise ClipError(
+                f"{self.source}: {self.duration:g} s are no whole number of frames at {rate:g} per "
+                f"second; {' and '.join(near)} s are"
+            )
+        return np.linspace(0.0, self.duration, whole + 1)
+
+    def q(self, t: ArrayLike) -> Floats:
+        """Poses at times t [s], reaches met, footholds not; shape (n, nq)."""
+        return self._sampled(np.atleast_1d(np.asarray(t, dtype=np.float64)), self.posed)
+
+    @cached_property
+    def posed(self) -> Mapping[str, Track]:
+        """The joints' tracks with keys where inverse kinematics brought them to their reaches."""
+        if not self.reaches:
+            return self.joints
+        from poise.motion.keyframe_ik import reached
+
+        times = np.array(sorted({reach.time for reach in self.reaches}))
+        return reached(self, times, self._sampled(times, self.joints))
+
+    def contacts(self, k: int | None = None) -> Contacts:
+        """Which points stand in k frames from time 0 to the end; the file's frames unless given."""
+        times = self.times() if k is None else np.linspace(0.0, self.duration, k)
+        on = np.zeros((len(times), len(self.points)), dtype=bool)
+        for stand in self.stands:
+            of = self.points_of(stand.foot, stand.part)
+            on[np.ix_(np.any(self.standing(stand, times), axis=1), of)] = True
+        return Contacts(self.points, on)
+
+    def standing(self, stand: Stand, times: Floats) -> NDArray[np.bool_]:
+        """Whether times lie in a stand of the cycle before, this, or the next; bool (k, 3)."""
+        cycles = np.array([-1.0, 0.0, 1.0]) * (self.duration if self.loop else 0.0)
+        t = times[:, None] - cycles
+        on: NDArray[np.bool_] = (t > stand.start - 1e-6) & (t < stand.stop + 1e-6)
+        return on if self.loop else on & [False, True, False]
+
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        """The points that may stand: those of the feet, and of other links that are named."""
+        feet = feet_of(self.character)
+        named = dict.fromkeys(stand.foot for stand in self.stands)
+        return feet_of(self.character, also=[x for x in named if x not in {p.foot for p in feet}])
+
+    def points_of(self, foot: str, part: str = "") -> list[int]:
+        """Which points belong to a foot, its heel or its toe: its rear or front ones at rest."""
+        of = [i for i, point in enumerate(self.points) if point.foot == foot]
+        if not part:
+            return of
+        x = positions(self.character, [self.points[i] for i in of], self.character.rest_q)[:, 0]
+        middle = (x.min() + x.max()) / 2.0
+        return [i for i, at in zip(of, x, strict=True) if (at < middle) == (part == "heel")]
+
+    def _sampled(self, t: Floats, joints: Mapping[str, Track]) -> Floats:
+        """Poses (n, nq) of tracks."""
+        character = self.character
+        out = np.tile(character.rest_q, (len(t), 1))
+        period = self.duration if self.loop else None
+        for name, track in joints.items():
+            smooth = splines.turning if character.joint(name).kind == "ball" else splines.curve
+            with_ends = self._with_ends(track)
+            out[:, character.q_slice(name)] = self._named(
+                f"joint {name!r}", track, smooth, with_ends.times, with_ends.values, t, period
+            )
+        if character.joints[:1] and character.joints[0].kind == "free":
+            self._place_root(out, t)
+        return out
+
+    def _place_root(self, out: Floats, t: Floats) -> None:
+        """Write place and turn of the root into poses; a loop travels even without keys."""
+        rest, zero, one = self.character.rest_q, np.zeros(1), np.ones(1)
+        pos = self.root_pos or Track(zero, rest[None, :3], one, (0,))
+        turn = self.root_turn or Track(zero, rest[None, 3:7], one, (0,))
+        if self.loop is None:
+            pos, turn = self._with_ends(pos), self._with_ends(turn)
+            out[:, :3] = splines.curve(pos.times, pos.values, t)
+            onward, period = np.array([1.0, 0.0, 0.0, 0.0]), None
+        else:
+            still = self._travelled(pos.times, pos.values, -1.0)
+            out[:, :3] = self._travelled(t, splines.curve(pos.times, still, t, self.duration), 1.0)
+            onward, period = quaternions.turn(UP, self.loop.turn), self.duration
+        out[:, 3:7] = self._named(
+            "turn of the root", turn, splines.turning, turn.times, turn.values, t, period, onward
+        )
+
+    def _travelled(self, t: Floats, x: Floats, way: float) -> Floats:
+        """Places (k, 3) carried along with the loop's travel up to times t, or back by way -1."""
+        assert self.loop is not None
+        share = t / self.duration
+        shift, angle = np.array(self.loop.shift), self.loop.turn
+        if abs(angle) < 1e-6:
+            return np.asarray(x + way * share[:, None] * shift)
+        # the travel turns about a fixed point c = R c + shift, and climbs
+        cosine, sine = np.cos(angle), np.sin(angle)
+        level = np.array([[1.0 - cosine, sine], [-sine, 1.0 - cosine]])
+        c = np.append(np.linalg.solve(level, shift[:2]), 0.0)
+        turned: Floats = quaternions.rotate(quaternions.turn(UP, way * share * angle), x - c) + c
+        turned[:, 2] += way * share * shift[2]
+        return turned
+
+    def _with_ends(self, track: Track) -> Track:
+        """A track that lasts from 0 to the end: it holds its first and its last key."""
+        if self.loop is not None:
+            return track
+        times, values = track.times, track.values
+        if times[0] > 1e-9:
+            times, values = np.append(0.0, times), np.append(values[:1], values, axis=0)
+        if times[-1] < self.duration - 1e-9:
+            times = np.append(times, self.duration)
+            values = np.append(values, values[-1:], axis=0)
+        return Track(times, values, track.hold, track.lines)
+
+    def _named(self, what: str, track: Track, smooth: Any, *args: Any) -> Floats:
+        """Sample a spline; if its keys are too far apart, say which."""
+        try:
+            values: Floats = smooth(*args)
+        except splines.TooFar as error:
+            # the times of the curve may hold one more key before the first of the track
+            time = float(args[0][error.index])
+            line = track.lines[int(np.abs(track.times - time).argmin())]
+            raise ClipError(f"{self.source}:{line}: {what}, key at {time:g} s: {error}") from error
+        return values

@@ -1,0 +1,201 @@
+"""Which link of one character moves which of another.
+
+Links are matched by what they are (see `bodies`): thigh with thigh, the last link of a trunk with
+the last of the other. A map, as a dictionary or a small YAML file, says otherwise:
+
+    left_forearm: LeftForeArm     # link of the target: joint of the source
+    tail: null                    # this one follows nothing
+    ignore: [LeftToeBase]         # links of either side that do not count
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from poise.character import Character
+from poise.errors import ClipError, shorten, unknown_name
+from poise.files import read_text
+from poise.motion.bodies import Body, body_of
+from poise.motion.tree_shape import ROLES, SIDES
+from poise.yaml_nodes import Node, Reader
+
+LARGEST_MAP = 2**18  # [bytes]
+
+MapLike = Mapping[str, Any] | str | os.PathLike[str] | None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A link of the target and the link of the source that moves it.
+
+    Attributes:
+        target: Link of the target.
+        source: Link of the source.
+        limb: What both are part of: "leg", "arm", "trunk", "head", "tail"; "" if a map says so.
+        side: "left", "right" or "".
+        role: "thigh", "hand", ...
+    """
+
+    target: str
+    source: str
+    limb: str = ""
+    side: str = ""
+    role: str = ""
+
+
+@dataclass(frozen=True)
+class Match:
+    """How two characters fit together; printed, it is a table."""
+
+    target: Body
+    source: Body
+    pairs: tuple[Pair, ...]
+
+    @property
+    def unmatched_target(self) -> list[str]:
+        """Links of the target that nothing moves; they stay as they are at rest."""
+        taken = {pair.target for pair in self.pairs}
+        return [link.name for link in self.target.character.links if link.name not in taken]
+
+    @property
+    def unmatched_source(self) -> list[str]:
+        """Links of the source that move nothing."""
+        taken = {pair.source for pair in self.pairs}
+        return [link.name for link in self.source.character.links if link.name not in taken]
+
+    def pair(self, limb: str, side: str, role: str) -> Pair | None:
+        """The pair of a role, the last if there are several."""
+        found = [p for p in self.pairs if (p.limb, p.side, p.role) == (limb, side, role)]
+        return found[-1] if found else None
+
+    def in_line(self) -> str:
+        """The same on one line, for messages."""
+        pairs = [f"{pair.target} - {pair.source}" for pair in self.pairs]
+        ours, theirs = self.target.character.name, self.source.character.name
+        return (
+            f"matched: {shorten(pairs, 30) or 'none'}; "
+            f"not matched of {ours!r}: {shorten(self.unmatched_target, 30) or 'none'}; "
+            f"of {theirs!r}: {shorten(self.unmatched_source, 30) or 'none'}"
+        )
+
+    def __str__(self) -> str:
+        ours, theirs = self.target.character.name, self.source.character.name
+        width = max([len(ours), *(len(pair.target) for pair in self.pairs)])
+        rows = [f"{ours:{width}}  {theirs}"]
+        rows += [f"{pair.target:{width}}  {pair.source}" for pair in self.pairs]
+        rows.append(f"not matched of {ours}: {shorten(self.unmatched_target) or 'none'}")
+        rows.append(f"not matched of {theirs}: {shorten(self.unmatched_source) or 'none'}")
+        return "\n".join(rows)
+
+
+def match(source: Character, target: Character, map: MapLike = None) -> Match:
+    """Match the links of a target with those of a source.
+
+    Args:
+        source: Whose motion it is.
+        target: Who shall have it.
+        map: Pairs that differ, as a dictionary {target link: source link or None}, with a list
+            `ignore`, or the path of a YAML file that says so.
+    """
+    told, ignored = read_map(map, source, target)
+    one, other = _without(target, ignored), _without(source, ignored)
+    pairs = [p for p in _pairs(one, other) if p.target not in told]
+    for name, moved_by in told.items():
+        if moved_by is not None:
+            limb, side, role = one.where(name) or other.where(moved_by) or ("", "", "")
+            pairs.append(Pair(name, moved_by, limb, side, role))
+    order = {link.name: i for i, link in enumerate(target.links)}
+    found = Match(one, other, tuple(sorted(pairs, key=lambda p: order[p.target])))
+    limbs = [p for p in found.pairs if p.limb in ("arm", "leg")]
+    moving = [link for link in target.links if link.joints]
+    if not limbs and not told and len(found.pairs) < 0.5 * len(moving):
+        raise ClipError(
+            f"the links of {target.name!r} do not match those of {source.name!r}; a map can say "
+            f"which do; {found.in_line()}"
+        )
+    return found
+
+
+def read_map(
+    map: MapLike, source: Character, target: Character
+) -> tuple[dict[str, str | None], set[str]]:
+    """What a map says: pairs by target link, and names to ignore."""
+    if map is None:
+        return {}, set()
+    ours, theirs = ([link.name for link in c.links] for c in (target, source))
+    if isinstance(map, (str, os.PathLike)):
+        return _MapFile(os.fspath(map), ours, theirs).read()
+    if not isinstance(map, Mapping):
+        raise ClipError(f"a map is a dictionary or the path of a YAML file, got {map!r:.80}")
+    told = dict(map)
+    ignore = told.pop("ignore", ())
+    if not isinstance(ignore, (list, tuple, set)):
+        raise ClipError(f"ignore must be a list of links, got {ignore!r:.80}")
+    for name in ignore:
+        if name not in ours and name not in theirs:
+            raise ClipError(unknown_name("link", name, [*ours, *theirs]))
+    for name, moved_by in told.items():
+        if name not in ours:
+            raise ClipError(unknown_name(f"link of {target.name!r}", name, ours, "links"))
+        if moved_by is not None and moved_by not in theirs:
+            raise ClipError(unknown_name(f"link of {source.name!r}", moved_by, theirs, "links"))
+    return told, set(ignore)
+
+
+class _MapFile(Reader):
+    """A map in a YAML file."""
+
+    def __init__(self, path: str, ours: list[str], theirs: list[str]) -> None:
+        super().__init__(path, ClipError, 10_000)
+        self.ours, self.theirs = ours, theirs
+
+    def read(self) -> tuple[dict[str, str | None], set[str]]:
+        """Pairs by target link, and names to ignore."""
+        text = read_text(self.name, LARGEST_MAP, ClipError)
+        found = self.mapping(self.tree(text), "a map", [*self.ours, "ignore"], noun="link")
+        ignore = found.pop("ignore", None)
+        names = [] if ignore is None else self.items(ignore, "ignore")
+        ignored = {self.link(node, [*self.ours, *self.theirs]) for node in names}
+        told = {
+            name: None if node.is_null else self.link(node, self.theirs)
+            for name, node in found.items()
+        }
+        return told, ignored
+
+    def link(self, node: Node, known: list[str]) -> str:
+        """A name that is known."""
+        name = self.text(node, "a link")
+        if name not in known:
+            raise self.error(node, unknown_name("link", name, known))
+        return name
+
+
+def _without(character: Character, ignored: set[str]) -> Body:
+    """A body without the links that do not count."""
+    return body_of(character, frozenset(ignored & {link.name for link in character.links}))
+
+
+def _pairs(target: Body, source: Body) -> list[Pair]:
+    pairs = []
+    for limb, roles in ROLES.items():
+        for side in SIDES if limb in ("arm", "leg") else ("",):
+            for role in roles:
+                ours, theirs = target.get(limb, side, role), source.get(limb, side, role)
+                if role == "shoulder":
+                    ours, theirs = ours[:1], theirs[:1]
+                pairs += [Pair(a, b, limb, side, role) for a, b in _along(ours, theirs)]
+    return pairs
+
+
+def _along(ours: list[str], theirs: list[str]) -> list[tuple[str, str]]:
+    """Pairs along two chains of one role: the last with the last, the others by their share."""
+    if not theirs:
+        return []
+    n, m = len(ours), len(theirs)
+    return [(a, theirs[max(round((i + 1) * m / n) - 1, 0)]) for i, a in enumerate(ours)]
+
+
+__all__ = ["Match", "Pair", "match", "read_map"]

@@ -1,0 +1,227 @@
+"""Left and right exchanged.
+
+The mirror M is the vertical plane through the world's origin across which the links of a character
+lie in pairs: y = 0 for one that looks along x. A link is paired with the one of the same name on
+the other side; others are their own image. With R0 the rotation of a link in the rest pose, a
+rotation r of its ball joint is D = R0 r R0^-1 in the world's axes, its image M D M, and the joint
+of the other side takes R0'^-1 M D M R0'. A hinge about a, the other about a' = s M a, takes -s
+times the angle; a slide s times the distance.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise import dynamics
+from poise.character import Character, Joint
+from poise.errors import ClipError, shorten
+from poise.motion import quaternions
+from poise.motion.clip import Clip
+from poise.motion.contacts import Contacts, Point
+from poise.motion.detect import size_of
+from poise.motion.quaternions import Floats
+
+WORDS = {"left": "right", "right": "left"}
+LETTERS = {"l": "r", "r": "l"}
+
+LEAN = 0.95
+"""The image of an axis may lean by this cosine against the axis on the other side: skeletons of
+real people are not quite symmetric."""
+
+OFF = 0.1
+"""A link that is its own image may rest this far from the mirror, in parts of the size."""
+
+
+def mirrored(clip: Clip) -> Clip:
+    """The motion in the mirror: left and right exchanged.
+
+    Places go to the other side of the mirror plane, y = 0 for a character that looks along x.
+    """
+    mirror = Mirror.of(clip.character)
+    contacts = clip.contacts
+    return clip.with_frames(
+        mirror.poses(clip.frames), contacts=None if contacts is None else mirror.contacts(contacts)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Mirror:
+    """A character in the mirror.
+
+    Args:
+        character: The character.
+        normal: Of the mirror plane, level, shape (3,).
+        pairs: Name of each link's image.
+    """
+
+    character: Character
+    normal: Floats
+    pairs: dict[str, str]
+
+    @staticmethod
+    @lru_cache(maxsize=16)
+    def of(character: Character) -> Mirror:
+        """The mirror of a character; ClipError lists what has no image."""
+        names = [link.name for link in character.links]
+        pairs = {name: opposite(name, names) for name in names}
+        alone = sorted(name for name, image in pairs.items() if image is None)
+        if alone:
+            raise ClipError(
+                f"character {character.name!r} has links without one on the other side: "
+                f"{shorten(alone, 12)}; links: {shorten(names, 40)}"
+            )
+        mirror = Mirror(character, _normal(character, pairs), {k: str(v) for k, v in pairs.items()})
+        mirror._check()
+        return mirror
+
+    def poses(self, q: ArrayLike) -> Floats:
+        """Poses (..., nq) in the mirror."""
+        q = np.asarray(q, dtype=np.float64)
+        out = np.empty_like(q)
+        for link in self.character.links:
+            image = self.character.link(self.pairs[link.name])
+            here, there = self._rest(link.name), self._rest(image.name)
+            for joint, other in zip(link.joints, image.joints, strict=True):
+                x = q[..., self.character.q_slice(joint)]
+                to = self.character.q_slice(other)
+                if joint.kind == "free":
+                    out[..., to.start : to.start + 3] = self.places(x[..., :3])
+                    turn = quaternions.multiply(x[..., 3:], quaternions.conjugate(here))
+                    out[..., to.start + 3 : to.stop] = quaternions.multiply(
+                        self._turns(turn), there
+                    )
+                elif joint.kind == "ball":
+                    turn = quaternions.multiply(here, x)
+                    turn = self._turns(quaternions.multiply(turn, quaternions.conjugate(here)))
+                    turn = quaternions.multiply(quaternions.conjugate(there), turn)
+                    out[..., to] = quaternions.multiply(turn, there)
+                else:
+                    sign = self._along(joint, other, here, there)
+                    out[..., to] = x * np.sign(sign if joint.kind == "slide" else -sign)
+        return out
+
+    def places(self, p: ArrayLike) -> Floats:
+        """Places or directions (..., 3) in the mirror."""
+        p = np.asarray(p, dtype=np.float64)
+        image: Floats = p - 2.0 * (p @ self.normal)[..., None] * self.normal
+        return image
+
+    def contacts(self, contacts: Contacts) -> Contacts:
+        """Contacts in the mirror; where the soles are alike, on the same points."""
+        points = tuple(self._point(point) for point in contacts.points)
+        same = [
+            next((i for i, own in enumerate(contacts.points) if _alike(own, point)), -1)
+            for point in points
+        ]
+        if sorted(same) != list(range(len(points))):
+            return Contacts(points, contacts.on)
+        on = np.empty_like(contacts.on)
+        on[:, same] = contacts.on
+        return Contacts(contacts.points, on)
+
+    def _point(self, point: Point) -> Point:
+        link = self.pairs[point.link]
+        seen = self.places(quaternions.rotate(self._rest(point.link), point.pos))
+        pos = quaternions.rotate(quaternions.conjugate(self._rest(link)), seen)
+        return Point(self.pairs[point.foot], link, tuple(pos.tolist()))
+
+    def _turns(self, turn: Floats) -> Floats:
+        """Quaternions (..., 4) in the mirror: M D M turns about -M axis by the same angle."""
+        return np.concatenate([turn[..., :1], -self.places(turn[..., 1:])], axis=-1)
+
+    def _rest(self, link: str) -> Floats:
+        return _rest_turns(self.character)[link]
+
+    def _along(self, joint: Joint, other: Joint, here: Floats, there: Floats) -> float:
+        """Cosine between the image of a joint's axis and the axis of the other joint."""
+        seen = self.places(quaternions.rotate(here, joint.axis))
+        return float(seen @ quaternions.rotate(there, other.axis))
+
+    def _check(self) -> None:
+        """Refuse a character whose sides have different joints."""
+        p, _ = dynamics.forward_kinematics(self.character, self.character.rest_q)
+        where = {link.name: p[i] for i, link in enumerate(self.character.links)}
+        root = where[self.character.links[0].name]
+        far = OFF * size_of(self.character)
+        for link in self.character.links:
+            image = self.character.link(self.pairs[link.name])
+            at = f"link {link.name!r} has no mirror image in {image.name!r}: "
+            kinds = [[joint.kind for joint in x.joints] for x in (link, image)]
+            if kinds[0] != kinds[1]:
+                raise ClipError(f"{at}its joints are {kinds[0]}, the other's {kinds[1]}")
+            apart = self.places(where[link.name] - root) - (where[image.name] - root)
+            if np.linalg.norm(apart) > 2.0 * far:
+                raise ClipError(
+                    f"{at}in the rest pose they are {np.linalg.norm(apart):.3g} m from symmetric"
+                )
+            for joint, other in zip(link.joints, image.joints, strict=True):
+                if joint.kind not in ("hinge", "slide"):
+                    continue
+                lean = self._along(joint, other, self._rest(link.name), self._rest(image.name))
+                if abs(lean) < LEAN:
+                    raise ClipError(
+                        f"{at}the axis of joint {joint.name!r}, mirrored, leans by "
+                        f"{np.degrees(np.arccos(abs(lean))):.0f} degrees against {other.name!r}'s"
+                    )
+
+
+def opposite(name: str, known: list[str]) -> str | None:
+    """The name of the same part on the other side; the name itself for a part in the middle.
+
+    Knows left and right anywhere in a name, and l and r at its beginning, at its end, or between
+    separators, where the other name exists: LThumb, lfemur, foot_l, upper.R.arm. None if a name
+    says left or right and the other side is missing.
+    """
+    if re.search("left|right", name, re.IGNORECASE):
+        other = re.sub("left|right", lambda m: _like(m[0], WORDS[m[0].lower()]), name, flags=re.I)
+        return other if other in known else None
+    for pattern in (r"^[lr]", r"(?<=[._ -])[lr](?=[._ -]|$)", r"[LR]$"):
+        flags = re.IGNORECASE if pattern != r"[LR]$" else 0
+        other = re.sub(
+            pattern, lambda m: _like(m[0], LETTERS[m[0].lower()]), name, count=1, flags=flags
+        )
+        if other != name and other in known:
+            return other
+    return name
+
+
+def _like(word: str, other: str) -> str:
+    """The other word, written in capitals as this one is."""
+    if word.isupper():
+        return other.upper()
+    return other.capitalize() if word[0].isupper() else other
+
+
+def _normal(character: Character, pairs: dict[str, str | None]) -> Floats:
+    """Across which direction the pairs lie in the rest pose: y, unless it is another one."""
+    p, _ = dynamics.forward_kinematics(character, character.rest_q)
+    where = {link.name: p[i] for i, link in enumerate(character.links)}
+    across = np.zeros(3)
+    for name, image in pairs.items():
+        if image is not None and name < image:
+            apart = (where[name] - where[image]) * [1.0, 1.0, 0.0]
+            across += apart if apart @ across >= 0.0 else -apart
+    length = float(np.linalg.norm(across))
+    if length < 1e-9:
+        return np.array([0.0, 1.0, 0.0])
+    across /= length
+    for axis in np.eye(3)[:2]:
+        if abs(across @ axis) > np.cos(np.radians(5.0)):
+            return np.asarray(axis)
+    return np.asarray(across)
+
+
+@lru_cache(maxsize=16)
+def _rest_turns(character: Character) -> dict[str, Floats]:
+    """Rotations of the links in the rest pose."""
+    R = dynamics.forward_kinematics(character, character.rest_q)[1]
+    return {link.name: R[i] for i, link in enumerate(character.links)}
+
+
+def _alike(a: Point, b: Point) -> bool:
+    return a[:2] == b[:2] and bool(np.allclose(a.pos, b.pos, atol=1e-6))

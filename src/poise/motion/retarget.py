@@ -1,0 +1,220 @@
+"""Any clip on any character: match, transfer, feet where they stand, inverse kinematics.
+
+`retarget` says what a target would do (`transfer`), finds on the source when its feet stand, gives
+the target's feet a place on the ground for each standing (`footing`), and solves for its joints
+(`ik`): limbs point as the source's do, the hips follow its path, and feet are where they shall be.
+Weights are of squared radians and metres: a foot that stands may miss by a tenth of a millimetre
+for a degree of a limb, the hips give way by a centimetre for ten degrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from poise.character import Character, Link
+from poise.errors import ClipError
+from poise.motion import ik, quaternions
+from poise.motion.clip import Clip
+from poise.motion.footing import near, pitch_of, planted
+from poise.motion.matching import MapLike, Match, match
+from poise.motion.quaternions import Floats, conjugate, multiply, rotate
+from poise.motion.rested import Rested, sole_points
+from poise.motion.standing import Foot, contacts_of, feet_of_match, level_soles, settle
+from poise.motion.transfer import Wanted, transfer
+
+STAND, SWING = 3e4, 1e3
+"""Weights of a foot's points while it stands and while it swings [1/m^2], of all its points."""
+
+HIPS = 300.0
+"""Weight of the hips' path [1/m^2]."""
+
+RAMP = 0.1
+"""Time in which the weight of a foot rises before it stands [s]."""
+
+TURNS = {"pelvis": 5.0, "trunk": 0.7, "neck": 0.3, "head": 0.7, "hand": 0.3, "toe": 0.3}
+"""Weights of a link's whole orientation [1/rad^2]."""
+
+SPIN = 0.1
+"""Weight of the turn of a limb about its bone [1/rad^2]; knees and elbows that bend outweigh it."""
+
+SOFT = 0.3
+"""Weight of joint limits [1/rad^2]: people go beyond what tables say, and feet come first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Retargeted:
+    """A retargeted clip with what was found on the way.
+
+    Attributes:
+        clip: The clip.
+        match: Which link moved which.
+        report: What the inverse kinematics left over.
+        scale: Size of the target by that of the source.
+    """
+
+    clip: Clip
+    match: Match
+    report: ik.Report
+    scale: float
+
+
+def retarget(
+    clip: Clip,
+    character: Character,
+    *,
+    map: MapLike = None,
+    scale: float | None = None,
+    level_feet: bool = False,
+    keep_feet: bool | None = None,
+    limits: bool | float = SOFT,
+    progress: Callable[[float], None] | None = None,
+) -> Retargeted:
+    """Give a clip's motion to another character.
+
+    Args:
+        clip: The motion.
+        character: Who shall have it.
+        map: Which link moves which, where names and shape do not tell: see `matching`.
+        scale: Size of the target by that of the source; None takes it from the legs.
+        level_feet: Make feet that stand flat, heel and toes on the ground.
+        keep_feet: Keep standing feet in their place. None does if both have feet, and warns if
+            not; True raises ClipError then.
+        limits: Weight of what is beyond the joints' limits [1/rad^2]; True keeps them, also where
+            the source goes beyond, at the expense of all but the feet.
+        progress: Called with the share that is done, 0 to 1.
+    """
+    if not isinstance(character, Character):
+        raise ClipError(f"a clip is retargeted to a Character, got {character!r:.80}")
+    if scale is not None and not (np.isfinite(scale) and scale > 0.0):
+        raise ClipError(f"scale must be a positive number, got {scale!r:.40}")
+    found = match(clip.character, character, map)
+    if map is None:
+        _check_stance(found)
+    wanted = transfer(clip, found, scale)
+    feet: list[Foot] = []
+    if keep_feet is not False:
+        feet = feet_of_match(clip, found, wanted, level_feet, bool(keep_feet))
+    if feet:
+        level_soles(feet, wanted)
+        settle(feet, wanted, clip.fps)
+    goals = _body_goals(character, found, wanted)
+    for foot in feet:
+        goals += _foot_goals(foot, wanted, clip.fps)
+    start = pose_of(character, wanted)
+    q, report = ik.solve(
+        character, start, goals, limits=limits, posture=1e-3, iterations=12, progress=progress
+    )
+    made = Clip(
+        character, q, clip.fps, name=clip.name, contacts=contacts_of(feet, found.target, wanted)
+    )
+    return Retargeted(made, found, report, wanted.scale)
+
+
+def _check_stance(found: Match) -> None:
+    """Refuse to put someone who stands on two legs on four, or the other way round."""
+    four = []
+    for body in (found.target, found.source):
+        limbs = {(body.limb_of(point.foot) or ("",))[0] for point in sole_points(body)}
+        four.append({"arm", "leg"} <= limbs)
+    if four[0] != four[1]:
+        names = [body.character.name for body in (found.target, found.source)]
+        one, other = names if four[0] else names[::-1]
+        raise ClipError(
+            f"{one!r} stands on four legs and {other!r} does not; a map can say what follows what; "
+            f"{found.in_line()}"
+        )
+
+
+# goals
+
+
+def _body_goals(character: Character, found: Match, wanted: Wanted) -> list[ik.Goal]:
+    """Directions of limbs, orientations of the rest, the path of the hips."""
+    body = Rested(found.target)
+    root = character.links[0].name
+    hips = rotate(conjugate(body.R[0]), body.hips())
+    path = wanted.p[:, 0] + rotate(wanted.R[:, 0], hips)
+    goals: list[ik.Goal] = [ik.Place(root, path, tuple(hips.tolist()), HIPS, name="hips")]
+    for pair in found.pairs:
+        i = body.index[pair.target]
+        if not character.links[i].joints:
+            continue
+        if pair.role in TURNS or not pair.role:
+            weight = TURNS.get(pair.role, 0.5)
+            goals.append(ik.Turn(pair.target, wanted.R[:, i], weight))
+            continue
+        bone = body.bone(pair, pair.target)
+        if pair.target in body.soles or not bone.any():
+            goals.append(ik.Turn(pair.target, wanted.R[:, i], 0.1))
+            continue
+        along = rotate(conjugate(body.R[i]), bone)
+        goals.append(ik.Aim(pair.target, tuple(along), rotate(wanted.R[:, i], along), 1.0))
+        goals.append(ik.Turn(pair.target, wanted.R[:, i], SPIN))
+    return goals
+
+
+def _foot_goals(foot: Foot, wanted: Wanted, fps: float) -> list[ik.Goal]:
+    """Places of the points of a sole."""
+    i = foot.sole.link
+    p, R = planted(foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, fps, foot.level)
+    close = near(foot.stands, RAMP * fps)
+    weight = SWING * (STAND / SWING) ** close / len(foot.local)
+    goals: list[ik.Goal] = [
+        ik.Place(foot.name, p + rotate(R, local), tuple(local.tolist()), weight, name=foot.name)
+        for local in foot.local
+    ]
+    # toes stay level when the heel rises
+    D = multiply(R, conjugate(foot.sole.level))
+    bend = -close * np.maximum(pitch_of(foot.sole, wanted.R[:, i], foot.level), 0.0)
+    D = multiply(D, quaternions.turn(foot.sole.left, bend))
+    return goals + [ik.Turn(name, multiply(D, flat), 30.0 * close) for name, flat in foot.toes]
+
+
+# poses
+
+
+def pose_of(character: Character, wanted: Wanted) -> Floats:
+    """Poses (k, nq) whose links are turned as wanted, as far as each joint by itself can."""
+    k = len(wanted.p)
+    q = np.tile(character.rest_q, (k, 1))
+    now: dict[str, Floats] = {}
+    for i, link in enumerate(character.links):
+        if link.parent is None:
+            above = np.tile([1.0, 0.0, 0.0, 0.0], (k, 1))
+        else:
+            above = now[link.parent]
+        base = multiply(above, link.quat)
+        R = multiply(conjugate(base), wanted.R[:, i])
+        if link.joints and link.joints[0].kind == "free":
+            at = character.q_slice(link.joints[0])
+            q[:, at] = np.concatenate([wanted.p[:, i], wanted.R[:, i]], axis=1)
+            now[link.name] = wanted.R[:, i]
+            continue
+        now[link.name] = multiply(base, _turn_joints(character, link, R, q))
+    return q
+
+
+def _turn_joints(character: Character, link: Link, R: Floats, q: Floats) -> Floats:
+    """Set a link's joints so that it turns by R as near as can be; returns how it is turned."""
+    done = np.tile([1.0, 0.0, 0.0, 0.0], (len(q), 1))
+    for joint in link.joints:
+        left = multiply(conjugate(done), R)
+        at = character.q_slice(joint)
+        if joint.kind == "ball":
+            q[:, at] = left
+            done = multiply(done, left)
+        elif joint.kind == "hinge":
+            axis = np.array(joint.axis)
+            angle = np.unwrap(2.0 * np.arctan2(left[:, 1:] @ axis, left[:, 0]))
+            if joint.limits is not None:
+                middle = (joint.limits[0] + joint.limits[1]) / 2.0
+                angle -= 2.0 * np.pi * np.round((np.median(angle) - middle) / (2.0 * np.pi))
+            q[:, at] = angle[:, None]
+            done = multiply(done, quaternions.turn(axis, angle))
+    return done
+
+
+__all__ = ["Retargeted", "retarget"]

@@ -1,0 +1,279 @@
+"""Smoothing: a low-pass without delay that leaves standing feet where they stand.
+
+The filter is a Butterworth of second order, run forward and backward: fourth order, no phase, and
+-3 dB at the cutoff after both passes (the corner of each pass is moved up; Winter, Biomechanics and
+Motor Control of Human Movement, 3.4.4). Numbers are filtered as they are, rotations as the four
+components of their quaternions, whose signs are aligned in time, and normalised again: a steady
+turn passes unchanged, however fast. At its ends the clip is continued by point reflection, so that
+first and last pose and their velocities stay.
+
+The cutoff comes from residual analysis (Winter, 3.4.4.3): the residual between raw and filtered
+positions, over the cutoff, falls steeply while there is motion in it and as a line where there is
+only noise. That line, carried on to 0 Hz, is the noise of the clip; the cutoff is where the
+residual equals it. One cutoff serves the whole clip: a foot is the sum of the joints above it, and
+joints of different bandwidth would pull it about. The links of real takes ask for 4 to 9 Hz each,
+those of one take rarely for more than 2 Hz from their common one.
+
+A filter smears a footfall over its stance. So each point that stands firmly is brought back, by
+inverse kinematics, to where it stood before, less the noise. In the air the correction fades; it is
+itself free of what is faster than twice the cutoff, so that no joint jerks for it.
+
+A jump from one frame to the next (the T-pose that files of the CMU begin with) is a cut: the sides
+are filtered each for itself.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy.signal import butter, savgol_filter, sosfiltfilt
+
+from poise import dynamics
+from poise.arrays import number
+from poise.character import Character
+from poise.errors import ClipError
+from poise.motion import ik, poses
+from poise.motion.clip import Clip
+from poise.motion.contacts import Contacts, feet_of, positions, runs
+from poise.motion.detect import Mask, detect_contacts, size_of, speeds
+from poise.motion.quaternions import Floats
+
+NOISE = (10.0, 20.0)
+"""Cutoffs at which the residual of a clip holds noise alone [Hz]."""
+
+USUAL = 6.0
+"""Cutoff where the rate is too low to see the noise [Hz]: Winter's for gait."""
+
+STANCE = 0.25
+"""Time over which the place of a standing point is averaged [s]."""
+
+STILL = 0.08
+"""A point slower than this part of sqrt(g size) stands firmly: it is kept in place."""
+
+FADE = 0.12
+"""Time in which a correction fades in the air [s]."""
+
+JUMP = 0.05
+"""A cut moves the links from one frame to the next by this part of the character's size, in the
+mean, and five times as far as the frames beside it."""
+
+
+class Moved(NamedTuple):
+    """How far the joints of a clip were moved [mm]: mean, 95 % and most, over links and frames."""
+
+    mean: float
+    p95: float
+    max: float
+
+    def __str__(self) -> str:
+        return f"moved by {self.mean:.1f} mm (95 %: {self.p95:.1f} mm, most: {self.max:.1f} mm)"
+
+
+def smoothed(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> Clip:
+    """A clip without its noise: low-passed without delay, standing feet where they stood.
+
+    Args:
+        clip: The motion.
+        cutoff: What is slower passes [Hz]; None asks `residual_cutoff`, 0 changes nothing.
+        feet: Keep standing feet in place; their contacts are found unless the clip has them.
+    """
+    if cutoff is None:
+        cutoff = residual_cutoff(clip)
+    elif cutoff == 0:
+        return clip
+    _check_cutoff(cutoff, clip)
+    pieces = parts(clip)
+    longest = max(b - a for a, b in pieces)
+    if longest <= _pad(cutoff, clip.fps):
+        raise ClipError(
+            f"the clip has {longest} frames in one piece, and a filter of {cutoff:g} Hz at "
+            f"{clip.fps:g} fps needs more than {_pad(cutoff, clip.fps)}: raise the cutoff, or turn "
+            "smoothing off with cutoff 0"
+        )
+    contacts = clip.contacts
+    if feet and contacts is None and feet_of(clip.character):
+        contacts = detect_contacts(clip)
+    frames = clip.frames.copy()
+    for a, b in pieces:
+        if b - a > _pad(cutoff, clip.fps):
+            part = clip.with_frames(clip.frames[a:b])
+            frames[a:b] = _filtered(clip.character, part.frames, cutoff, clip.fps)
+            if feet and contacts is not None:
+                standing = Contacts(contacts.points, contacts.on[a:b])
+                frames[a:b] = _feet_held(part, frames[a:b], standing, cutoff)
+    return clip.with_frames(frames, contacts=contacts)
+
+
+def smoothing_report(before: Clip, after: Clip) -> Moved:
+    """How far smoothing, or another edit that keeps the frames, moved the joints in the world."""
+    if before.character != after.character or before.frames.shape != after.frames.shape:
+        raise ClipError(f"{before!r} and {after!r} must have the same character and frames")
+    p, _ = dynamics.forward_kinematics(before.character, before.frames)
+    new, _ = dynamics.forward_kinematics(after.character, after.frames)
+    far = 1000.0 * np.linalg.norm(new - p, axis=-1)
+    return Moved(float(far.mean()), float(np.percentile(far, 95)), float(far.max()))
+
+
+def residual_cutoff(clip: Clip) -> float:
+    """The cutoff [Hz] of a clip by Winter's residual analysis of its joints' positions.
+
+    Below 50 frames per second noise cannot be told from motion; then it is 6 Hz, or 0.4 of the
+    rate. It is never below 2 Hz.
+    """
+    most = 0.4 * clip.fps
+    a, b = max(parts(clip), key=lambda part: part[1] - part[0])
+    if most < NOISE[1] or b - a <= _pad(2.0, clip.fps):
+        return min(USUAL, most)
+    p, _ = dynamics.forward_kinematics(clip.character, clip.frames[a:b])
+    flat = p.reshape(b - a, -1)
+    tried = np.arange(2.0, NOISE[1] + 0.01, 0.5)
+    residual = np.array([_rms(flat - lowpass(flat, f, clip.fps)) for f in tried])
+    return _knee(tried, residual)
+
+
+def lowpass(x: Floats, cutoff: float, fps: float) -> Floats:
+    """Columns of x (k, n) without what is faster than the cutoff [Hz], and without delay."""
+    # two passes of order 2: each may lose the square root of what both lose together
+    correction = (math.sqrt(2.0) - 1.0) ** 0.25
+    corner = 2.0 / math.pi * math.atan(math.tan(math.pi * cutoff / fps) / correction)
+    sos = butter(2, corner, output="sos")
+    pad = min(2 * _pad(cutoff, fps), len(x) - 1)
+    slow: Floats = sosfiltfilt(sos, x, axis=0, padtype="odd", padlen=pad)
+    return slow
+
+
+def _knee(tried: Floats, residual: Floats) -> float:
+    """Where the residual falls to the noise: its line in the range of noise, taken to 0 Hz."""
+    tail = tried >= NOISE[0]
+    noise = float(np.polyfit(tried[tail], residual[tail], 1)[1])
+    below = np.flatnonzero(residual <= noise)
+    if not len(below):
+        return float(NOISE[0])
+    i = int(below[0])
+    if i == 0:
+        return float(tried[0])
+    return float(np.interp(noise, residual[[i, i - 1]], tried[[i, i - 1]]))
+
+
+def _rms(x: Floats) -> float:
+    return float(np.sqrt(np.mean(x * x)))
+
+
+def _pad(cutoff: float, fps: float) -> int:
+    """Frames that a clip must be longer than: a period of the cutoff.
+
+    By twice as many it is continued at its ends, or by its own length.
+    """
+    return max(3, math.ceil(fps / cutoff))
+
+
+def _check_cutoff(cutoff: float, clip: Clip) -> None:
+    number(cutoff, "cutoff", unit="Hz")
+    if cutoff > 0.45 * clip.fps:
+        raise ClipError(
+            f"a cutoff of {cutoff:g} Hz is too high for {clip.fps:g} fps: at most "
+            f"{0.45 * clip.fps:g} Hz, or 0 for no smoothing"
+        )
+
+
+def _filtered(character: Character, frames: Floats, cutoff: float, fps: float) -> Floats:
+    out = lowpass(frames, cutoff, fps)
+    for _, quat, _ in poses.rotations(character):
+        out[:, quat] /= np.linalg.norm(out[:, quat], axis=1, keepdims=True)
+    return out
+
+
+def parts(clip: Clip) -> list[tuple[int, int]]:
+    """Stretches without a cut: first frame, frame after the last."""
+    p, _ = dynamics.forward_kinematics(clip.character, clip.frames)
+    step = np.sqrt(np.mean(np.sum(np.diff(p, axis=0) ** 2, axis=-1), axis=-1))
+    beside = np.maximum(np.append(step[1:], 0.0), np.append(0.0, step[:-1]))
+    cuts = 1 + np.flatnonzero((step > JUMP * size_of(clip.character)) & (step > 5.0 * beside))
+    edges = [0, *cuts.tolist(), len(clip)]
+    return list(pairwise(edges))
+
+
+# standing feet
+
+
+def _feet_held(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) -> Floats:
+    """Filtered frames, corrected so that standing points are where they were in the clip's own."""
+    character, fps = clip.character, clip.fps
+    stood = positions(character, contacts.points, clip.frames)
+    now = positions(character, contacts.points, frames)
+    holds = firm(contacts, speeds(stood, fps) < STILL * math.sqrt(9.81 * size_of(character)))
+    if not holds.any():
+        return frames
+    fade = max(2, round(FADE * fps))
+    goals: list[ik.Goal] = []
+    for i, point in enumerate(contacts.points):
+        offset = np.zeros_like(now[:, i])
+        for a, b in runs(holds[:, i]):
+            offset[a:b] = _without_noise(stood[a:b, i], fps) - now[a:b, i]
+        _bridge(offset, holds[:, i], fade)
+        offset = lowpass(offset, min(2.0 * cutoff, 0.45 * fps), fps)
+        goals.append(ik.Place(point.link, now[:, i] + offset, point.pos))
+    # a leg that is all but straight would bend its knee by centimetres for a millimetre of foot:
+    # joints are held, the root may shift but not turn. Weights tuned on real clips
+    posture = np.full(character.nv, 1e-2)
+    if character.joints[0].kind == "free":
+        posture[3:6] = 1.0
+    held, _ = ik.solve(
+        character, frames, goals, limits=False, posture=posture, iterations=4, tolerance=1e-4
+    )
+    return held
+
+
+def firm(contacts: Contacts, still: Mask) -> Mask:
+    """The part of each contact from the first to the last frame in which the point is still."""
+    found = np.zeros_like(contacts.on)
+    for i, a, b in contacts.point_phases():
+        at = np.flatnonzero(still[a:b, i])
+        if len(at):
+            found[a + at[0] : a + at[-1] + 1, i] = True
+    return found
+
+
+def _without_noise(p: Floats, fps: float) -> Floats:
+    """Places of a point over its stance (k, 3), by parabolas over a quarter of a second."""
+    window = min(2 * round(STANCE * fps / 2) + 1, len(p) - 1 + len(p) % 2)
+    if window < 5:
+        return np.broadcast_to(p.mean(axis=0), p.shape)
+    return np.asarray(savgol_filter(p, window, 2, axis=0, mode="interp"))
+
+
+def _bridge(offset: Floats, on: Mask, fade: int) -> None:
+    """Let offsets (k, 3) of frames that stand run out smoothly into those that do not, in place.
+
+    Cubics that begin with the offset and its slope at the last frame that stands and end at zero,
+    or at the next one that stands, whichever is nearer.
+    """
+    k = len(offset)
+    for a, b in runs(~on):
+        span = b - a + 1
+        both = a > 0 and b < k and span <= 2 * fade
+        if a > 0:
+            length = span if both else fade
+            n = min(length, k - a + 1)
+            u = np.arange(1, n)[:, None] / length
+            slope = (offset[a - 1] - offset[a - 2]) if a > 1 and on[a - 2] else 0.0
+            offset[a : a + n - 1] += _hermite(u, offset[a - 1], slope * length)
+        if b < k:
+            length = span if both else fade
+            n = min(length, b + 1)
+            u = np.arange(1, n)[:, None] / length
+            slope = (offset[b] - offset[b + 1]) if b + 1 < k and on[b + 1] else 0.0
+            offset[b - n + 1 : b] += _hermite(u, offset[b], slope * length)[::-1]
+
+
+def _hermite(u: Floats, value: Floats, slope: Floats | float) -> Floats:
+    """The cubic with that value and slope at 0 that is 0 and level at 1.
+
+    Slopes beyond three times the value are cut: there the cubic would swing out.
+    """
+    slope = np.clip(slope, -3.0 * np.abs(value), 3.0 * np.abs(value))
+    out: Floats = (1 + 2 * u) * (1 - u) ** 2 * value + u * (1 - u) ** 2 * slope
+    return out

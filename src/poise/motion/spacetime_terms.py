@@ -1,0 +1,380 @@
+"""Terms of a space-time optimisation: what makes a motion true, and what keeps it near its sketch.
+
+Each maker returns a function (motion, derivatives wanted) -> rows of weighted residuals. Residuals
+are made comparable: forces over body weight, torques over weight times height, lengths in
+centimetres, angles in a tenth of a radian, so that a weight of 1 means about as much in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise import dynamics
+from poise.character import Character
+from poise.motion import contacts, ground_forces, poses, quaternions
+from poise.motion.contacts import Point
+from poise.motion.limits import excesses
+from poise.motion.quaternions import Floats
+from poise.motion.spacetime import Motion, Rows, Term
+
+CENTIMETRE = 0.01
+TENTH = 0.1  # [rad]
+STEP = 1e-6  # of finite differences
+
+Three = tuple[Floats, ...]
+"""Derivatives by q, v and a."""
+
+
+def ground(
+    points: Sequence[Point],
+    on: NDArray[np.bool_],
+    *,
+    weight: ArrayLike = 1.0,
+    torque: ArrayLike = 0.0,
+    limits: Floats | None = None,
+    friction: float = 0.7,
+) -> Term:
+    """Let the ground explain the motion, with little torque.
+
+    Args:
+        points: Points that may stand.
+        on: Which do, (k, points).
+        weight: Of the residual at the root, in percent of body weight, a number or (k,).
+        torque: Of the joint torques, over body weight times the character's height; a number or
+            (nv,).
+        limits: Torques that shall not be exceeded [N m], (nv,).
+        friction: Friction coefficient.
+    """
+    weights = np.asarray(weight, dtype=np.float64)
+
+    def term(motion: Motion, derivatives: bool) -> list[Rows]:
+        character = motion.character
+        found = _explained(motion, points, on, friction)
+        w = np.broadcast_to(100.0 * weights, len(motion.q))
+        r = found.residual * w[:, None]
+        scale = 1.0 / (character.mass * 9.81)
+        size = np.broadcast_to(torque, character.nv) * scale * 10.0
+        size = np.where(np.arange(character.nv) < 6, 0.0, size)
+        over = np.zeros_like(found.torque)
+        if limits is not None:
+            over = np.sign(found.torque) * np.maximum(np.abs(found.torque) - limits, 0.0)
+            over[:, :6] = 0.0
+        out = [Rows(r), Rows(found.torque * size), Rows(over * scale * 500.0)]
+        if not derivatives:
+            return out
+        D: Three = _dynamics(motion, found, points)
+        scales = ground_forces.scales(character.mass, found.center)
+        left = tuple(x * scales[..., None] for x in _wrench(motion, found, D))
+        left, D = _answered(left, D, found.ways, _point_jacobians(motion, points))
+        out[0] = Rows(r, *(x * w[:, None, None] for x in left))
+        out[1] = Rows(out[1].r, *(x * size[:, None] for x in D))
+        beyond = (over != 0.0)[..., None] * scale * 500.0
+        out[2] = Rows(out[2].r, *(x * beyond for x in D))
+        return out
+
+    return term
+
+
+def standing(
+    points: Sequence[Point], anchors: Floats, weights: Floats, *, weight: float = 1.0
+) -> Term:
+    """Keep points at their anchors.
+
+    Args:
+        points: The points.
+        anchors: Where they stand [m], (k, points, 3).
+        weights: How much each counts in each direction, (k, points, 3).
+        weight: Of a centimetre.
+    """
+
+    def term(motion: Motion, derivatives: bool) -> list[Rows]:
+        at = _points(motion, points)
+        scale = weights * weight / CENTIMETRE
+        r = ((at - anchors) * scale).reshape(len(at), -1)
+        if not derivatives:
+            return [Rows(r)]
+        J = _point_jacobians(motion, points) * scale[..., None]
+        return [Rows(r, J.reshape(*r.shape, -1))]
+
+    return term
+
+
+def above(
+    points: Sequence[Point], least: Floats, *, weight: float = 1.0, ground: float = 0.0
+) -> Term:
+    """Keep points above the ground.
+
+    Args:
+        points: The points.
+        least: Height that each must have at least [m], -inf where it does not matter, (k, points).
+        weight: Of a centimetre.
+        ground: Height of the ground [m].
+    """
+
+    def term(motion: Motion, derivatives: bool) -> list[Rows]:
+        z = _points(motion, points)[..., 2] - ground
+        missing = np.maximum(least - z, 0.0)
+        r = missing * weight / CENTIMETRE
+        if not derivatives:
+            return [Rows(r)]
+        J = _point_jacobians(motion, points)[:, :, 2]
+        return [Rows(r, J * np.where(missing > 0.0, -weight / CENTIMETRE, 0.0)[..., None])]
+
+    return term
+
+
+def near(sketch: Floats, weights: Floats) -> Term:
+    """Stay near the frames of a sketch; weights (k, nv) or (nv,), of 0.1 rad or 10 cm."""
+
+    def term(motion: Motion, derivatives: bool) -> list[Rows]:
+        scale = np.broadcast_to(weights, (len(sketch), motion.character.nv)) / TENTH
+        r = poses.difference(motion.character, sketch, motion.q) * scale
+        if not derivatives:
+            return [Rows(r)]
+        # the derivative of the logarithm is 1 where the motion is near the sketch
+        return [Rows(r, q=scale)]
+
+    return term
+
+
+def smooth(weights: ArrayLike, *, calm: ArrayLike = 0.0) -> Term:
+    """Little jerk, and little acceleration.
+
+    Args:
+        weights: Of a jerk of 1000 rad/s³ (m/s³), a number or (nv,).
+        calm: Of an acceleration of 100 rad/s² (m/s²), a number or (nv,).
+    """
+
+    def term(motion: Motion, derivatives: bool) -> list[Rows]:
+        nv = motion.character.nv
+        one, two = (np.broadcast_to(x, nv) for x in (weights, calm))
+        a = motion.a
+        rise = _rate(motion, a) / 1000.0 * one
+        out = [Rows(rise), Rows(a / 100.0 * two)]
+        if not derivatives:
+            return out
+        # that joints also turn while they jerk is left out of the derivative
+        size = np.ones((len(a), nv))
+        return [Rows(rise, j=size / 1000.0 * one), Rows(out[1].r, a=size / 100.0 * two)]
+
+    return term
+
+
+def pressing(weight: float = 1.0) -> Term:
+    """Let the ground's force rise and fall gently; weight of a body weight in a tenth of a second."""
+
+    def term(motion: Motion, derivatives: bool) -> list[Rows]:
+        character = motion.character
+        scale = weight * TENTH / (character.mass * ground_forces.G)
+        force = dynamics.inverse_dynamics(character, motion.q, motion.v, motion.a)[:, :3]
+        rate = _rate(motion, force) * scale
+        if not derivatives:
+            return [Rows(rate)]
+        A, _ = dynamics.centroidal_momentum(character, motion.q, np.zeros_like(motion.v))
+        return [Rows(rate, j=A[:, :3] * scale)]
+
+    return term
+
+
+def limits(*, weight: float = 1.0, margin: float = 0.03) -> Term:
+    """Keep joint limits, with a margin [rad]; weight of a tenth of a radian beyond."""
+
+    def term(motion: Motion, derivatives: bool) -> list[Rows]:
+        bounds = excesses(motion.character, motion.q)
+        if not bounds:
+            return []
+        over = np.stack([bound.value for bound in bounds], axis=1) + margin
+        r = np.maximum(over, 0.0) * weight / TENTH
+        if not derivatives:
+            return [Rows(r)]
+        J = np.zeros((*r.shape, motion.character.nv))
+        for i, bound in enumerate(bounds):
+            J[:, i, bound.v] = bound.slope * (over[:, i, None] > 0.0) * weight / TENTH
+        return [Rows(r, J)]
+
+    return term
+
+
+def center_over(goal: Floats, weights: Floats) -> Term:
+    """Keep the mass centre at a goal (k, 3) [m]; weights (k, 3), of a centimetre."""
+
+    def term(motion: Motion, derivatives: bool) -> list[Rows]:
+        c = dynamics.center_of_mass(motion.character, motion.q)
+        scale = weights / CENTIMETRE
+        r = (c - goal) * scale
+        if not derivatives:
+            return [Rows(r)]
+        A, _ = dynamics.centroidal_momentum(motion.character, motion.q, np.zeros_like(motion.v))
+        return [Rows(r, A[:, :3] / motion.character.mass * scale[..., None])]
+
+    return term
+
+
+def at_rest(frames: Sequence[int], *, weight: float = 1.0) -> Term:
+    """Stand still in some frames; weight of 1 rad/s."""
+
+    def term(motion: Motion, derivatives: bool) -> list[Rows]:
+        scale = np.zeros((len(motion.q), 1))
+        scale[list(frames)] = weight
+        r = motion.v * scale
+        if not derivatives:
+            return [Rows(r)]
+        return [Rows(r, v=np.broadcast_to(scale, r.shape))]
+
+    return term
+
+
+# what terms share; computed once for a motion
+
+
+def _rate(motion: Motion, x: Floats) -> Floats:
+    """Change of x (k, n) from each frame to the next, per second; of the last frame of a loop, to
+    the first."""
+    after = np.roll(x, -1, axis=0)
+    if motion.travel is None:
+        after[-1] = x[-1]
+    return (after - x) * motion.fps
+
+
+def _explained(
+    motion: Motion, points: Sequence[Point], on: NDArray[np.bool_], friction: float
+) -> ground_forces.Explained:
+    key = f"explained {id(points)} {id(on)}"
+    if key not in motion.cache:
+        motion.cache[key] = ground_forces.explain(
+            motion.character, motion.q, motion.v, motion.a, points, on, friction=friction
+        )
+    found = motion.cache[key]
+    assert isinstance(found, ground_forces.Explained)
+    return found
+
+
+def _points(motion: Motion, points: Sequence[Point]) -> Floats:
+    return contacts.positions(motion.character, points, motion.q)
+
+
+def _point_jacobians(motion: Motion, points: Sequence[Point]) -> Floats:
+    """(k, points, 3, nv)."""
+    key = f"jacobians {id(points)}"
+    if key not in motion.cache:
+        motion.cache[key] = np.stack(
+            [
+                dynamics.jacobian(motion.character, motion.q, point.link, point.pos)[:, :3]
+                for point in points
+            ],
+            axis=1,
+        )
+    found = motion.cache[key]
+    assert isinstance(found, np.ndarray)
+    return found
+
+
+def _dynamics(motion: Motion, found: ground_forces.Explained, points: Sequence[Point]) -> Three:
+    """Derivatives of the joint torques by q, v, a, (k, nv, nv) each, by finite differences.
+
+    Ground forces stay as they are and go along with their points.
+    """
+    character, (q, v, a) = motion.character, (motion.q, motion.v, motion.a)
+    k, nv = v.shape
+    steps = STEP * np.eye(nv)[:, None]
+
+    def torque(q: Floats, v: Floats) -> Floats:
+        full = [np.broadcast_to(x, (nv, k, x.shape[-1])) for x in (q, v, a)]
+        wrenches = _wrenches(character, points, q, found.forces)
+        return dynamics.inverse_dynamics(character, *full, external=wrenches)
+
+    pairs = [(torque(poses.move(character, q, s), v), torque(q, v + s)) for s in (steps, -steps)]
+    by_q, by_v = (
+        ((ahead - behind) / (2.0 * STEP)).transpose(1, 2, 0)
+        for ahead, behind in zip(*pairs, strict=True)
+    )
+    return by_q, by_v, dynamics.mass_matrix(character, q)
+
+
+def _wrenches(character: Character, points: Sequence[Point], q: Floats, forces: Floats) -> Floats:
+    """Forces at points as wrenches on the links, at their origins, (..., nl, 6)."""
+    p, R = dynamics.forward_kinematics(character, q)
+    out = np.zeros((*p.shape[:-1], 6))
+    where = {link.name: i for i, link in enumerate(character.links)}
+    for i, point in enumerate(points):
+        at = where[point.link]
+        out[..., at, :3] += forces[:, i]
+        out[..., at, 3:] += np.cross(quaternions.rotate(R[..., at, :], point.pos), forces[:, i])
+    return out
+
+
+def _wrench(motion: Motion, found: ground_forces.Explained, D: Three) -> Three:
+    """Derivatives of the wrench that is left at the root, in world axes, (k, 6, nv) each.
+
+    About a fixed point, where the mass centre is now: N = R n + (x - c) x F.
+    """
+    q, left = motion.q, found.torque[:, :6]
+    R = np.stack([quaternions.rotate(q[:, 3:7], e) for e in np.eye(3)], axis=2)
+    arm = skew(q[:, :3] - found.center)
+    by_q, by_v, by_a = (
+        np.concatenate([x[:, :3], R @ x[:, 3:6] + arm @ x[:, :3]], axis=1) for x in D
+    )
+    # the root's own step moves x and turns R
+    by_q[:, 3:, :3] -= skew(left[:, :3])
+    by_q[:, 3:, 3:6] -= R @ skew(left[:, 3:6])
+    return by_q, by_v, by_a
+
+
+def skew(x: Floats) -> Floats:
+    """Matrices (..., 3, 3) of x x, of vectors (..., 3)."""
+    out = np.zeros((*x.shape, 3))
+    out[..., 0, 1], out[..., 1, 0] = -x[..., 2], x[..., 2]
+    out[..., 0, 2], out[..., 2, 0] = x[..., 1], -x[..., 1]
+    out[..., 1, 2], out[..., 2, 1] = -x[..., 0], x[..., 0]
+    return out
+
+
+def _answered(
+    left: Three, torque: Three, ways: Sequence[ground_forces.Ways], J: Floats
+) -> tuple[Three, Three]:
+    """Derivatives of residual and torques as the ground forces answer to a change.
+
+    Args:
+        left: Of the residual, by q, v, a, with forces held, (k, 6, nv) each.
+        torque: Of the torques, with forces held, (k, nv, nv) each.
+        ways: How forces can change.
+        J: Jacobians of the points, (k, points, 3, nv).
+    """
+    left, torque = (tuple(x.copy() for x in three) for three in (left, torque))
+    for i, way in enumerate(ways):
+        if not len(way.point):
+            continue
+        answer = way.inverse
+        pull = np.einsum("ncv,nc->vn", J[i, way.point], way.force)
+        for w, t in zip(left, torque, strict=True):
+            more = answer @ w[i]
+            w[i] -= way.effect @ more
+            t[i] -= pull @ more
+    return left, torque
+
+
+def mirror_matrix(character: Character, pairs: Mapping[str, str]) -> Floats:
+    """The matrix (nv, nv) that mirrors a step, y to -y, where link frames rest along the world's.
+
+    Args:
+        character: The character.
+        pairs: Of each joint the one on the other side, itself for those in the middle.
+    """
+    S = np.zeros((character.nv, character.nv))
+    for joint in character.joints:
+        rows, columns = character.v_slice(pairs[joint.name]), character.v_slice(joint)
+        if joint.kind == "free":
+            signs = [1.0, -1.0, 1.0, -1.0, 1.0, -1.0]
+        elif joint.kind == "ball":
+            signs = [-1.0, 1.0, -1.0]
+        else:
+            other = np.array(character.joint(pairs[joint.name]).axis)
+            turned = np.array(joint.axis) * (
+                [-1.0, 1.0, -1.0] if joint.kind == "hinge" else [1.0, -1.0, 1.0]
+            )
+            signs = [float(np.sign(turned @ other))]
+        S[rows, columns] = np.diag(signs)
+    return S

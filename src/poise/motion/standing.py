@@ -1,0 +1,229 @@
+"""When and on what the feet of a target stand, as those of its source do.
+
+Feet are matched by limb. A foot of the target stands while any point of the source's foot does;
+whether on its heel, its toes or both says its own pitch (see `footing`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
+
+from poise.errors import ClipError
+from poise.motion import quaternions
+from poise.motion.bodies import Body
+from poise.motion.clip import Clip
+from poise.motion.contacts import SOLE, Contacts, Point, surface_points
+from poise.motion.detect import detect_contacts
+from poise.motion.footing import Mask, Sole, pitch_of, planted, tidied, turning
+from poise.motion.matching import Match
+from poise.motion.quaternions import Floats, conjugate, multiply, rotate
+from poise.motion.rested import Rested, sole_points
+from poise.motion.transfer import Wanted
+
+SETTLE = 0.4
+"""The ground is the mean over standing feet within about this time [s]."""
+
+LEAN = 0.5
+"""Soles that lean by more than this while they stand are not taken for level [rad]."""
+
+UP = np.array([0.0, 0.0, 1.0])
+
+SHORT = 0.04
+"""A sole shorter than this has no heel and toes of its own [m]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Foot:
+    """A foot of the target, and when it stands.
+
+    Attributes:
+        name: Its link.
+        sole: Its sole, without toes that are links of their own.
+        local: Points of the sole in the link's frame [m], shape (n, 3).
+        side: Of each of the character's sole points, whether it stands on the heel's side (-1),
+            the toes' (1) or, as the ball before toes of their own, only with both (0).
+        stands: When it stands, shape (k,).
+        flat: When heel and toes of the source stand, shape (k,).
+        level: Whether it is level whenever it stands.
+        toes: Links that hang on it and touch the ground, with their level orientation (4,).
+    """
+
+    name: str
+    sole: Sole
+    local: Floats
+    side: NDArray[np.int64]
+    stands: Mask
+    flat: Mask
+    level: bool
+    toes: tuple[tuple[str, Floats], ...]
+
+
+def feet_of_match(
+    clip: Clip, found: Match, wanted: Wanted, level: bool, required: bool
+) -> list[Foot]:
+    """Feet of the target, and when they stand, as the source's do."""
+    source, body = Rested(found.source), Rested(found.target)
+    points = body.points
+    theirs = source.points if clip.contacts is None else clip.contacts.points
+    pairs = _same_feet(found, points, theirs)
+    if not pairs:
+        who = body.character.name if not points else clip.character.name
+        text = (
+            f"feet are not kept in place: {who!r} has no feet on the ground in its rest pose that "
+            f"match the other's; {found.in_line()}"
+        )
+        if required:
+            raise ClipError(text)
+        warnings.warn(text, stacklevel=3)
+        return []
+    contacts = clip.contacts or detect_contacts(clip, theirs)
+    feet = []
+    for ours, other in pairs.items():
+        heel, toe = _heel_and_toe(contacts, other, source)
+        foot = _make_foot(body, ours, points, heel | toe, heel & toe, level)
+        i = foot.sole.link
+        stands = tidied(foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, clip.fps)
+        feet.append(replace(foot, stands=stands))
+    return feet
+
+
+def contacts_of(feet: list[Foot], body: Body, wanted: Wanted) -> Contacts | None:
+    """Which points of the target's soles stand."""
+    if not feet:
+        return None
+    points = sole_points(body)
+    on = np.zeros((len(wanted.p), len(points)), dtype=bool)
+    for foot in feet:
+        pitch = pitch_of(foot.sole, wanted.R[:, foot.sole.link], foot.level)
+        stands = foot.stands & ~turning(foot.sole, wanted.R[:, foot.sole.link], foot.stands)
+        for i, point in enumerate(points):
+            if point.foot == foot.name:
+                on[:, i] = stands & (pitch * foot.side[i] >= 0.0)
+                if foot.side[i] == 0:
+                    on[:, i] &= pitch == 0.0
+    return Contacts(points, on)
+
+
+def _same_feet(found: Match, ours: tuple[Point, ...], theirs: tuple[Point, ...]) -> dict[str, str]:
+    """Feet of the target by those of the source of the same limb."""
+    limbs: dict[tuple[str, str] | None, str] = {}
+    for point in theirs:
+        limbs.setdefault(found.source.limb_of(point.foot), point.foot)
+    pairs = {}
+    for point in ours:
+        limb = found.target.limb_of(point.foot)
+        if limb in limbs and limb is not None and limb[0] in ("leg", "arm"):
+            pairs[point.foot] = limbs[limb]
+    return pairs
+
+
+def _along(body: Rested, points: list[Point]) -> Floats:
+    """How far points are to the front at rest [m], shape (n,)."""
+    forward = body.sole(points[0].foot)[:, 0]
+    at = [body.at(x.link) + rotate(body.turned(x.link), np.array(x.pos)) for x in points]
+    ahead: Floats = np.array(at) @ forward
+    return ahead
+
+
+def _heel_and_toe(contacts: Contacts, foot: str, body: Rested) -> tuple[Mask, Mask]:
+    """When heel and toes of a foot of the source stand."""
+    own = contacts.of(foot)
+    ahead = _along(body, [contacts.points[i] for i in own])
+    on = contacts.on[:, own]
+    if np.ptp(ahead) < SHORT:
+        stands: Mask = np.asarray(on.any(axis=1))
+        return stands, stands
+    front = ahead > (ahead.min() + ahead.max()) / 2.0
+    return np.asarray(on[:, ~front].any(axis=1)), np.asarray(on[:, front].any(axis=1))
+
+
+def _make_foot(
+    body: Rested, name: str, points: tuple[Point, ...], stands: Mask, flat: Mask, level: bool
+) -> Foot:
+    """A foot with its sole as seen from its link."""
+    axes = body.sole(name)
+    # turn the sole so that it is level
+    lay = quaternions.between(axes[:, 2], UP)
+    turned = multiply(lay, body.turned(name))
+    forward, left = rotate(lay, axes[:, 0]), rotate(lay, axes[:, 1])
+    own = _corners(body, name, turned, forward, left)
+    laid = rotate(turned, own)
+    ahead = laid @ forward
+    if np.ptp(ahead) < SHORT:
+        heel = toe = laid.mean(axis=0)
+        level = True
+        middle = np.inf
+    else:
+        middle = (ahead.min() + ahead.max()) / 2.0
+        heel, toe = laid[ahead <= middle].mean(axis=0), laid[ahead > middle].mean(axis=0)
+    toes = tuple(dict.fromkeys(x.link for x in points if x.foot == name and x.link != name))
+    height = 0.0
+    where = np.array([rotate(turned, np.array(x.pos)) @ forward for x in points])
+    side = np.where(where > middle, 0 if toes else 1, -1)
+    if toes:
+        joint = np.mean([body.at(x) for x in toes], axis=0) - body.at(name)
+        toe = rotate(lay, joint)
+        height = float(toe[2] - heel[2])
+        side[[x.link in toes for x in points]] = 1
+    sole = Sole(body.index[name], turned, laid, heel, toe, left, height)
+    level_toes = tuple((x, multiply(lay, body.turned(x))) for x in toes)
+    return Foot(name, sole, own, side, stands, flat, level, level_toes)
+
+
+def _corners(body: Rested, name: str, turned: Floats, forward: Floats, left: Floats) -> Floats:
+    """Corners of a link's sole in its frame [m], (n, 3): its lowest points when it is level."""
+    shapes = body.character.link(name).shapes
+    points = np.concatenate([surface_points(shape) for shape in shapes])
+    laid = rotate(turned, points)
+    low = np.flatnonzero(laid[:, 2] < laid[:, 2].min() + SOLE)
+    x, y = laid[low] @ forward, laid[low] @ left
+    picked = {int(low[np.argmax(a * x + b * y)]) for a in (1.0, -1.0) for b in (1.0, -1.0)}
+    return points[sorted(picked)]
+
+
+def level_soles(feet: list[Foot], wanted: Wanted) -> None:
+    """Turn each foot by a constant so that it is level, on the average, while all of it stands.
+
+    What a rig calls its foot need not be level at rest.
+    """
+    for foot in feet:
+        if foot.flat.sum() < 3:
+            continue
+        R = wanted.R[:, foot.sole.link]
+        D = multiply(R[foot.flat], conjugate(foot.sole.level))
+        up = rotate(conjugate(D), UP)
+        lean = quaternions.between(np.median(up, axis=0), UP)
+        if 2.0 * np.arccos(min(abs(float(lean[0])), 1.0)) < LEAN:
+            turn = multiply(conjugate(lean), foot.sole.level)
+            wanted.R[:, foot.sole.link] = multiply(R, multiply(conjugate(foot.sole.level), turn))
+
+
+def settle(feet: list[Foot], wanted: Wanted, fps: float) -> None:
+    """Shift the motion up or down so that what stands is on the ground, on the average.
+
+    Floors of captures slope, so the shift follows the feet, slowly.
+    """
+    k = len(wanted.p)
+    total, count = np.zeros(k), np.zeros(k)
+    for foot in feet:
+        i, stands = foot.sole.link, foot.stands
+        p, _ = planted(foot.sole, wanted.p[:, i], wanted.R[:, i], stands, fps, foot.level)
+        total += np.where(stands, p[:, 2] - wanted.p[:, i, 2], 0.0)
+        count += stands
+    if not count.any():
+        low = [
+            (wanted.p[:, x.sole.link, None] + rotate(wanted.R[:, x.sole.link, None], x.local[None]))
+            for x in feet
+        ]
+        wanted.p[..., 2] -= min(float(z[..., 2].min()) for z in low)
+        return
+    middle = float(np.median(total[count > 0] / count[count > 0]))
+    # a mean over the standing frames near in time; far from all of them, over all
+    rise = gaussian_filter1d(total - middle * count, SETTLE * fps, mode="constant")
+    weight = gaussian_filter1d(count, SETTLE * fps, mode="constant")
+    wanted.p[..., 2] += (middle + rise / (weight + 1e-3))[:, None]

@@ -1,0 +1,200 @@
+"""Whether a person has the strength for a motion.
+
+The joint torques that a motion asks for, under the ground forces that explain it, are compared with
+the largest moments that people were measured to hold: `anatomy.MOMENTS`, each with its source.
+These are means of ordinary young people who hold still or move slowly. More than that have
+
+    muscles that are stretched: up to 1.4 times as much (Webber and Kriellaars 1997, J. Appl.
+    Physiol. 83:40, from memory; Westing et al. 1988, Eur. J. Appl. Physiol. 58:100, found no more
+    than when they hold still, so 1.4 is generous);
+    the strong: two standard deviations above the mean, each 0.3 of it (`anatomy`);
+    the calf with a straight knee, a fifth more (`anatomy`);
+    the ankle to the sides, where bones and ligaments hold 34 and 48 N m besides, of 75 kg
+    (Parenteau et al. 1998, J. Biomech. Eng. 120:105, from memory);
+    and figures of the table that no source confirms count twice, ours.
+
+The bound is then 1.4 (1 + 2 x 0.3) = 2.24 times the table's figure, and these additions. What
+people are known to do lies inside: walking asks for about 1.6 N m/kg at the ankle (Winter 1991),
+running at 3.5 m/s for about 3 at ankle and knee, sprinting at 9 m/s for about 4 at the ankle, 3.6
+at the knee and 4.3 at the hip (Schache et al. 2011, Med. Sci. Sports Exerc. 43:1260; all three
+from memory).
+
+Where the ground does not explain the motion, nobody knows the torques; such frames and impacts are
+left out. So are directions in which a joint has ligaments but no muscle (a knee to the side).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from poise import dynamics
+from poise.character import Character
+from poise.characters.builtin.anatomy import MOMENTS, UNCONFIRMED
+from poise.motion import quaternions
+from poise.motion.bodies import Body, body_of
+from poise.motion.check import RESIDUAL, Examined, Finding
+from poise.motion.contacts import feet_of
+from poise.motion.quaternions import Floats
+
+STRETCHED = 1.4
+STRONG = 1.6
+MORE = {("ankle", "plantarflexion"): 1.2}
+DOUBT = 2.0
+PASSIVE = {("ankle", "inversion"): 0.45, ("ankle", "eversion"): 0.64}  # [N m/kg]
+
+JOINTS = {
+    "thigh": "hip",
+    "shank": "knee",
+    "foot": "ankle",
+    "arm": "shoulder",
+    "forearm": "elbow",
+    "hand": "wrist",
+    "trunk": "trunk",
+    "neck": "neck",
+    "head": "neck",
+}
+"""Which joint carries a link, by the link's role."""
+
+WAYS: dict[str, tuple[tuple[str, str], tuple[str, str], tuple[str, str]]] = {
+    "hip": (("abduction", "adduction"), ("extension", "flexion"), ("external", "internal")),
+    "knee": (("", ""), ("flexion", "extension"), ("", "")),
+    "ankle": (("eversion", "inversion"), ("plantarflexion", "dorsiflexion"), ("", "")),
+    "shoulder": (("abduction", "adduction"), ("extension", "flexion"), ("external", "internal")),
+    "elbow": (("", ""), ("extension", "flexion"), ("", "")),
+    "wrist": (("extension", "flexion"), ("ulnar", "radial"), ("supination", "pronation")),
+    "trunk": (("lateral", "lateral"), ("flexion", "extension"), ("rotation", "rotation")),
+    "neck": (("lateral", "lateral"), ("flexion", "extension"), ("rotation", "rotation")),
+}
+"""What a torque on the left link does about +x and -x, +y and -y, +z and -z of a body that stands
+with hanging arms and looks along +x. On the right, x and z are the other way round."""
+
+
+class Demand(NamedTuple):
+    """A moment that a motion asks of a joint, frame by frame.
+
+    Attributes:
+        link: Name of the link that it turns.
+        joint: Of the body: hip, knee, ...
+        way: What it does: extension, flexion, ...
+        moment: Per body mass [N m/kg], shape (k,).
+        bound: What the strong have [N m/kg].
+    """
+
+    link: str
+    joint: str
+    way: str
+    moment: Floats
+    bound: float
+
+
+def strong_enough(examined: Examined) -> Finding:
+    """The joint torques are ones that a strong person has, outside of impacts."""
+    claim = "a strong person could do it"
+    character = examined.clip.character
+    why = not_human(character)
+    if why:
+        return Finding(claim, None, where=why)
+    found = demands(character, examined.q, examined.explained.torque)
+    over = np.stack([one.moment / one.bound for one in found])
+    known = examined.calm & (examined.left <= RESIDUAL)
+    worst = found[int(np.where(known, over, -np.inf).max(axis=1).argmax())]
+    what = f"{worst.joint} {worst.way} of {worst.link}: there are {worst.bound:.2g} N m/kg"
+    size = 100.0 * over.max(axis=0)
+    return examined.found(claim, size, 100.0, "% of the strength", known, what)
+
+
+def not_human(character: Character) -> str:
+    """Why there is no table for a character; "" if it has the joints of a person."""
+    body, none = body_of(character), f"no table for {character.name!r}"
+    joints = character.joints
+    if not joints or joints[0].kind != "free":
+        return f"{none}: its root is fixed"
+    for side in ("left", "right"):
+        if not (body.get("leg", side, "thigh") and body.get("leg", side, "shank")):
+            return f"{none}: it has no {side} leg of a person"
+    if ("tail", "") in body.links:
+        return f"{none}: it has a tail"
+    for foot in dict.fromkeys(point.foot for point in feet_of(character)):
+        place = body.where(foot)
+        if place is None or place[0] != "leg":
+            return f"{none}: it stands on its {foot}"
+    return ""
+
+
+def demands(character: Character, q: Floats, torque: Floats) -> list[Demand]:
+    """Moments that torques (k, nv) ask of the joints of a person, in every direction it has."""
+    body = body_of(character)
+    found: list[Demand] = []
+    for link, (joint, side) in judged(body).items():
+        about = moments(body, link, q, torque) / character.mass
+        for axis, ways in enumerate(WAYS[joint]):
+            # the mirror turns what is about x and z
+            flip = -1.0 if side == "right" and axis != 1 else 1.0
+            for sign, way in zip((1.0, -1.0), ways, strict=True):
+                if way:
+                    found.append(
+                        Demand(link, joint, way, flip * sign * about[:, axis], most(joint, way))
+                    )
+    return found
+
+
+def most(joint: str, way: str) -> float:
+    """The largest moment of the strong [N m/kg]."""
+    factor = STRETCHED * STRONG * MORE.get((joint, way), 1.0)
+    muscle = factor * MOMENTS[joint][way] * (DOUBT if (joint, way) in UNCONFIRMED else 1.0)
+    return muscle + PASSIVE.get((joint, way), 0.0)
+
+
+def judged(body: Body) -> dict[str, tuple[str, str]]:
+    """Links whose joint is in the table: its name in the body, and its side."""
+    moving = {link.name for link in body.character.links[1:] if link.joints}
+    found: dict[str, tuple[str, str]] = {}
+    for (_, side), roles in body.links.items():
+        for role, links in roles.items():
+            # of a limb's links of one role the first: the others are twists of it
+            names = links if role in ("trunk", "neck", "head") else links[:1]
+            for name in names:
+                if role in JOINTS and name in moving:
+                    found[name] = JOINTS[role], side
+    return found
+
+
+def moments(body: Body, link: str, q: Floats, torque: Floats) -> Floats:
+    """Moment that the joints of a link put on it [N m], (k, 3).
+
+    In the link's own axes, which are forward, left and up while the body stands with hanging arms.
+    A link whose joints turn about less than three axes has the least moment that does the same.
+    """
+    character = body.character
+    at = [k for joint in character.link(link).joints for k in _range(character.v_slice(joint))]
+    J = dynamics.jacobian(character, q, link)[:, 3:, at]
+    world = np.einsum("kvc,kv->kc", np.linalg.pinv(J), torque[:, at])
+    i = [one.name for one in character.links].index(link)
+    R = dynamics.forward_kinematics(character, q)[1][:, i]
+    rest_p, rest_R = dynamics.forward_kinematics(character, character.rest_q)
+    local = quaternions.rotate(quaternions.conjugate(R), world)
+    upright = quaternions.multiply(_hanging(body, link, rest_p), rest_R[i])
+    return np.asarray(quaternions.rotate(upright, local) @ body.frame)
+
+
+def _range(at: slice) -> range:
+    return range(at.start, at.stop)
+
+
+def _hanging(body: Body, link: str, rest: Floats) -> Floats:
+    """The turn that lets an arm hang, if it rests as in a T-pose; of other links, none."""
+    place = body.where(link)
+    if place is None or place[0] != "arm":
+        return np.array([1.0, 0.0, 0.0, 0.0])
+    index = {one.name: i for i, one in enumerate(body.character.links)}
+    arm = [
+        index[name]
+        for role in ("arm", "forearm", "hand")
+        for name in body.get("arm", place[1], role)
+    ]
+    along = rest[arm[-1]] - rest[arm[0]]
+    if np.linalg.norm(along) < 1e-6:
+        return np.array([1.0, 0.0, 0.0, 0.0])
+    return quaternions.between(along, (0.0, 0.0, -1.0))

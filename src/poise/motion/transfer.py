@@ -1,0 +1,224 @@
+"""The motion of one character as another would make it, if joints and ground had no say.
+
+For every matched link the source's rotation from its rest pose is turned over to the target:
+
+    R_t(t) = R_s(t) R_s0^-1 A R_t0
+
+A aligns the target at rest with the source at rest, so that nobody has to pose them alike:
+- the trunk and head by which way the characters look;
+- limbs by the direction of their bones, and by the axis of knee or elbow: that of the target's
+  joint with the one about which the source in fact bends;
+- soles by being level.
+Places follow along the target's own bones; the hips follow the source's, scaled by the legs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from poise import dynamics
+from poise.motion import quaternions
+from poise.motion.clip import Clip
+from poise.motion.detect import size_of
+from poise.motion.matching import Match, Pair
+from poise.motion.quaternions import Floats, conjugate, multiply, rotate
+from poise.motion.rested import Rested
+
+BENT = 0.6
+"""Bones of trunk and neck that differ at rest by more than this are aligned by their bones, not by
+which way the body looks [rad]: the neck of a dog that holds its head up."""
+
+STRAIGHT = 0.06
+"""A limb that on the average bends by less than this has no axis to tell [rad]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What the target shall do.
+
+    Attributes:
+        p: Places of its links [m], shape (k, links, 3).
+        R: Orientations of its links, shape (k, links, 4).
+        scale: Size of the target by that of the source.
+    """
+
+    p: Floats
+    R: Floats
+    scale: float
+
+
+def transfer(clip: Clip, match: Match, scale: float | None = None) -> Wanted:
+    """What the target shall do, going by the source alone."""
+    source, target = Rested(match.source), Rested(match.target)
+    p, R = dynamics.forward_kinematics(clip.character, clip.frames)
+    if scale is None:
+        scale = size_ratio(source, target)
+    pairs = {pair.target: pair for pair in match.pairs}
+    aligned = alignments(source, target, match, p, R)
+    character = target.character
+    k = len(clip)
+    out_p, out_R = np.empty((k, len(character.links), 3)), np.empty((k, len(character.links), 4))
+    for i, link in enumerate(character.links):
+        above = None if link.parent is None else target.index[link.parent]
+        if link.name in pairs:
+            s = source.index[pairs[link.name].source]
+            turn = multiply(conjugate(source.R[s]), multiply(aligned[link.name], target.R[i]))
+            out_R[:, i] = multiply(R[:, s], turn)
+        elif above is None:
+            out_R[:, i] = target.R[i]
+        else:
+            local = multiply(conjugate(target.R[above]), target.R[i])
+            out_R[:, i] = multiply(out_R[:, above], local)
+        if above is None:
+            out_p[:, i] = _root_path(source, target, p, R, out_R[:, i], scale)
+        else:
+            offset = rotate(conjugate(target.R[above]), target.p[i] - target.p[above])
+            out_p[:, i] = out_p[:, above] + rotate(out_R[:, above], offset)
+    return Wanted(out_p, out_R, scale)
+
+
+def size_ratio(source: Rested, target: Rested) -> float:
+    """Size of the target by that of the source: legs by legs, else height by height."""
+    legs = source.leg_length(), target.leg_length()
+    if legs[0] and legs[1]:
+        return legs[1] / legs[0]
+    return size_of(target.character) / max(size_of(source.character), 1e-9)
+
+
+def _root_path(
+    source: Rested, target: Rested, p: Floats, R: Floats, turned: Floats, scale: float
+) -> Floats:
+    """Places of the target's root (k, 3): its hips where the scaled hips of the source are."""
+    hips = p[:, 0] + rotate(multiply(R[:, 0], conjugate(source.R[0])), source.hips())
+    back = rotate(multiply(turned, conjugate(target.R[0])), target.hips())
+    path: Floats = scale * hips - back
+    return path
+
+
+def alignments(
+    source: Rested, target: Rested, match: Match, p: Floats, R: Floats
+) -> dict[str, Floats]:
+    """Of each matched link of the target, the turn (4,) that brings it at rest to its source."""
+    whole = _quaternion(match.source.frame @ match.target.frame.T)
+    found = {}
+    for pair in match.pairs:
+        if pair.target in target.soles and pair.limb in ("leg", "arm"):
+            if pair.source in source.soles:
+                found[pair.target] = _quaternion(
+                    source.sole(pair.source) @ target.sole(pair.target).T
+                )
+            else:
+                found[pair.target] = whole
+            continue
+        # a hand continues the forearm: what a rig calls its end may be a thumb
+        by = (match.pair("arm", pair.side, "forearm") or pair) if pair.role == "hand" else pair
+        ours, theirs = target.bone(by, by.target), source.bone(by, by.source)
+        turned = rotate(whole, ours)
+        trunk = pair.limb not in ("arm", "leg", "tail")
+        alike = trunk and float(turned @ theirs) > np.cos(BENT)
+        if alike or pair.role == "pelvis" or not (ours.any() and theirs.any()):
+            found[pair.target] = whole
+        else:
+            found[pair.target] = multiply(quaternions.between(turned, theirs), whole)
+    for limb, side in match.target.links:
+        if limb in ("arm", "leg"):
+            _align_bend(source, target, match, limb, side, p, R, found)
+    return found
+
+
+def _align_bend(
+    source: Rested,
+    target: Rested,
+    match: Match,
+    limb: str,
+    side: str,
+    p: Floats,
+    R: Floats,
+    found: dict[str, Floats],
+) -> None:
+    """Turn upper and lower links about their bones so that the axes on which they bend agree."""
+    upper, lower = (match.pair(limb, side, role) for role in _bending(limb))
+    if upper is None or lower is None:
+        return
+    ours = flexion_axis(target, lower)
+    if ours is None:
+        return
+    axis, sign = ours
+    theirs = _bend_of(source, upper, lower, R)
+    if theirs is None:
+        return
+    for pair in (upper, lower):
+        bone = source.bone(pair, pair.source)
+        now = rotate(found[pair.target], axis)
+        if not sign and float(now @ theirs) < 0.0:
+            now = -now
+        a, b = (x - (x @ bone) * bone for x in (now, theirs))
+        if min(np.linalg.norm(a), np.linalg.norm(b)) > 0.3:
+            angle = np.arctan2(np.cross(a, b) @ bone, a @ b)
+            found[pair.target] = multiply(quaternions.turn(bone, angle), found[pair.target])
+
+
+def _bending(limb: str) -> tuple[str, str]:
+    return ("thigh", "shank") if limb == "leg" else ("arm", "forearm")
+
+
+def flexion_axis(target: Rested, lower: Pair) -> tuple[Floats, bool] | None:
+    """Axis on which a knee or elbow bends, in world axes at rest, and whether its sign is known."""
+    link = target.character.link(lower.target)
+    if len(link.joints) != 1:
+        return None
+    joint = link.joints[0]
+    axis = rotate(target.turned(lower.target), np.array(joint.axis))
+    if joint.kind == "hinge":
+        middle = sum(joint.limits) if joint.limits else 0.0
+        return (axis if middle >= 0.0 else -axis), abs(middle) > 1e-6
+    if joint.kind == "ball" and joint.limits is not None and joint.limits[0] < 0.5:
+        return (axis if sum(joint.limits[1:]) >= 0.0 else -axis), True
+    return None
+
+
+def _bend_of(source: Rested, upper: Pair, lower: Pair, R: Floats) -> Floats | None:
+    """Axis about which a limb of the source bends, fixed in its upper link, at rest (3,)."""
+    i, j = source.index[upper.source], source.index[lower.source]
+    from_rest = [multiply(R[:, x], conjugate(source.R[x])) for x in (i, j)]
+    a = rotate(from_rest[0], source.bone(upper, upper.source))
+    b = rotate(from_rest[1], source.bone(lower, lower.source))
+    bends = rotate(conjugate(from_rest[0]), np.cross(a, b))
+    total = bends.sum(axis=0)
+    size = float(np.linalg.norm(total))
+    if size < STRAIGHT * len(R) or size < 0.5 * float(np.linalg.norm(bends, axis=1).sum()):
+        return None
+    axis: Floats = total / size
+    return axis
+
+
+def limb_bones(match: Match) -> list[tuple[Pair, Floats, Floats]]:
+    """Pairs of limbs with their bones: the pair, and the bone's direction in each link's frame."""
+    source, target = Rested(match.source), Rested(match.target)
+    found = []
+    for pair in match.pairs:
+        if pair.limb not in ("arm", "leg") or pair.role in ("hand", "toe"):
+            continue
+        if pair.target in target.soles:
+            continue
+        ours, theirs = target.bone(pair, pair.target), source.bone(pair, pair.source)
+        if ours.any() and theirs.any():
+            local = rotate(conjugate(target.turned(pair.target)), ours)
+            found.append((pair, local, rotate(conjugate(source.turned(pair.source)), theirs)))
+    return found
+
+
+def _quaternion(R: Floats) -> Floats:
+    """Quaternion of a rotation matrix (3, 3), w not negative."""
+    w = np.sqrt(max(0.0, 1.0 + np.trace(R))) / 2.0
+    if w > 0.1:
+        v = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / (4.0 * w)
+        return np.array([w, *v])
+    k = int(np.argmax(np.diagonal(R)))
+    axis = (R + R.T) / 2.0 + np.eye(3) * (1.0 - np.trace(R)) / 2.0
+    v = axis[:, k] / np.linalg.norm(axis[:, k])
+    sine = np.sqrt(1.0 - w * w)
+    skew = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    return np.array([w, *(sine * v * (1.0 if skew @ v >= 0.0 else -1.0))])
