@@ -30,7 +30,12 @@ class Answer {
     void run(const Numbers& numbers, std::int64_t first_, std::int64_t count_) {
         first = first_;
         count = count_;
-        load_constants(f, numbers, first, first + count, constants.data(), axis.data());
+        // numbers that all copies share are the same in every tile
+        const bool own = numbers.mass_stride || numbers.mc_stride || numbers.Io_stride ||
+                         numbers.armature_stride || numbers.effort_stride;
+        if (own || !loaded)
+            load_constants(f, numbers, first, first + count, constants.data(), axis.data());
+        loaded = true;
         const Rows fixed_rows = {numbers.fixed, 0, numbers.fixed_stride};
         rows(fixed_rows).load(0, 4, fixed);
         rows(o.q).load(0, f.nq, q.data());
@@ -270,6 +275,7 @@ class Answer {
     Buffer<Gain<S>> gain;
     S fixed[4];  // mass and moment of what is welded to the world
     std::int64_t first = 0, count = 0;
+    bool loaded = false;
     const S zero{Element<S>(0)};
 };
 

@@ -36,7 +36,7 @@ MIRROR = 2.0  # [degrees]
 UNEVEN = 0.25  # strides of a gait differ by less from their median
 APART = 0.12  # of half a stride: the feet of a pair in a symmetrical gait
 TOGETHER = 0.125  # of a stride: Hildebrand's eighths
-LOOP = 15.0  # [degrees]: joints of a loop differ by less (RMS) from first to last frame
+LOOP = 20.0  # [degrees]: joints of a loop differ by less from its first frame to its last
 EVEN = 0.06  # of half the height: places of both sides at rest
 TRAVEL = 0.2  # of the leg: a gait travels further in a stride
 
@@ -163,7 +163,7 @@ def loops(clip: Clip) -> bool:
         for at in [character.q_slice(joint)]
         if joint.kind != "slide"
     ]
-    return float(np.sqrt(np.mean(np.square(off)))) < LOOP if off else True
+    return max(off, default=0.0) < LOOP
 
 
 def pairs_of_feet(character: Character) -> dict[Foot, str]:

@@ -50,6 +50,7 @@ class Options:
         center: Weight of a centimetre of the mass centre off the middle of the feet, while the
             fewest of them stand.
         rest: Whether the motion starts and ends at rest.
+        still: How long it rests at both ends [s].
         settle: Whether footholds may move; else they stay where the sketch has them.
         rounds: Rounds of the second stage.
         iterations: Of each round.
@@ -71,6 +72,7 @@ class Options:
     limits: float = 3.0
     center: float = 0.0
     rest: bool = True
+    still: float = 0.0
     settle: bool = True
     rounds: int = 3
     iterations: int = 12
@@ -103,7 +105,7 @@ def refine(
     if travel is not None and travel.turn:
         raise ClipError("a loop that turns cannot be refined; make it straight")
     motion = Motion(character, np.array(sketch, dtype=np.float64), fps, travel)
-    task = _Task(character, np.array(sketch), contacts, options, travel)
+    task = _Task(character, np.array(sketch), fps, contacts, options, travel)
     for stage in range(options.rounds + 1):
         # the ground's share grows from round to round, so that none jumps far
         share = 0.0 if stage == 0 else EASE ** max(options.rounds - 2 - stage, 0)
@@ -138,11 +140,12 @@ class _Task:
         self,
         character: Character,
         sketch: Floats,
+        fps: float,
         contacts: Contacts,
         options: Options,
         travel: Travel | None,
     ) -> None:
-        self.character, self.sketch, self.options = character, sketch, options
+        self.character, self.sketch, self.fps, self.options = character, sketch, fps, options
         self.points, self.on, self.travel = contacts.points, contacts.on, travel
         self.anchors = np.zeros((len(sketch), len(self.points), 3))
 
@@ -168,7 +171,7 @@ class _Task:
         return [(np.arange(a, b), np.arange(a, b) // k) for a, b in found]
 
     def terms(self, share: float) -> list[Term]:
-        options, k = self.options, len(self.sketch)
+        options = self.options
         weights = np.repeat(self.on[..., None], 3, axis=2).astype(np.float64)
         terms = [
             spacetime_terms.standing(self.points, self.anchors, weights, weight=options.stand),
@@ -178,7 +181,7 @@ class _Task:
             spacetime_terms.smooth(options.jerk),
         ]
         if options.rest and self.travel is None:
-            terms.append(spacetime_terms.at_rest([0, k - 1], weight=5.0))
+            terms.append(spacetime_terms.at_rest(self._resting(), weight=5.0))
         if options.press:
             terms.append(spacetime_terms.pressing(options.press))
         if options.center:
@@ -195,6 +198,12 @@ class _Task:
                 )
             )
         return terms
+
+    def _resting(self) -> list[int]:
+        """Frames at both ends in which the motion rests."""
+        k = len(self.sketch)
+        n = min(1 + round(self.options.still * self.fps), k)
+        return [*range(n), *range(k - n, k)]
 
     def _keep(self) -> Floats:
         """Weights of the sketch, (nv,)."""

@@ -260,13 +260,10 @@ def _point_jacobians(motion: Motion, points: Sequence[Point]) -> Floats:
     """(k, points, 3, nv)."""
     key = f"jacobians {id(points)}"
     if key not in motion.cache:
-        motion.cache[key] = np.stack(
-            [
-                dynamics.jacobian(motion.character, motion.q, point.link, point.pos)[:, :3]
-                for point in points
-            ],
-            axis=1,
-        )
+        J = np.zeros((len(motion.q), len(points), 3, motion.character.nv))
+        for i, point in enumerate(points):
+            J[:, i] = dynamics.jacobian(motion.character, motion.q, point.link, point.pos)[:, :3]
+        motion.cache[key] = J
     found = motion.cache[key]
     assert isinstance(found, np.ndarray)
     return found
