@@ -561,3 +561,12 @@ def test_whatever_is_done_to_a_file_only_our_errors_escape(
     except PoiseError:
         return
     assert np.isfinite(clip.frames).all()
+
+
+def test_a_dog_comes_back_in_its_own_size(tmp_path: Path) -> None:
+    dog = poise.load_character("dog")
+    poise.Clip(dog, np.tile(dog.rest_q, (4, 1)), 30.0).save(tmp_path / "dog.bvh")
+    rig = poise.load_clip(tmp_path / "dog.bvh").source
+    # 60 units from paws to head are centimetres of a dog, not inches of a person
+    assert rig is not None
+    assert rig.unit == 0.01

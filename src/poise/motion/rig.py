@@ -11,6 +11,7 @@ which looks along +x with +y to the left.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -134,6 +135,12 @@ def guess_up(joints: tuple[RigJoint, ...]) -> Literal["y", "z"]:
 UNITS = (1.0, 0.01, 0.0254, 0.0254 / 0.45, 0.001, 0.3048)
 """Metres per unit that files use: metre, centimetre, inch, CMU's 1/0.45 inch, millimetre, foot."""
 
+METRIC = (1.0, 0.01, 0.001)
+"""Those of skeletons that are no person's: 60 units are a dog in centimetres, not in inches."""
+
+FOUR_LEGGED = re.compile(r"front|hind|paw|tail|hoof|(?<!fo)rear|fore_?(leg|left|right)", re.I)
+"""Words in the names of joints that a person does not have."""
+
 USUAL_HEIGHT = 1.6
 """Height of a skeleton from toes to head [m]."""
 
@@ -143,7 +150,9 @@ def guess_unit(joints: tuple[RigJoint, ...], up: Literal["y", "z"]) -> float:
 
     Its height is the extent of the rest pose along the up axis; of a skeleton that lies flat (less
     than 0.3 of its largest extent), the largest extent. A humanoid comes out between 0.5 and 3 m.
+    What has paws or a tail by its names is measured in metric units.
     """
+    animal = any(FOUR_LEGGED.search(joint.name) for joint in joints)
     rig = Rig(joints, unit=1.0, up=up)
     ends = [rig.rest[i] + rig.vectors(j.end) for i, j in enumerate(joints) if j.end is not None]
     points = np.vstack([rig.rest, *ends])
@@ -151,7 +160,9 @@ def guess_unit(joints: tuple[RigJoint, ...], up: Literal["y", "z"]) -> float:
     height = float(extent[2] if extent[2] > 0.3 * extent.max() else extent.max())
     if height <= 0.0:
         return 1.0
-    return min(UNITS, key=lambda unit: abs(np.log(unit * height / USUAL_HEIGHT)))
+    return min(
+        METRIC if animal else UNITS, key=lambda unit: abs(np.log(unit * height / USUAL_HEIGHT))
+    )
 
 
 # between a rig and a character
