@@ -34,7 +34,7 @@ help:
 	@echo "make clean       remove the builds and what runs wrote (the environment stays)"
 
 demo: $(VENV)/.core
-	$(PY) examples/00_track_a_target.py --out out/demo
+	$(PY) examples/00_track_a_clip.py --out out/demo
 
 test: $(VENV)/.core $(VENV)/.with-test validator
 	$(PY) -m pytest -n $(JOBS) -m "not slow"

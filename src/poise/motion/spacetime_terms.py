@@ -97,7 +97,7 @@ def standing(
         if not derivatives:
             return [Rows(r)]
         J = _point_jacobians(motion, points) * scale[..., None]
-        return [Rows(r, J.reshape(*r.shape, -1))]
+        return [Rows(r, J.reshape(*r.shape, motion.character.nv))]
 
     return term
 

@@ -1,0 +1,222 @@
+"""Ground forces, and the optimisation that makes sketches true."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import poise
+from poise import Character, Joint, Link, Shape, dynamics
+from poise.motion import contacts as feet
+from poise.motion import ground_forces, poses, quaternions, spacetime, spacetime_terms
+from poise.motion.contacts import Contacts, Point
+from poise.motion.refine import Options, refine
+from poise.motion.spacetime import Motion, Travel
+
+
+@pytest.fixture(scope="module")
+def humanoid() -> Character:
+    return poise.load_character("humanoid")
+
+
+def cube() -> Character:
+    box = Shape("box", (0.1, 0.1, 0.1))
+    root = [Joint("root", "free")]
+    link = Link.from_shapes("box", None, [box], mass=2.0, pos=(0.0, 0.0, 0.1), joints=root)
+    return Character("cube", (link,))
+
+
+def still(character: Character, frames: int) -> Motion:
+    return Motion(character, np.tile(character.rest_q, (frames, 1)), 30.0)
+
+
+# ground forces
+
+
+def test_who_stands_still_is_carried_by_the_ground(humanoid: Character) -> None:
+    points = feet.feet_of(humanoid)
+    motion = still(humanoid, 3)
+    on = np.ones((3, len(points)), dtype=bool)
+    found = ground_forces.explain(humanoid, motion.q, motion.v, motion.a, points, on)
+    weight = humanoid.mass * 9.81
+    # the forces' own small weight keeps a hundred-thousandth of the residual
+    assert np.allclose(found.forces.sum(axis=1), [0.0, 0.0, weight], atol=1e-4 * weight)
+    assert np.abs(found.residual).max() < 1e-4
+    # their centre of pressure lies under the mass centre
+    at = feet.positions(humanoid, points, motion.q)
+    pressure = np.einsum("kp,kpc->kc", found.forces[..., 2], at) / weight
+    assert np.allclose(pressure[:, :2], found.center[:, :2], atol=1e-3)
+
+
+def test_torques_and_forces_together_give_the_accelerations_back(humanoid: Character) -> None:
+    rng = np.random.default_rng(1)
+    points = feet.feet_of(humanoid)
+    q = poses.move(humanoid, humanoid.rest_q, 0.1 * rng.normal(size=(4, humanoid.nv)))
+    v, a = rng.normal(size=(2, 4, humanoid.nv))
+    on = rng.random((4, len(points))) < 0.6
+    found = ground_forces.explain(humanoid, q, v, a, points, on)
+    wrenches = spacetime_terms._wrenches(humanoid, points, q, found.forces)
+    again = dynamics.forward_dynamics(humanoid, q, v, found.torque, external=wrenches)
+    assert np.allclose(again, a, atol=1e-6 * np.abs(a).max())
+
+
+@pytest.mark.parametrize("friction", [0.2, 0.8])
+def test_forces_stay_inside_their_cones(humanoid: Character, friction: float) -> None:
+    rng = np.random.default_rng(2)
+    points = feet.feet_of(humanoid)
+    q = np.tile(humanoid.rest_q, (8, 1))
+    v, a = rng.normal(size=(2, 8, humanoid.nv))
+    on = np.ones((8, len(points)), dtype=bool)
+    f = ground_forces.explain(humanoid, q, v, 5.0 * a, points, on, friction=friction).forces
+    assert (f[..., 2] >= 0.0).all()
+    assert (np.linalg.norm(f[..., :2], axis=-1) <= friction * f[..., 2] + 1e-9).all()
+
+
+def test_what_hangs_in_the_air_without_falling_is_not_explained() -> None:
+    motion = still(cube(), 3)
+    points: list[Point] = []
+    on = np.zeros((3, 0), dtype=bool)
+    found = ground_forces.explain(cube(), motion.q, motion.v, motion.a, points, on)
+    assert np.allclose(found.residual[:, :3], [0.0, 0.0, 1.0])
+
+
+# the optimisation
+
+
+def sketch_of_a_jump(character: Character) -> tuple[Motion, tuple[Point, ...], np.ndarray]:
+    """A character that moves a little in all its joints, some points on the ground in some time."""
+    rng = np.random.default_rng(3)
+    k = 16
+    t = np.arange(k)[:, None] / 30.0
+    size = 0.1 * rng.normal(size=character.nv)
+    wave = size * np.sin(2.0 * np.pi * (t + rng.random(character.nv)))
+    motion = Motion(character, poses.move(character, character.rest_q, wave), 30.0)
+    points = feet.feet_of(character)
+    on = np.ones((k, len(points)), dtype=bool)
+    on[6:11] = False
+    return motion, points, on
+
+
+def test_derivatives_of_the_terms_are_those_of_the_cost(humanoid: Character) -> None:
+    motion, points, on = sketch_of_a_jump(humanoid)
+    k, p = on.shape
+    rng = np.random.default_rng(4)
+    anchors = feet.positions(humanoid, points, motion.q) + 0.01
+    terms = {
+        "ground": spacetime_terms.ground(points, np.zeros_like(on), weight=1.0),
+        "torque": spacetime_terms.ground(points, np.zeros_like(on), weight=0.0, torque=1.0),
+        "standing": spacetime_terms.standing(points, anchors, np.ones((k, p, 3))),
+        "above": spacetime_terms.above(points, np.full((k, p), 0.05)),
+        "near": spacetime_terms.near(np.tile(humanoid.rest_q, (k, 1)), np.ones(humanoid.nv)),
+        "limits": spacetime_terms.limits(margin=1.0),
+        "center": spacetime_terms.center_over(np.zeros((k, 3)), np.ones((k, 3))),
+    }
+    basis = spacetime.Basis(k, 3, False, motion.fps)
+    for name, term in terms.items():
+        _, g = spacetime._normal_equations(motion, [term], basis)
+        for _ in range(3):
+            c = 1e-6 * rng.normal(size=(basis.size, humanoid.nv))
+            there, back = (
+                spacetime._cost(motion.moved(spacetime._steps(basis, s * c)), [term])[0]
+                for s in (1.0, -1.0)
+            )
+            slope = 2.0 * float(g @ c.ravel())
+            # splines of steps and of frames differ a little; logarithms far from the sketch too
+            assert (there - back) / 2.0 == pytest.approx(slope, rel=0.08), name
+
+
+def test_a_throw_becomes_a_parabola() -> None:
+    """Without contacts only gravity acts; the analytic path is the second opinion."""
+    character, k, fps = cube(), 31, 30.0
+    t = np.arange(k) / fps
+    q = np.tile(character.rest_q, (k, 1))
+    q[:, 0] = t
+    q[:, 2] = 1.0 + 0.5 * np.sin(np.pi * t)
+    none = np.zeros((k, 0), dtype=bool)
+    ends = np.zeros((k, 6))
+    ends[[0, -1], :3] = 100.0
+    terms = [
+        spacetime_terms.ground([], none, weight=1.0),
+        spacetime_terms.near(q, ends),
+    ]
+    found = spacetime.optimise(Motion(character, q, fps), terms, iterations=30).motion
+    speed = (found.q[-1, 2] - found.q[0, 2]) / t[-1] + 9.81 * t[-1] / 2.0
+    path = found.q[0, 2] + speed * t - 9.81 * t**2 / 2.0
+    assert np.allclose(found.q[:, 2], path, atol=1e-3)
+    assert np.allclose(found.q[[0, -1], :3], q[[0, -1], :3], atol=1e-3)
+
+
+def test_a_refined_bow_stands_and_is_explained() -> None:
+    """A lamp that bows too fast and too far for its base, as sketched, would tip over."""
+    lamp, fps, k = poise.load_character("lamp"), 30.0, 31
+    t = np.arange(k) / fps
+    q = np.tile(lamp.rest_q, (k, 1))
+    bow = 0.5 * (1.0 - np.cos(2.0 * np.pi * t))
+    for joint, size in (("ankle", 0.9), ("head", 0.5)):
+        turn = np.stack([0.0 * t, size * bow, 0.0 * t], axis=1)
+        q[:, lamp.q_slice(joint)] = quaternions.exp(turn)
+    points = feet.feet_of(lamp)
+    contacts = Contacts(points, np.ones((k, len(points)), dtype=bool))
+    found = refine(lamp, q, fps, contacts, options=Options(rounds=3, iterations=8))
+
+    def left(motion: Motion) -> float:
+        out = ground_forces.explain(lamp, motion.q, motion.v, motion.a, points, contacts.on)
+        return float(np.abs(out.residual).max())
+
+    assert left(Motion(lamp, q, fps)) > 0.05
+    assert left(found) < 0.02
+    at = feet.positions(lamp, points, found.q)
+    assert np.abs(at - at.mean(axis=0)).max() < 0.002
+    # it still bows
+    assert np.abs(poses.difference(lamp, q[:1], found.q)).max() > 0.3
+
+
+def test_the_second_half_of_a_mirrored_loop_mirrors_the_first(humanoid: Character) -> None:
+    from poise.motion.sides import opposite
+
+    pairs = {joint.name: opposite(joint.name) for joint in humanoid.joints}
+    S = spacetime_terms.mirror_matrix(humanoid, pairs)
+    assert np.array_equal(S @ S, np.eye(humanoid.nv))
+    k = 24
+    q = np.tile(humanoid.rest_q, (k, 1))
+    travel = Travel((0.2, 0.0, 0.0))
+    q[:, 0] += 0.2 * np.arange(k) / k
+    left = humanoid.v_slice("left_hip")
+    step = np.zeros((k, humanoid.nv))
+    step[:, left] = 0.3 * np.sin(2.0 * np.pi * np.arange(k)[:, None] / k)
+    wanted = poses.move(humanoid, q, step)
+    terms = [spacetime_terms.near(wanted, np.ones(humanoid.nv))]
+    motion = Motion(humanoid, q, 24.0, travel)
+    found = spacetime.optimise(motion, terms, spacing=2, symmetry=S).motion
+    moved = poses.difference(humanoid, q, found.q)
+    assert np.abs(moved).max() > 0.05
+    assert np.allclose(moved[k // 2 :], moved[: k // 2] @ S.T, atol=1e-12)
+
+
+def test_a_loop_that_turns_is_refused(humanoid: Character) -> None:
+    points = feet.feet_of(humanoid)
+    contacts = Contacts(points, np.ones((6, len(points)), dtype=bool))
+    q = np.tile(humanoid.rest_q, (6, 1))
+    with pytest.raises(poise.PoiseError, match="turns"):
+        refine(humanoid, q, 30.0, contacts, travel=Travel((1.0, 0.0, 0.0), 0.5))
+
+
+def test_knots_must_fit_a_loop() -> None:
+    with pytest.raises(poise.PoiseError, match="every 3 frames"):
+        spacetime.Basis(10, 3, True, 30.0)
+
+
+def test_b_splines_add_up_to_one_and_their_derivatives_agree() -> None:
+    for periodic in (True, False):
+        basis = spacetime.Basis(24, 3, periodic, 30.0)
+        B = np.zeros((4, 24, basis.size))
+        for n in range(4):
+            np.put_along_axis(B[n], basis.index, basis.weights[n], axis=1)
+        assert np.allclose(B[0].sum(axis=1), 1.0)
+        assert np.allclose(B[1:].sum(axis=2), 0.0)
+        c = np.random.default_rng(5).normal(size=basis.size)
+        inner = slice(4, 20)
+        # a cubic's second derivative is linear between knots: mean values agree exactly there
+        rise = np.diff(B[1] @ c) * 30.0
+        mean = ((B[2] @ c)[1:] + (B[2] @ c)[:-1]) / 2.0
+        assert np.allclose(rise[inner], mean[inner])
