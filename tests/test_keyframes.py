@@ -19,8 +19,8 @@ from poise.motion.contacts import positions
 from poise.motion.keyframe_file import load_keyframes, parse_keyframes
 from poise.motion.keyframe_ik import tip
 from poise.motion.keyframes import Keyframes
+from poise.motion.mirroring import Mirror
 from poise.motion.poses import difference
-from poise.motion.sides import Mirror, opposite
 from poise.motion.splines import TooFar, curve, turning
 
 DOC = Path(__file__).parents[1] / "docs" / "keyframes.md"
@@ -194,7 +194,7 @@ def test_the_second_half_mirrors_the_first() -> None:
     keys = parse_keyframes(examples()[1])
     t = np.linspace(0.0, 0.5, 6)
     q, later = keys.q(t), keys.q(t + keys.duration / 2)
-    at, mirror = keys.character.q_slice, Mirror(keys.character)
+    at, mirror = keys.character.q_slice, Mirror.of(keys.character)
     assert later[:, :3] == pytest.approx(q[:, :3] * [1, -1, 1] + [0.675, 0, 0])
     assert angle(mirror.turn(q[:, 3:7]), later[:, 3:7]) < 1e-9
     assert later[:, at("right_knee")] == pytest.approx(q[:, at("left_knee")])
@@ -203,7 +203,7 @@ def test_the_second_half_mirrors_the_first() -> None:
 
 def test_points_of_a_mirrored_pose_are_mirrored() -> None:
     character = load_character("humanoid-ball")
-    mirror, rng = Mirror(character), np.random.default_rng(6)
+    mirror, rng = Mirror.of(character), np.random.default_rng(6)
     q, image = character.rest_q, character.rest_q
     q[3:7] = quaternions.exp(rng.normal(size=3))
     image[3:7] = mirror.turn(q[None, 3:7])[0]
@@ -214,7 +214,7 @@ def test_points_of_a_mirrored_pose_are_mirrored() -> None:
     from poise.dynamics import forward_kinematics
 
     names = [link.name for link in character.links]
-    swap = [names.index(opposite(name)) for name in names]
+    swap = [names.index(mirror.pairs[name]) for name in names]
     here, seen = forward_kinematics(character, q)[0], forward_kinematics(character, image)[0]
     assert seen[swap] == pytest.approx(here * [1, -1, 1])
 

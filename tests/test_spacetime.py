@@ -10,6 +10,7 @@ from poise import Character, Joint, Link, Shape, dynamics
 from poise.motion import contacts as feet
 from poise.motion import ground_forces, poses, quaternions, spacetime, spacetime_terms
 from poise.motion.contacts import Contacts, Point
+from poise.motion.mirroring import Mirror
 from poise.motion.refine import Options, refine
 from poise.motion.spacetime import Motion, Travel
 
@@ -172,9 +173,8 @@ def test_a_refined_bow_stands_and_is_explained() -> None:
 
 
 def test_the_second_half_of_a_mirrored_loop_mirrors_the_first(humanoid: Character) -> None:
-    from poise.motion.sides import opposite
-
-    pairs = {joint.name: opposite(joint.name) for joint in humanoid.joints}
+    mirror = Mirror.of(humanoid)
+    pairs = {joint.name: mirror.joint(joint.name).name for joint in humanoid.joints}
     S = spacetime_terms.mirror_matrix(humanoid, pairs)
     assert np.array_equal(S @ S, np.eye(humanoid.nv))
     k = 24

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from poise.errors import ClipError, unknown_name
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts
 from poise.motion.keyframes import Keyframes
+from poise.motion.mirroring import Mirror
 from poise.motion.refine import Options, refine
-from poise.motion.sides import opposite
 from poise.motion.spacetime import Motion, repeated
 from poise.motion.spacetime_terms import mirror_matrix
 
@@ -37,10 +37,11 @@ def author(keys: Keyframes, watch: Callable[[str, float], None] | None = None) -
     options = options_of(keys.source, given)
     frames, contacts = keys.frames(), keys.contacts()
     if keys.loop is not None:
-        frames, contacts = frames[:-1], Contacts(contacts.points, contacts.on[:-1])
+        frames, contacts = frames[:-1], replace(contacts, on=contacts.on[:-1])
     symmetry = None
     if keys.mirrored or symmetric:
-        pairs = {joint.name: opposite(joint.name) for joint in keys.character.joints}
+        mirror = Mirror.of(keys.character)
+        pairs = {joint.name: mirror.joint(joint.name).name for joint in keys.character.joints}
         symmetry = mirror_matrix(keys.character, pairs)
     motion = refine(
         keys.character,
@@ -88,5 +89,5 @@ def _clip(keys: Keyframes, motion: Motion, contacts: Contacts, cycles: int) -> C
         frames,
         keys.fps,
         name=keys.name,
-        contacts=Contacts(contacts.points, on),
+        contacts=replace(contacts, on=on),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from poise.arrays import floats, number
 from poise.errors import ClipError
 from poise.motion import quaternions
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts
 from poise.motion.quaternions import Floats
 
 UP = (0.0, 0.0, 1.0)
@@ -110,7 +110,7 @@ def _at_times(clip: Clip, t: Floats, fps: float) -> Clip:
     frames[exact] = clip.frames[at[exact]]
     contacts = clip.contacts
     if contacts is not None:
-        contacts = Contacts(contacts.points, contacts.on[at])
+        contacts = replace(contacts, on=contacts.on[at])
     return clip.with_frames(frames, fps=fps, contacts=contacts)
 
 

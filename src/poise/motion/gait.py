@@ -29,8 +29,8 @@ from poise.motion.check import Examined, Finding, Mask
 from poise.motion.clip import Clip
 from poise.motion.contacts import feet_of, positions, runs
 from poise.motion.detect import size_of
+from poise.motion.mirroring import Mirror
 from poise.motion.quaternions import Floats
-from poise.motion.sides import PLACE, Mirror, opposite
 
 MIRROR = 2.0  # [degrees]
 UNEVEN = 0.25  # strides of a gait differ by less from their median
@@ -178,7 +178,8 @@ def pairs_of_feet(character: Character) -> dict[Foot, str]:
         place = None if link is None else body.where(link)
         if place is not None and place[1]:
             found.setdefault((place[0], place[1]), foot)
-    return {place: foot for place, foot in found.items() if (place[0], opposite(place[1])) in found}
+    other = {"left": "right", "right": "left"}
+    return {place: foot for place, foot in found.items() if (place[0], other[place[1]]) in found}
 
 
 def leg_of(character: Character) -> float:
@@ -243,7 +244,7 @@ def mirror_angles(character: Character, q: Floats, later: Floats) -> dict[str, F
 
     Of the root it is the angle between the directions up, seen from it: its tilt.
     """
-    mirror, body = Mirror(character), body_of(character)
+    mirror, body = Mirror.of(character), body_of(character)
     if abs(body.left[1]) < 0.99:
         raise ClipError("it does not look along x at rest: the mirror stands elsewhere")
     if not _even(character):
@@ -255,13 +256,13 @@ def mirror_angles(character: Character, q: Floats, later: Floats) -> dict[str, F
         # fingers and what else is no limb may be held as they like
         if place is None or joint.kind == "slide":
             continue
-        if place[1] and opposite(joint.name) == joint.name:
+        if place[1] and mirror.joint(joint.name) == joint:
             raise ClipError(f"joint {joint.name!r} does not tell left from right by its name")
         other = mirror.joint(joint.name)
         image = mirror.values(joint.name, q[:, character.q_slice(joint)])
         now = later[:, character.q_slice(other)]
         off[other.name] = _angle(joint.kind, image, now)
-    up, image = _up(character, later), _up(character, q) * PLACE
+    up, image = _up(character, later), mirror.places(_up(character, q))
     across = np.linalg.norm(np.cross(up, image), axis=1)
     tilt = np.arctan2(across, np.sum(up * image, axis=1))
     return off | {character.joints[0].name: np.degrees(tilt)}
@@ -279,8 +280,9 @@ def _even(character: Character) -> bool:
     p, _ = dynamics.forward_kinematics(character, character.rest_q)
     index = {link.name: i for i, link in enumerate(character.links)}
     p = p - p[0]
-    pairs = [(i, index[opposite(name)]) for name, i in index.items() if opposite(name) in index]
-    off = [float(np.linalg.norm(p[i] * PLACE - p[j])) for i, j in pairs if i != j]
+    mirror = Mirror.of(character)
+    pairs = [(i, index[mirror.pairs[name]]) for name, i in index.items()]
+    off = [float(np.linalg.norm(mirror.places(p[i]) - p[j])) for i, j in pairs if i != j]
     return max(off, default=0.0) < EVEN * size_of(character)
 
 

@@ -8,6 +8,8 @@ faded over a time: cubics take half of it from each.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from poise.arrays import count, number
@@ -66,9 +68,7 @@ def looped(
     if contacts is not None:
         on = contacts.on.copy()
         on[0] |= on[-1]
-        contacts = Contacts(
-            contacts.points, np.concatenate([np.tile(on[:-1], (cycles, 1)), on[:1]])
-        )
+        contacts = replace(contacts, on=np.concatenate([np.tile(on[:-1], (cycles, 1)), on[:1]]))
     return clip.with_frames(np.concatenate([*rounds, frames[-1:]]), contacts=contacts)
 
 
@@ -163,7 +163,7 @@ def _joined(clip: Clip, after: Clip, first: int, n: int) -> Contacts | None:
     if one is None or two is None or one.points != two.points:
         return None
     half = n // 2
-    return Contacts(one.points, np.concatenate([one.on[: first + half], two.on[half:]]))
+    return replace(one, on=np.concatenate([one.on[: first + half], two.on[half:]]))
 
 
 def _free(clip: Clip) -> bool:

@@ -18,8 +18,8 @@ from poise.character import Character, Vector
 from poise.errors import ClipError
 from poise.motion.contacts import feet_of, tip_of
 from poise.motion.keyframes import Keyframes, Stand
+from poise.motion.mirroring import Mirror
 from poise.motion.quaternions import Floats
-from poise.motion.sides import Mirror
 from poise.motion.spacetime import Travel
 from poise.yaml_nodes import Node, Reader
 
@@ -29,17 +29,24 @@ class StandReader(Reader):
 
     Attributes:
         character: Whose motion it is.
-        mirror: The character in the mirror.
         duration: [s].
         loop: How the root travels in one cycle; None: no loop.
         mirrored: Whether the second half of the loop mirrors the first.
     """
 
     character: Character
-    mirror: Mirror
     duration: float
     loop: Travel | None
     mirrored: bool
+
+    @property
+    def mirror(self) -> Mirror:
+        """The character in the mirror."""
+        return Mirror.of(self.character)
+
+    def mirror_link(self, name: str) -> str:
+        """The link on the other side."""
+        return self.mirror.pairs[name]
 
     def stands(self, found: dict[str, Node]) -> tuple[Stand, ...]:
         """Contacts with their footholds."""
@@ -125,7 +132,7 @@ class StandReader(Reader):
         out = {foot: list(of) for foot, of in stances.items()}
         for foot, of in stances.items():
             try:
-                other = self.mirror.link(foot)
+                other = self.mirror_link(foot)
             except ClipError as error:
                 raise self.error(nodes[foot], f"mirror: {error}") from error
             for stance in of:

@@ -33,7 +33,6 @@ from poise.motion.keyframe_contacts import StandReader
 from poise.motion.keyframes import Keyframes, Reach, Track
 from poise.motion.limits import swing_twist
 from poise.motion.quaternions import Floats
-from poise.motion.sides import Mirror
 from poise.motion.spacetime import Travel
 from poise.yaml_nodes import Node
 
@@ -106,7 +105,6 @@ class _File(StandReader):
         root = self.tree(text)
         found = self.mapping(root, "a keyframe file", CLIP_KEYS, ("clip", "character", "keys"))
         self.character = self.given or self.load(found["character"])
-        self.mirror = Mirror(self.character)
         fps = self.number(found["fps"], "fps", 1.0, 1000.0) if "fps" in found else 60.0
         self.keys = self.key_nodes(found["keys"])
         self.loop = self.travel(found["loop"]) if "loop" in found else None
@@ -364,7 +362,7 @@ class _File(StandReader):
         images = []
         for reach in reaches:
             try:
-                link = self.mirror.link(reach.link)
+                link = self.mirror_link(reach.link)
             except ClipError as error:
                 raise self.error(reach.line, f"mirror: {error}") from error
             target = tuple(self.half_on(np.array(reach.target)).tolist())

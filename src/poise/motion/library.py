@@ -1,10 +1,10 @@
 """The built-in clips: keyframes as text, and the clips that were made from them.
 
-`poise/characters/clips` holds NAME.keys.yaml, written by hand, and NAME.npz, made from it by
+`poise/characters/clips` holds NAME.keys.yaml, and NAME.npz, made from it by
 
     python -m poise.motion.library NAME ...      (all without names)
 
-which takes a minute or so for each.
+which takes a minute or so for each. snake-slither has no keyframes: `slither` computes it.
 """
 
 from __future__ import annotations
@@ -45,12 +45,18 @@ def make(name: str) -> Clip:
     """Make a built-in clip from its keyframes and write it into the folder."""
     from rich.console import Console
 
+    from poise.characters import load_character
+    from poise.motion import slither
     from poise.motion.author import author
     from poise.motion.keyframe_file import load_keyframes
 
     known = sources()
+    if name == slither.NAME:
+        clip = slither.slither(load_character(slither.SNAKE))
+        clip.save(FOLDER / f"{name}.npz")
+        return clip
     if name not in known:
-        raise ClipError(unknown_name("keyframes", name, known))
+        raise ClipError(unknown_name("keyframes", name, [*known, slither.NAME]))
     keys = load_keyframes(known[name])
     with Console(stderr=True).status(name) as status:
         clip = author(keys, lambda stage, cost: status.update(f"{name}: {stage}, cost {cost:.1f}"))
@@ -59,5 +65,5 @@ def make(name: str) -> Clip:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or sources():
+    for name in sys.argv[1:] or [*sources(), "snake-slither"]:
         print(make(name))

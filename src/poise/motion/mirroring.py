@@ -11,8 +11,8 @@ times the angle; a slide s times the distance.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,27 +83,50 @@ class Mirror:
         """Poses (..., nq) in the mirror."""
         q = np.asarray(q, dtype=np.float64)
         out = np.empty_like(q)
-        for link in self.character.links:
-            image = self.character.link(self.pairs[link.name])
-            here, there = self._rest(link.name), self._rest(image.name)
-            for joint, other in zip(link.joints, image.joints, strict=True):
-                x = q[..., self.character.q_slice(joint)]
-                to = self.character.q_slice(other)
-                if joint.kind == "free":
-                    out[..., to.start : to.start + 3] = self.places(x[..., :3])
-                    turn = quaternions.multiply(x[..., 3:], quaternions.conjugate(here))
-                    out[..., to.start + 3 : to.stop] = quaternions.multiply(
-                        self._turns(turn), there
-                    )
-                elif joint.kind == "ball":
-                    turn = quaternions.multiply(here, x)
-                    turn = self._turns(quaternions.multiply(turn, quaternions.conjugate(here)))
-                    turn = quaternions.multiply(quaternions.conjugate(there), turn)
-                    out[..., to] = quaternions.multiply(turn, there)
-                else:
-                    sign = self._along(joint, other, here, there)
-                    out[..., to] = x * np.sign(sign if joint.kind == "slide" else -sign)
+        for joint in self.character.joints:
+            x = q[..., self.character.q_slice(joint)]
+            to = self.character.q_slice(self.joint(joint.name))
+            if joint.kind == "free":
+                out[..., to.start : to.start + 3] = self.places(x[..., :3])
+                out[..., to.start + 3 : to.stop] = self.turn(x[..., 3:])
+            else:
+                out[..., to] = self.values(joint.name, x)
         return out
+
+    def joint(self, name: str) -> Joint:
+        """The joint on the other side."""
+        link, i = self._places[self.character.joint(name).name]
+        return self.character.link(self.pairs[link]).joints[i]
+
+    def turn(self, x: ArrayLike) -> Floats:
+        """Orientations of the root link in the world (..., 4), in the mirror."""
+        root = self.character.links[0].name
+        here, there = self._rest(root), self._rest(self.pairs[root])
+        turn = quaternions.multiply(x, quaternions.conjugate(here))
+        return quaternions.multiply(self._turns(turn), there)
+
+    def values(self, name: str, x: ArrayLike) -> Floats:
+        """Coordinates of a ball (..., 4), hinge or slide (..., 1), as the other side has them."""
+        joint, other = self.character.joint(name), self.joint(name)
+        link = self._places[name][0]
+        here, there = self._rest(link), self._rest(self.pairs[link])
+        if joint.kind == "ball":
+            turn = quaternions.multiply(here, x)
+            turn = self._turns(quaternions.multiply(turn, quaternions.conjugate(here)))
+            turn = quaternions.multiply(quaternions.conjugate(there), turn)
+            return quaternions.multiply(turn, there)
+        sign = np.sign(self._along(joint, other, here, there))
+        same: Floats = np.asarray(x, dtype=np.float64) * (sign if joint.kind == "slide" else -sign)
+        return same
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[str, int]]:
+        """Of each joint the link that it moves, and which of its joints it is."""
+        return {
+            joint.name: (link.name, i)
+            for link in self.character.links
+            for i, joint in enumerate(link.joints)
+        }
 
     def places(self, p: ArrayLike) -> Floats:
         """Places or directions (..., 3) in the mirror."""
@@ -119,10 +142,10 @@ class Mirror:
             for point in points
         ]
         if sorted(same) != list(range(len(points))):
-            return Contacts(points, contacts.on)
+            return replace(contacts, points=points)
         on = np.empty_like(contacts.on)
         on[:, same] = contacts.on
-        return Contacts(contacts.points, on)
+        return replace(contacts, on=on)
 
     def _point(self, point: Point) -> Point:
         link = self.pairs[point.link]

@@ -6,7 +6,7 @@ segment follows the track of the one before, its belly slides along itself and n
 the ground pushes from the sides. Keyframes do not fit: all joints move all the time, and a track is
 met exactly or not at all.
 
-    python -m poise.motion.slither      writes the built-in clip snake-slither
+    python -m poise.motion.library snake-slither      writes the built-in clip
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from poise.character import Character
-from poise.characters import load_character
 from poise.errors import ClipError
 from poise.motion import quaternions
 from poise.motion.clip import Clip
@@ -127,14 +126,6 @@ def _belly(character: Character, spacing: float) -> tuple[Point, ...]:
     return tuple(
         Point(link.name, link.name, (-spacing / 2.0, 0.0, -height)) for link in character.links
     )
-
-
-if __name__ == "__main__":
-    from poise.motion.library import FOLDER
-
-    made = slither(load_character(SNAKE))
-    made.save(FOLDER / f"{NAME}.npz")
-    print(made)
 
 
 __all__ = ["slither"]

@@ -25,6 +25,7 @@ are filtered each for itself.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -102,7 +103,7 @@ def smoothed(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> C
             part = clip.with_frames(clip.frames[a:b])
             frames[a:b] = _filtered(clip.character, part.frames, cutoff, clip.fps)
             if feet and contacts is not None:
-                standing = Contacts(contacts.points, contacts.on[a:b])
+                standing = replace(contacts, on=contacts.on[a:b])
                 frames[a:b] = _feet_held(part, frames[a:b], standing, cutoff)
     return clip.with_frames(frames, contacts=contacts)
 

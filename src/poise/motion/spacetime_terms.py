@@ -164,7 +164,7 @@ def smooth(weights: ArrayLike, *, calm: ArrayLike = 0.0) -> Term:
 
 
 def pressing(weight: float = 1.0) -> Term:
-    """Let the ground's force rise and fall gently; weight of a body weight in a tenth of a second."""
+    """Let the ground's force change gently; weight of a body weight in a tenth of a second."""
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         character = motion.character
