@@ -250,6 +250,19 @@ def test_bad_motions_are_refused_with_file_and_line(name: str, tmp_path: Path) -
     assert "02_01.amc" in str(error.value)
 
 
+def test_frames_are_bounded_with_bones_that_do_not_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    motion = "".join(line for line in AMC.splitlines(True) if "ltibia" not in line)
+    path = write_pair(tmp_path, ASF.replace("    dof rx\n", ""), motion)
+    # two frames of three bones, two of which move
+    monkeypatch.setattr(amc, "MOST_POSES", 6)
+    assert len(amc.read(path)) == 2
+    monkeypatch.setattr(amc, "MOST_POSES", 5)
+    with pytest.raises(ClipError, match=r"02_01.amc:7: more than 1 frames"):
+        amc.read(path)
+
+
 def test_what_is_not_utf_8_is_named_with_its_line(tmp_path: Path) -> None:
     path = write_pair(tmp_path)
     path.write_bytes(AMC.encode().replace(b"lfemur 5 6 7", b"lf\xe9mur 5 6 7"))

@@ -443,6 +443,8 @@ BAD = {
         f":{FIRST_FRAME + 6}: .*says Frames: 6",
     ),
     "absurdly many frames": (GOOD.replace("Frames: 7", "Frames: 99999999999"), "too many"),
+    "frames beyond belief": (GOOD.replace("Frames: 7", "Frames: 1000000000000"), "0 .*too many"),
+    "frames of many digits": (GOOD.replace("Frames: 7", f"Frames: {'9' * 500}"), "500 digits"),
     "frame time zero": (GOOD.replace("0.0333333", "0"), "Frame Time"),
     "frame time negative": (GOOD.replace("0.0333333", "-0.01"), "Frame Time"),
     "frame time nan": (GOOD.replace("0.0333333", "nan"), "Frame Time"),
@@ -462,6 +464,10 @@ BAD = {
     ),
     "inf in a frame": ("\n".join([*LINES[:-1], LINES[-1].rsplit(" ", 1)[0] + " inf"]), "'inf'"),
     "word in a frame": ("\n".join([*LINES[:-1], LINES[-1].rsplit(" ", 1)[0] + " 1.2.3"]), "1.2.3"),
+    "digits that are not plain": (
+        "\n".join([*LINES[:-1], LINES[-1].rsplit(" ", 2)[0] + " 1_0 2"]),
+        f":{FIRST_FRAME + 6}: channel 32 .*'1_0'",
+    ),
     "no channels": (re.sub(r"CHANNELS .*", "CHANNELS 0", GOOD), "nothing moves"),
 }
 
@@ -495,7 +501,7 @@ def test_what_is_not_utf_8_is_named_with_its_line(tmp_path: Path) -> None:
     data = GOOD.encode().replace(b"LeftKnee", b"Left\xe9Knee")
     with pytest.raises(ClipError, match=r"take.bvh:10: is not UTF-8 text \(byte 0xe9\)"):
         read_text(tmp_path, data)
-    with pytest.raises(ClipError):
+    with pytest.raises(ClipError, match=r"take.bvh:1: is UTF-16, .*save it as UTF-8"):
         read_text(tmp_path, GOOD.encode("utf-16"))
 
 
@@ -507,11 +513,18 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     assert time.process_time() - start < 1.0
 
 
+def test_frames_of_all_joints_are_bounded(tmp_path: Path) -> None:
+    # 10 joints: 400,000 frames are read, which the file then does not hold
+    for frames, message in (("400000", "but holds 7"), ("400001", "too many; 400000 are read")):
+        with pytest.raises(ClipError, match=message):
+            read_text(tmp_path, GOOD.replace("Frames: 7", f"Frames: {frames}"))
+
+
 def test_a_missing_file_and_wrong_options_are_named(tmp_path: Path) -> None:
     for path in unreadable_paths(tmp_path, ".bvh"):
         with pytest.raises(ClipError, match=r"cannot be read|not a file"):
             bvh.read(path)
-    for options in ({"unit": 0.0}, {"unit": float("nan")}, {"up": "x"}):
+    for options in ({"unit": 0.0}, {"unit": float("nan")}, {"unit": 1e300}, {"up": "x"}):
         with pytest.raises(ClipError, match="must be"):
             read_text(tmp_path, GOOD, **options)
 
@@ -563,10 +576,11 @@ def test_whatever_is_done_to_a_file_only_our_errors_escape(
     assert np.isfinite(clip.frames).all()
 
 
-def test_a_dog_comes_back_in_its_own_size(tmp_path: Path) -> None:
-    dog = poise.load_character("dog")
-    poise.Clip(dog, np.tile(dog.rest_q, (4, 1)), 30.0).save(tmp_path / "dog.bvh")
-    rig = poise.load_clip(tmp_path / "dog.bvh").source
+@pytest.mark.parametrize("name", ["dog", "lamp", "two-link", "tail-biped", "snake-36"])
+def test_what_is_no_person_comes_back_in_its_own_size(name: str, tmp_path: Path) -> None:
+    character = poise.load_character(name)
+    poise.Clip(character, np.tile(character.rest_q, (4, 1)), 30.0).save(tmp_path / "a.bvh")
+    rig = poise.load_clip(tmp_path / "a.bvh").source
     # 60 units from paws to head are centimetres of a dog, not inches of a person
     assert rig is not None
     assert rig.unit == 0.01

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +165,17 @@ def test_a_character_is_drawn_into_a_png(name: str, tmp_path: Path) -> None:
     path = tmp_path / "c.png"
     run("show", name, "--out", path)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@draws
+def test_a_picture_is_drawn_though_nobody_reads_what_is_printed(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", "from poise.cli import main; main()", "characters", "show"]
+    out = ["--out", str(tmp_path / "c.png")]
+    subprocess.run([*command, "humanoid", *out], stdout=writer, stderr=subprocess.DEVNULL)
+    os.close(writer)
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
 
 
 @draws

@@ -93,6 +93,59 @@ def test_the_unit_of_a_bvh_may_be_given(tmp_path: Path) -> None:
     assert "unit" in refused(tmp_path / "a.npz", tmp_path / "b.npz", "--unit", "0.1")
 
 
+def test_the_guessed_unit_is_said(tmp_path: Path) -> None:
+    source = write_small(tmp_path, "bvh")
+    rig = load_clip(source).source
+    assert rig is not None
+    for name in ("a.glb", "a.yaml"):
+        assert f"{rig.unit:.5g} m (--unit)" in run(source, tmp_path / name)
+    assert "--unit" not in run(source, tmp_path / "b.glb", "--unit", "0.01")
+    assert "--unit" not in run(tmp_path / "a.glb", tmp_path / "b.npz")
+
+
+def test_a_character_is_read_with_the_unit_that_is_given(tmp_path: Path) -> None:
+    source = write_small(tmp_path, "bvh")
+    for name, unit in (("a.yaml", 0.01), ("b.yaml", 0.02)):
+        run(source, tmp_path / name, "--unit", unit)
+        again = load_character(tmp_path / name)
+        assert again == load_clip(source, unit=unit).character
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--cutoff", "6"),
+        ("--character", "humanoid"),
+        ("--like", "a.bvh"),
+        ("--map", "map.yaml"),
+        ("--rigid",),
+        ("--level-feet",),
+    ],
+    ids=lambda option: option[0],
+)
+def test_options_of_a_motion_are_refused_for_a_character(
+    option: tuple[str, ...], tmp_path: Path
+) -> None:
+    line = refused(write_small(tmp_path, "bvh"), tmp_path / "a.yaml", *option)
+    assert option[0] in line
+    assert not (tmp_path / "a.yaml").exists()
+
+
+def test_a_unit_of_what_is_no_motion_file_is_refused(tmp_path: Path) -> None:
+    assert "--unit" in refused("humanoid", tmp_path / "a.yaml", "--unit", "0.01")
+    assert "--unit" in refused("walk", tmp_path / "a.bvh", "--unit", "0.01")
+
+
+def test_our_own_clips_and_characters_go_by_name(tmp_path: Path) -> None:
+    run("walk", tmp_path / "walk.npz")
+    assert np.array_equal(load_clip(tmp_path / "walk.npz").frames, load_clip("walk").frames)
+    run("walk", tmp_path / "walker.yaml")
+    assert load_character(tmp_path / "walker.yaml") == load_clip("walk").character
+    run("dog", tmp_path / "dog.yaml")
+    assert load_character(tmp_path / "dog.yaml") == load_character("dog")
+    assert "'walk'" in refused("wolk", tmp_path / "a.bvh")
+
+
 def test_a_skin_may_be_left_out(tmp_path: Path) -> None:
     source = write_small(tmp_path, "bvh")
     for name, options in (("a.glb", ()), ("b.glb", ("--rigid",))):

@@ -351,7 +351,7 @@ BAD_CLIPS: dict[str, tuple[bytes, str]] = {
     "not JSON": (b'{"Frames":\n [[0.1, 1', "2: is not JSON"),
     "not UTF-8": (b'{\n"Frames": "\xff"}', "2: is not UTF-8"),
     "no frames key": (b"[]", "needs 'Frames'"),
-    "no frames": (b'{"Frames": []}', "has no frames"),
+    "no frames": (b'{"Frames": []}', "1: 'Frames' is empty"),
     "NaN": (b'{"Frames":\n[\n[0.1, NaN]]}', "3: NaN is not a number"),
     "deep": (b"[" * 100_000, "nested too deeply|is not JSON"),
     "a key twice": (b'{"Frames": [],\n"Frames": []}', "2: key 'Frames' is there twice"),
@@ -370,6 +370,12 @@ BAD_CLIPS: dict[str, tuple[bytes, str]] = {
     "no time": (json.dumps({"Frames": changed(1, 0, 0.0)}).encode(), "frame 1 lasts 0 s"),
     "back in time": (json.dumps({"Frames": changed(1, 0, -0.1)}).encode(), "frame 1 lasts -0.1 s"),
     "an age": (json.dumps({"Frames": changed(1, 0, 1e5)}).encode(), "frame 1 lasts 100000 s"),
+    "a long frame among short ones": (
+        json.dumps(
+            {"Frames": [[90.0 if i == 1 else 1e-4, *row[1:]] for i, row in enumerate(frames())]}
+        ).encode(),
+        "frame 1 lasts 90 s, others 0.0001 s: .* at most 384615 are read",
+    ),
     "no turn": (
         json.dumps({"Frames": [[0.1, *[0.0] * 13]] * 2}).encode(),
         "quaternion of joint 'root', have length 0",

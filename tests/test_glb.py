@@ -23,7 +23,9 @@ from poise.dynamics import forward_kinematics
 from poise.errors import ClipError, PoiseError
 from poise.motion.clip import Clip
 from poise.motion.formats import glb
+from poise.motion.formats.glb_file import GlbFile
 from poise.motion.formats.glb_mesh import triangles
+from poise.motion.formats.glb_read import Motion
 
 TO_WORLD = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 """glTF has y up and looks along z, poise has z up and looks along x."""
@@ -628,8 +630,43 @@ def test_absurd_rates_and_lengths_are_refused(tmp_path: Path) -> None:
     for name in ("ages", "instant"):
         with pytest.raises(ClipError, match="give"):
             glb.read(tmp_path / "bad.glb", animation=name)
-    with pytest.raises(ClipError, match="fps must be positive"):
-        glb.read(tmp_path / "bad.glb", fps=-1.0)
+    for fps in (-1.0, float("nan"), float("inf"), 1e9):
+        with pytest.raises(ClipError, match="fps must be positive and at most 10000"):
+            glb.read(tmp_path / "bad.glb", fps=fps)
+
+
+def test_a_few_keys_that_are_hours_apart_are_no_long_motion(tmp_path: Path) -> None:
+    b = foreign_builder()
+    times = [0.0, 1 / 30, 40_000.0]
+    b.animate("hours", [(1, "translation", "LINEAR", times, np.ones((3, 3)))])
+    path = tmp_path / "long.glb"
+    path.write_bytes(b.bytes())
+    start = time.process_time()
+    with pytest.raises(ClipError, match=r"3 keys over 40000 s: .* give fewer fps"):
+        glb.read(path, animation="hours")
+    assert time.process_time() - start < 1.0  # hundredths of a second on an idle machine
+    # what the message says helps
+    assert len(glb.read(path, animation="hours", fps=0.1)) == 4001
+
+
+def test_as_many_frames_as_keys_are_read(tmp_path: Path) -> None:
+    # more frames than a file gets without keys: 500,000 of all joints
+    b = foreign_builder()
+    times = np.arange(200_000) / 30
+    b.animate("dense", [(1, "translation", "LINEAR", times, np.ones((len(times), 3)))])
+    (tmp_path / "dense.glb").write_bytes(b.bytes())
+    motion = Motion(GlbFile(tmp_path / "dense.glb"), "dense")
+    assert len(motion.times(30.0, 10)) == len(times)
+    with pytest.raises(ClipError, match="at most 40000 are read"):
+        motion.times(30.0, 100)
+
+
+def test_a_skin_is_there_or_not(tmp_path: Path) -> None:
+    clip = waving(load_character("two-link"), 2)
+    for skin in (3, None, "no"):
+        with pytest.raises(ClipError, match="skin must be True or False"):
+            glb.write(clip, tmp_path / "x.glb", skin=skin)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
 
 
 def test_long_chains_and_many_nodes_take_bounded_time(tmp_path: Path) -> None:

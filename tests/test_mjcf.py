@@ -282,7 +282,7 @@ BAD = {
     "many": (model_of(f'<replicate count="99999999">{BODY}</replicate>').encode(), "too large"),
     "deep": (b"<mujoco>" + b"<a>" * 600 + b"</a>" * 600 + b"</mujoco>", "too large"),
     "huge": (b"<mujoco>" + b"<a/>" * 100_001 + b"</mujoco>", "too large"),
-    "wide": (model_of("<body/>" * 5001).encode(), "too large"),
+    "wide": (model_of("<body/>" * 2001).encode(), "too large"),
     "entities": (
         b'<!DOCTYPE m [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><mujoco model="&b;"/>',
         ":1: entities",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -29,10 +29,32 @@ from poise.view import (
     save_image,
     trail,
 )
-from poise.view.render import probe
+from poise.view.drawing import lowest, things_of
+from poise.view.render import _cast
 
 FRONT = look_at((0.0, -5.0, 1.0), (0.0, 0.0, 1.0))
 TILT = (math.cos(0.4), math.sin(0.4), 0.0, 0.0)
+
+
+class Buffers(NamedTuple):
+    """What each pixel's middle shows."""
+
+    ids: NDArray[np.int32]  # index of the primitive, -1 the ground, -2 the sky, shape (h, w)
+    depth: NDArray[np.float32]  # distance from the eye to it [m], shape (h, w)
+
+
+def probe(
+    source: Any,
+    q: Any = None,
+    camera: Camera | None = None,
+    *,
+    size: tuple[int, int] = (960, 540),
+    ground: bool = True,
+) -> Buffers:
+    """What the pixels of `render` show: primitives of `drawing_of`, and how far away they are."""
+    camera = camera or follow(source, q, size=size)
+    out = _cast(things_of(source, q), camera, size, ground, samples=1, buffers=True)
+    return Buffers(out[1], out[2])
 
 
 def rays(camera: Camera, size: tuple[int, int]) -> NDArray[np.float64]:
@@ -681,6 +703,50 @@ def test_wrong_contact_sheets_are_refused() -> None:
     for wrong in ({"columns": 0}, {"cell": (9000, 9000)}, {"fps": -1.0}, {"ghost": q[:2]}):
         with pytest.raises(PoiseError):
             contact_sheet((character, q), **wrong)
+
+
+def at_the_origin() -> Character:
+    """A body that a file puts with its root at the origin: it reaches to z = -1.1."""
+    leg = Shape("capsule", (0.1, 0.4), (0, 0, -0.6))
+    body = Link.from_shapes(
+        "body", None, [Shape("sphere", (0.2,)), leg], joints=[Joint("body", "free")]
+    )
+    return Character("origin", (body,))
+
+
+def test_the_ground_lies_under_a_root_at_the_origin() -> None:
+    character = at_the_origin()
+    expected = render(character, size=(120, 90), ground=-1.1)
+    assert np.array_equal(render(character, size=(120, 90)), expected)
+    assert np.array_equal(render(character, character.rest_q, size=(120, 90)), expected)
+    assert not np.array_equal(render(character, size=(120, 90), ground=0.0), expected)
+
+
+def test_the_ground_stays_where_a_character_has_gone() -> None:
+    character = at_the_origin()
+    q = character.rest_q.copy()
+    q[2] = 1.1
+    assert np.array_equal(
+        render(character, q, size=(120, 90)), render(character, q, size=(120, 90), ground=0.0)
+    )
+    for frames, ground in ((np.stack([q, q]), 0.0), (np.stack([character.rest_q] * 2), -1.1)):
+        sheet = contact_sheet((character, frames), columns=2)
+        assert np.array_equal(sheet, contact_sheet((character, frames), columns=2, ground=ground))
+
+
+@pytest.mark.parametrize(
+    ("thing", "low"),
+    [
+        (Primitive("sphere", (0.5,), (0, 0, 1)), 0.5),
+        (Primitive("capsule", (0.1, 0.4), (0, 0, 1)), 0.5),
+        (Primitive("cylinder", (0.1, 0.4), (0, 0, 1)), 0.6),
+        (Primitive("cylinder", (0.1, 0.4), (0, 0, 1), (1, 1, 0, 0)), 0.9),
+        (Primitive("box", (0.1, 0.2, 0.3), (0, 0, 1), (1, 1, 0, 0)), 0.8),
+        (Primitive("plane", (1.0,)), math.inf),
+    ],
+)
+def test_the_lowest_point_of_a_thing(thing: Primitive, low: float) -> None:
+    assert lowest(thing) == pytest.approx(low)
 
 
 def test_a_picture_survives_the_file(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import poise
-from poise.characters.skeleton import FRACTIONS, character_from_rig, part_of, side_of
+from poise.characters.body_parts import is_animal, is_person, part_of, side_of
+from poise.characters.bone_shapes import lowest
+from poise.characters.skeleton import FRACTIONS, character_from_rig
 from poise.errors import CharacterError
 from poise.motion.formats import bvh
 from poise.motion.rig import Rig, RigJoint
@@ -90,6 +92,103 @@ def test_what_is_no_human_has_the_density_of_water() -> None:
     character = character_from_rig(chain)
     for link in character.links:
         assert link.mass == pytest.approx(1000.0 * sum(s.volume for s in link.shapes))
+
+
+def test_the_last_link_of_a_chain_has_its_length() -> None:
+    parts = [(f"part{i}", f"part{i - 1}" if i else "", (0.0, 0.0, 0.1)) for i in range(4)]
+    character = character_from_rig(rig(*parts))
+    masses = [link.mass for link in character.links]
+    assert masses == pytest.approx([masses[0]] * 4)
+
+
+def test_a_single_bone_has_its_length() -> None:
+    bone = RigJoint("prop", -1, (0.0, 0.0, 0.0), TURNS, (0.0, 0.0, 0.8))
+    (link,) = character_from_rig(Rig((bone,), "bvh", 1.0, "z", 30.0)).links
+    (capsule,) = link.shapes
+    assert capsule.size[0] + capsule.size[1] == pytest.approx(0.4)
+
+
+def test_a_wild_end_is_left_out_of_the_shapes() -> None:
+    joints = [
+        RigJoint("a", -1, (0.0, 0.0, 0.0), TURNS),
+        RigJoint("b", 0, (0.0, 0.0, 0.3), TURNS, (0.0, 0.0, 3.0)),
+    ]
+    character = character_from_rig(Rig(tuple(joints), "bvh", 1.0, "z", 30.0))
+    assert max(max(s.size) for link in character.links for s in link.shapes) < 0.3
+
+
+def dog_again(tmp_path: Path) -> poise.Character:
+    """Our dog, made anew from the skeleton it is written with."""
+    dog = poise.load_character("dog")
+    poise.Clip(dog, np.tile(dog.rest_q, (4, 1)), 30.0).save(tmp_path / "dog.bvh")
+    return poise.load_clip(tmp_path / "dog.bvh").character
+
+
+def test_a_dog_is_no_person(tmp_path: Path) -> None:
+    dog, again = poise.load_character("dog"), dog_again(tmp_path)
+    # bones tell lengths, not thicknesses; a person of its leg length would have half of it
+    assert again.mass == pytest.approx(dog.mass, rel=0.25)
+    assert {name: set(links) for name, links in again.limbs.items()} == {
+        name: set(links) for name, links in dog.limbs.items()
+    }
+
+
+def test_a_dog_stands_on_four_paws(tmp_path: Path) -> None:
+    again = dog_again(tmp_path)
+    positions, _ = poise.dynamics.forward_kinematics(again, again.rest_q)
+    for link, p in zip(again.links, positions, strict=True):
+        low = min(p[2] + lowest(shape) for shape in link.shapes)
+        # of our dog, front paws reach 2 cm lower than hind ones
+        assert (low < 0.03) == ("paw" in link.name)
+
+
+def on_all_fours(*more: tuple[str, str, tuple[float, float, float]]) -> Rig:
+    """What has a person's names, but stands on four legs."""
+    sides = []
+    for side, y in (("Left", 0.1), ("Right", -0.1)):
+        sides += [
+            (f"{side}UpLeg", "Hips", (0.0, y, 0.0)),
+            (f"{side}Leg", f"{side}UpLeg", (0.05, 0.0, -0.2)),
+            (f"{side}Foot", f"{side}Leg", (-0.05, 0.0, -0.2)),
+            (f"{side}Arm", "Spine", (0.3, y, 0.0)),
+            (f"{side}ForeArm", f"{side}Arm", (-0.05, 0.0, -0.2)),
+            (f"{side}Hand", f"{side}ForeArm", (0.05, 0.0, -0.2)),
+        ]
+    return rig(("Hips", "", (0.0, 0.0, 0.0)), ("Spine", "Hips", (0.3, 0.0, 0.0)), *sides, *more)
+
+
+def test_what_stands_on_hands_and_feet_is_no_person() -> None:
+    character = character_from_rig(on_all_fours())
+    assert character.limbs["front_left_leg"] == ("LeftArm", "LeftForeArm", "LeftHand")
+    assert character.limbs["hind_right_leg"] == ("RightUpLeg", "RightLeg", "RightFoot")
+    for link in character.links:
+        assert link.mass == pytest.approx(1000.0 * sum(s.volume for s in link.shapes))
+
+
+def test_a_person_may_have_a_tail() -> None:
+    parts = [
+        (j.name, person().names[j.parent] if j.parent >= 0 else "", j.offset[:3])
+        for j in person().joints
+    ]
+    tailed = character_from_rig(rig(*parts, ("Tail", "Hips", (-0.2, 0.0, 0.0))))  # type: ignore[arg-type]
+    assert tailed.limbs["tail"] == ("Tail",)
+    assert tailed.limbs["left_arm"] == ("LeftArm", "LeftForeArm", "LeftHand")
+
+
+@pytest.mark.parametrize(
+    ("names", "person", "animal"),
+    [
+        (["Hips", "LeftUpLeg", "LeftForeArm"], True, False),
+        (["lfemur", "lradius"], True, False),
+        (["base", "lower_arm", "upper_arm", "shade"], False, False),
+        (["hind_left_thigh", "front_left_paw"], False, True),
+        (["LeftUpLeg", "Tail1"], False, True),
+        (["LeftForeLeg", "LeftLeg"], False, True),
+        (["LeftUpLeg", "Ponytail"], True, False),
+    ],
+)
+def test_names_tell_persons_and_animals(names: list[str], person: bool, animal: bool) -> None:
+    assert (is_person(names), is_animal(names)) == (person, animal)
 
 
 def test_joints_without_length_or_mass_are_merged() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -180,8 +181,26 @@ BAD = {
     "two roots": (robot(link("a") + link("b")).encode(), "2 roots: 'a', 'b'"),
     "same names": (robot(link("a") + link("a")).encode(), "MuJoCo"),
     "words": (robot(ARM.replace('effort="30"', 'effort="much"')).encode(), "effort|MuJoCo"),
-    "wide": (robot("<link/>" * 5001).encode(), "too large"),
+    "wide": (robot("<link/>" * 2001).encode(), "too large"),
 }
+
+
+def chain(count: int) -> str:
+    """Links one below another, each with its joint on a line of its own."""
+    joints = [joint("revolute", f"l{i}", f"l{i + 1}") for i in range(count - 1)]
+    return robot("".join(link(f"l{i}") for i in range(count)) + "\n" + "\n".join(joints))
+
+
+def test_a_chain_too_long_for_mujoco_is_refused_soon(tmp_path: Path) -> None:
+    # line 1 is <robot>, 2 the links, 3 the joint of the second link, 493 that of link 492
+    start = time.process_time()
+    with pytest.raises(CharacterError, match=r"model\.urdf:493: too deep: .* 490 links"):
+        read_text(tmp_path, chain(1900))
+    assert time.process_time() - start < 5.0  # MuJoCo alone takes longer
+
+
+def test_a_long_chain_is_read(tmp_path: Path) -> None:
+    assert read_text(tmp_path, chain(300)).nv == 299 + 6
 
 
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:

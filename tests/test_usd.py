@@ -221,6 +221,12 @@ def test_without_usd_core_the_error_says_what_to_install(
         usd.write(waving(load_character("two-link"), frames=2), tmp_path / "a.usda")
 
 
+def test_a_skin_is_there_or_not(pxr: Any, tmp_path: Path) -> None:
+    with pytest.raises(ClipError, match="skin must be True or False"):
+        usd.write(waving(load_character("two-link"), 2), tmp_path / "x.usda", skin=3)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_cannot_be_written_is_said_and_leaves_nothing(pxr: Any, tmp_path: Path) -> None:
     clip = waving(load_character("two-link"), frames=2)
     with pytest.raises(ClipError, match=r"missing.*cannot be written"):

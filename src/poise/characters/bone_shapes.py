@@ -29,21 +29,43 @@ RADII = {
 }
 """Radii of the capsules, as fractions of stature."""
 
+FOUR_RADII = {
+    "head": 0.13,
+    "neck": 0.13,
+    "trunk": 0.19,
+    "shoulder": 0.08,
+    "pelvis": 0.15,
+    "arm": 0.075,
+    "forearm": 0.052,
+    "hand": 0.045,
+    "thigh": 0.125,
+    "shank": 0.06,
+    "foot": 0.04,
+    "toe": 0.03,
+}
+"""Radii of what goes on four legs, as fractions of its trunk."""
+
 ENDS = {"head": 0.13, "neck": 0.05, "hand": 0.10, "foot": 0.12}
 """Lengths of ends that the skeleton leaves open, as fractions of stature."""
 
 LONGEST_END = 0.2
-"""Ends longer than this fraction of the height are left out of the shapes: some files have wild
-ones."""
+"""Ends of a person longer than this fraction of the height are left out of the shapes: some files
+have wild ones."""
+
+LONGEST_OTHER_END = 1.5
+"""Those of others: longer than this many times the longest bone between joints."""
 
 ANKLE = 0.039  # height of the ankle, as a fraction of stature
 
 
 def _radius(bones: Bones, i: int, length: float) -> float:
     """Radius of the capsule of a bone."""
-    if bones.stature is None or bones.parts[i] not in RADII:
+    if bones.parts[i] in RADII and bones.stature is not None:
+        radius = RADII[bones.parts[i]] * bones.stature
+    elif bones.parts[i] in FOUR_RADII and bones.trunk is not None:
+        radius = FOUR_RADII[bones.parts[i]] * bones.trunk
+    else:
         return min(0.2 * length, 0.05 * bones.height)
-    radius = RADII[bones.parts[i]] * bones.stature
     thick = bones.parts[i] in ("head", "trunk", "pelvis")
     return radius if thick else min(radius, 0.5 * length)
 
@@ -54,13 +76,23 @@ def _points(bones: Bones, i: int) -> list[Floats]:
     points = [p for p in bones.inner[i] if np.linalg.norm(p) > short]
     if bones.ends_body(i):
         short = 0.03 * bones.height
-    leaves = [p for p in bones.outer[i] if short < np.linalg.norm(p) < LONGEST_END * bones.height]
+    longest = _longest_end(bones)
+    leaves = [p for p in bones.outer[i] if short < np.linalg.norm(p) <= longest]
     return points or leaves or _open_end(bones, i)
+
+
+def _longest_end(bones: Bones) -> float:
+    """Length up to which ends are believed [m]."""
+    if bones.stature is not None:
+        return LONGEST_END * bones.height
+    longest = float(np.linalg.norm(bones.rig.offsets[1:], axis=1).max(initial=0.0))
+    return LONGEST_OTHER_END * longest if longest > 0.0 else np.inf
 
 
 def _open_end(bones: Bones, i: int) -> list[Floats]:
     """A bone for an end that the skeleton leaves open: on in the direction of its parent."""
-    length = ENDS.get(bones.parts[i], 0.0) * (bones.stature or bones.height)
+    four = None if bones.trunk is None else 1.5 * bones.trunk
+    length = ENDS.get(bones.parts[i], 0.0) * (bones.stature or four or bones.height)
     along = bones.rig.offsets[i]
     size = float(np.linalg.norm(along))
     if bones.children[i] or length == 0.0 or size < 1e-6 * bones.height:
@@ -77,6 +109,10 @@ def shapes_of(bones: Bones, i: int) -> list[Shape]:
     if bones.stature is not None and part in ("pelvis", "trunk"):
         shapes = _girdle(bones, i, points)
     capsules = [p for p in points if not shapes or not _is_wide(bones, p)]
+    if bones.trunk is not None and part in ("pelvis", "trunk"):
+        # one along the middle, none to the legs
+        middle = [p for p in points if abs(p @ bones.left) < 0.1 * np.linalg.norm(p)]
+        capsules = middle or points
     for p in _apart(capsules):
         length = float(np.linalg.norm(p))
         radius = _radius(bones, i, length)
@@ -86,11 +122,13 @@ def shapes_of(bones: Bones, i: int) -> list[Shape]:
             shapes.append(Shape.capsule(*ends, 0.85 * radius))
             continue
         inset = min(radius, 0.45 * length) / length
+        if bones.trunk is not None and part in ("pelvis", "trunk"):
+            inset = 0.1  # a smooth back
         shapes.append(Shape.capsule(tuple(p * inset), tuple(p * (1.0 - inset)), radius))
     if shapes:
         return shapes
-    size = _radius(bones, i, 0.04 * bones.height)
-    return [Shape("sphere", (max(size, 1e-4),))]
+    radius = _radius(bones, i, 0.04 * bones.height)
+    return [Shape("sphere", (max(radius, 1e-4),))]
 
 
 def _is_wide(bones: Bones, p: Floats) -> bool:

@@ -1,9 +1,6 @@
 """What a skeleton tells about a body: which joints become links, its parts, its stature.
 
-Joints become links, but for those that have neither length nor mass:
-- an end without length that is no head, hand or foot;
-- a joint without length on the way to a single other one: that one takes its rotation over;
-- a joint at the very place of its parent that never turns, and one that has no channels.
+`poise.characters.skeleton` says which do not.
 """
 
 from __future__ import annotations
@@ -12,10 +9,19 @@ from collections.abc import Collection
 
 import numpy as np
 
-from poise.characters.body_parts import part_of, side_of
+from poise.characters.body_parts import (
+    ARM,
+    FRONT,
+    FRONT_PARTS,
+    LEG,
+    is_animal,
+    is_tail,
+    part_of,
+    side_of,
+)
 from poise.motion.rig import Floats, Rig
 
-LEG = 0.491  # thigh and shank, as a fraction of stature
+LEG_LENGTH = 0.491  # thigh and shank, as a fraction of stature
 
 
 class Bones:
@@ -25,6 +31,13 @@ class Bones:
         rig: The skeleton.
         still: Names of joints that never turn.
         sliding: Names of joints that move against their parents.
+
+    Attributes:
+        stature: Of a person [m]; None if it is none.
+        trunk: Distance from the hips of a four-legged animal to its shoulders [m]; else None.
+        kept: Whether each joint becomes a link.
+        owner: The link that each joint moves with, -1 above all.
+        parts: Parts of the body, "" where names do not tell; a front leg has those of an arm.
     """
 
     def __init__(self, rig: Rig, still: Collection[str], sliding: Collection[str]) -> None:
@@ -39,10 +52,12 @@ class Bones:
             if joint.parent >= 0:
                 self.children[joint.parent].append(i)
         self.parts = [part_of(name) for name in rig.names]
+        self._name_front_legs()
         self.kept = self._kept(still)
         self.owner = self._owners()
         self._name_upper_arms()
-        self.stature = self._stature()
+        self.trunk = self._trunk()
+        self.stature = self._stature() if self.trunk is None else None
         self.left = self._left()
         self.inner: list[list[Floats]] = [[] for _ in range(self.n)]
         self.outer: list[list[Floats]] = [[] for _ in range(self.n)]
@@ -109,11 +124,54 @@ class Bones:
                 if above >= 0 and self.parts[above] == "shoulder":
                     self.parts[above] = "arm"
 
+    def _name_front_legs(self) -> None:
+        """The front legs of an animal have the parts of arms."""
+        if not is_animal(self._limb_names()):
+            return
+        for i, name in enumerate(self.rig.names):
+            if FRONT.search(name):
+                self.parts[i] = FRONT_PARTS.get(self.parts[i], self.parts[i])
+
+    def _limb_names(self) -> list[str]:
+        """Names of the joints of arms and legs."""
+        pairs = zip(self.rig.names, self.parts, strict=True)
+        return [name for name, part in pairs if part in (*ARM, *LEG)]
+
+    def _trunk(self) -> float | None:
+        """Distance from hips to shoulders of what goes on four legs [m]; None of others.
+
+        Names tell it ("hind_left_thigh", "paw"). Without them it stands on hands and feet in the
+        rest pose, or has a tail, and its shoulders are not above its hips.
+        """
+        arms, thighs = self._links("arm") or self._links("shoulder"), self._links("thigh")
+        if not arms or not thighs:
+            return None
+        shoulders, hips = (self.rig.rest[links].mean(axis=0) for links in (arms, thighs))
+        if not is_animal(self._limb_names()):
+            upright = shoulders[2] - hips[2] > 0.15 * self.height
+            hands = shoulders[2] - self._lowest(ARM) > 0.2 * self.height
+            feet = hips[2] - self._lowest(LEG) > 0.2 * self.height
+            if upright or not ((hands and feet) or any(map(is_tail, self.rig.names))):
+                return None
+        trunk = float(np.linalg.norm(shoulders - hips))
+        return trunk if trunk > 0.05 * self.height else None
+
+    def _lowest(self, parts: tuple[str, ...]) -> float:
+        """Height of the lowest joint or end of these parts in the rest pose [m]."""
+        low = []
+        for i in range(self.n):
+            if self.parts[i] in parts:
+                end = self.ends[i]
+                low.append(self.rig.rest[i][2] + (0.0 if end is None else min(end[2], 0.0)))
+        return float(min(low))
+
     def _links(self, part: str) -> list[int]:
         return [i for i in range(self.n) if self.kept[i] and self.parts[i] == part]
 
     def _stature(self) -> float | None:
         """Stature of a human [m]; None if this is no human."""
+        if is_animal(self._limb_names()):
+            return None
         for part in ("thigh", "shank", "arm", "forearm"):
             if len(self._links(part)) != 2:
                 return None
@@ -122,7 +180,7 @@ class Bones:
             below = [self.rig.rest[c] - self.rig.rest[shank] for c in self.children[shank]]
             lengths = [float(np.linalg.norm(b)) for b in below]
             legs.append(float(np.linalg.norm(self.rig.offsets[shank])) + max(lengths, default=0.0))
-        stature = sum(legs) / 2.0 / LEG
+        stature = sum(legs) / 2.0 / LEG_LENGTH
         return stature if 0.2 < stature / max(self.height, 1e-9) < 3.0 else None
 
     def _left(self) -> Floats:

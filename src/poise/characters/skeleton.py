@@ -4,7 +4,8 @@ Masses are the fractions of body mass in Winter, *Biomechanics and Motor Control
 (4th ed. 2009), Table 4.1 (after Dempster); the stature comes from thigh and shank, which make up
 0.491 of it (Figure 4.1, after Drillis and Contini), the body mass from a body-mass index of 22.
 Links are told apart by their names. What has no human name, and every link of a skeleton that is
-not a human's, has the density of water. Thicknesses are ours.
+not a human's, has the density of water. Thicknesses are ours; those of what goes on four legs are
+fractions of its trunk, so that a dog is not taken for a person on all fours.
 
 Joints become links, but for those that have neither length nor mass:
 - an end without length that is no head, hand or foot;
@@ -20,7 +21,7 @@ from collections.abc import Collection
 import numpy as np
 
 from poise.character import Character, Joint, Link, Shape
-from poise.characters.body_parts import part_of, side_of
+from poise.characters.body_parts import ARM, LEG, is_tail, part_of, side_of
 from poise.characters.bone_shapes import lowest, shapes_of
 from poise.characters.bones import Bones
 from poise.errors import CharacterError
@@ -130,10 +131,15 @@ def _limbs(bones: Bones) -> dict[str, tuple[str, ...]]:
             continue
         part, side = bones.parts[i], side_of(bones.rig.names[i])
         limb = {"pelvis": "torso", "trunk": "torso", "neck": "head", "head": "head"}.get(part)
-        if part in ("shoulder", "arm", "forearm", "hand") and side:
-            limb = f"{side}_arm"
-        if part in ("thigh", "shank", "foot", "toe") and side:
-            limb = f"{side}_leg"
+        arm, leg = ("{}_arm", "{}_leg")
+        if bones.trunk is not None:
+            arm, leg = ("front_{}_leg", "hind_{}_leg")
+        if part in ARM and side:
+            limb = arm.format(side)
+        if part in LEG and side:
+            limb = leg.format(side)
+        if is_tail(bones.rig.names[i]):
+            limb = "tail"
         if limb:
             limbs.setdefault(limb, []).append(bones.rig.names[i])
     return {limb: tuple(names) for limb, names in limbs.items()}

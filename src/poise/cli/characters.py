@@ -70,6 +70,8 @@ def show(
     character = load_character(source)
     if not character.nv:
         raise PoiseError(f"{source}: character {character.name!r} has no joint that moves")
+    if out is not None:
+        draw(character, out)  # before printing: who reads that may stop
     if as_json:
         typer.echo(json.dumps(describe(character), indent=2))
     else:
@@ -77,7 +79,6 @@ def show(
         if sys.stdout.isatty() and out is None:
             typer.echo("\n" + text_picture(character, min(72, shutil.get_terminal_size()[0])))
     if out is not None:
-        draw(character, out)
         typer.echo(f"drawn: {out}", err=True)
 
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="The file to read.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="The file to read, or the name of a clip.")
+    ],
     result: Annotated[
         Path,
         typer.Argument(metavar="RESULT", help="The file to write; its ending says the format."),
@@ -57,37 +59,42 @@ def convert(
     ] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace a file.")] = False,
 ) -> None:
-    """Convert a motion file.
+    """Convert a motion, or a character, from one file to another.
 
     \b
-    It reads   .bvh .amc .glb .gltf .npz .txt .json
-    It writes  .bvh .glb .npz .txt .json .usd .usda .usdc
-               .yaml .xml (MJCF): the character alone
+    It reads    .bvh .amc .glb .gltf .npz .txt .json .keys.yaml
+                and our own clips by name: poise clips
+    It writes   .bvh .glb .npz .txt .json .usd .usda .usdc
+    Characters  .yaml .xml (MJCF) are written from any of those, and from
+                .yaml .xml (MJCF, MASS) .urdf, and built-in ones by name
 
     \b
     Examples:
     poise convert take.bvh take.glb
+    poise convert walk walk.bvh
     poise convert walk.txt walk.bvh --character humanoid3d.txt
     poise convert take.bvh take.npz --character humanoid --cutoff auto
     poise convert take.npz back.bvh --like take.bvh
+    poise convert robot.urdf robot.yaml
     """
     if os.path.exists(result):  # False, too, of a name that no file can have
         if os.path.exists(source) and os.path.samefile(source, result):
             raise PoiseError(f"{result}: is the file to be read; name another one")
         if not force:
             raise PoiseError(f"{result}: is there already; --force replaces it")
+    reading: dict[str, Any] = {}
+    if animation is not None:
+        # a number is the place of an animation in the file
+        reading["animation"] = int(animation) if animation.isdecimal() else animation
+    if unit is not None:
+        reading["unit"] = unit
+    _check_reading(source, reading)
+    editing = _Editing(character, map, like, _hertz(cutoff), level_feet)
     if result.suffix.lower() in (".yaml", ".yml", ".xml"):
-        _convert_character(source, result)
+        _refuse_editing(result, {**editing._asdict(), "cutoff": cutoff, "rigid": rigid})
+        _convert_character(source, result, reading)
     else:
-        reading: dict[str, Any] = {}
-        if animation is not None:
-            # a number is the place of an animation in the file
-            reading["animation"] = int(animation) if animation.isdecimal() else animation
-        if unit is not None:
-            reading["unit"] = unit
-        writing = {"skin": False} if rigid else {}
-        editing = _Editing(character, map, like, _hertz(cutoff), level_feet)
-        _convert_motion(source, result, editing, reading, writing)
+        _convert_motion(source, result, editing, reading, {"skin": False} if rigid else {})
 
 
 class _Editing(NamedTuple):
@@ -101,7 +108,7 @@ class _Editing(NamedTuple):
 
 
 def _convert_motion(
-    source: Path,
+    source: str,
     result: Path,
     editing: _Editing,
     reading: dict[str, Any],
@@ -119,6 +126,7 @@ def _convert_motion(
     else:
         with _progress("retargeting") as progress:
             clip = load_clip(source, body, map=editing.map, progress=progress, **reading)
+    unit = _guessed_unit(source, clip, reading)
     if editing.cutoff != 0.0:
         clip = _smoothed(clip, editing.cutoff)
     if editing.like is not None:
@@ -128,7 +136,7 @@ def _convert_motion(
             clip = on_rig(clip, load_clip(editing.like), progress=progress)
     clip.save(result, **writing)
     frames = "1 frame" if len(clip) == 1 else f"{len(clip)} frames"
-    typer.echo(f"{result}: {frames} at {clip.fps:g} fps, {clip.duration:.2f} s")
+    typer.echo(f"{result}: {frames} at {clip.fps:g} fps, {clip.duration:.2f} s{unit}")
 
 
 def _smoothed(clip: Clip, cutoff: float | None) -> Clip:
@@ -165,9 +173,56 @@ def _progress(what: str) -> Iterator[Callable[[float], None]]:
         yield lambda share: bar.update(task, completed=share, visible=True)
 
 
-def _convert_character(source: Path, result: Path) -> None:
+def _refuse_editing(result: Path, options: dict[str, Any]) -> None:
+    """Refuse options that say nothing of a character alone."""
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
+    if given:
+        raise PoiseError(
+            f"{result}: holds a character alone, without a motion; leave out {', '.join(given)}"
+        )
+
+
+def _convert_character(source: str, result: Path, reading: dict[str, Any]) -> None:
     from poise.characters import load_character
 
-    character = load_character(source)
+    unit = ""
+    if _is_motion(source):
+        from poise.motion import load_clip
+
+        clip = load_clip(source, **reading)
+        unit = _guessed_unit(source, clip, reading)
+        character = clip.character
+    else:
+        character = load_character(source)
     character.save(result)
-    typer.echo(f"{result}: {len(character.links)} links, {character.mass:.4g} kg")
+    typer.echo(f"{result}: {len(character.links)} links, {character.mass:.4g} kg{unit}")
+
+
+def _is_motion(source: str) -> bool:
+    """Whether a source is a motion with a character; DeepMimic's endings tell of either."""
+    from poise.characters import MOTIONS
+    from poise.motion.library import builtin_clips
+
+    path = Path(source)
+    if source in builtin_clips() and not os.path.exists(source):
+        return True
+    return path.suffix.lower() in (*MOTIONS, ".npz") or path.name.endswith(".keys.yaml")
+
+
+def _check_reading(source: str, reading: dict[str, Any]) -> None:
+    """Refuse options of motion files where none is read."""
+    from poise.motion import READERS
+
+    if reading and Path(source).suffix.lower() not in READERS:
+        options = " and ".join(f"--{name}" for name in reading)
+        raise PoiseError(f"{source}: is no motion file; leave out {options}")
+
+
+def _guessed_unit(source: str, clip: Clip, reading: dict[str, Any]) -> str:
+    """What to say of a BVH file's unit, which is guessed from the size of its skeleton.
+
+    A motion that was retargeted has the size of its character, whatever the unit.
+    """
+    if Path(source).suffix.lower() != ".bvh" or clip.source is None or "unit" in reading:
+        return ""
+    return f"; its unit is guessed: {clip.source.unit:.5g} m (--unit)"

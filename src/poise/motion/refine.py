@@ -44,6 +44,7 @@ class Options:
         lean: Weight of 0.1 rad off the sketch, of the root's rotation.
         joints: Weights of single joints, by name or by its end ("ankle").
         strength: Largest torques of single joints, by name or by its end ("ankle") [N m/kg].
+        human: Share of a strong person's torques that joints may have, by direction; 0: any.
         stand: Weight of a centimetre of a standing point off its place.
         clearance: Height of swinging feet [m].
         limits: Weight of 0.1 rad beyond a joint's limits.
@@ -67,6 +68,7 @@ class Options:
     lean: float = 0.2
     joints: Mapping[str, float] = field(default_factory=dict)
     strength: Mapping[str, float] = field(default_factory=dict)
+    human: float = 0.0
     stand: float = 10.0
     clearance: float = 0.015
     limits: float = 3.0
@@ -193,7 +195,8 @@ class _Task:
                     self.on,
                     weight=share * options.residual,
                     torque=options.torque,
-                    limits=self._strength(),
+                    bounds=self._strength(),
+                    strict=share,
                     friction=options.friction,
                 )
             )
@@ -220,14 +223,19 @@ class _Task:
                 weights[at] *= np.where(np.abs(joint.axis) > 0.5, 1.0, STIFF)
         return weights
 
-    def _strength(self) -> Floats:
-        """Largest torques [N m], (nv,)."""
-        most = np.full(self.character.nv, np.inf)
+    def _strength(self) -> tuple[Floats, Floats]:
+        """Least and largest torques [N m], (nv,) each."""
+        least, most = np.full((2, self.character.nv), np.inf) * [[-1.0], [1.0]]
+        if self.options.human:
+            from poise.motion.strength import torque_bounds
+
+            least, most = (self.options.human * x for x in torque_bounds(self.character))
         for joint in self.character.joints:
             value = named(self.options.strength, joint.name)
             if value is not None:
-                most[self.character.v_slice(joint)] = value * self.character.mass
-        return most
+                at = self.character.v_slice(joint)
+                least[at], most[at] = (x * value * self.character.mass for x in (-1.0, 1.0))
+        return least, most
 
     def _least(self) -> Floats:
         """Heights of points that do not stand: rising from 0 next to a contact, (k, points)."""

@@ -11,7 +11,6 @@ which looks along +x with +y to the left.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.character import Character, Joint, Link
+from poise.characters.body_parts import is_animal, is_person
 from poise.errors import ClipError, shorten
 from poise.forest import quat_matrix
 from poise.motion.quaternions import conjugate, multiply, rotate
@@ -136,13 +136,14 @@ UNITS = (1.0, 0.01, 0.0254, 0.0254 / 0.45, 0.001, 0.3048)
 """Metres per unit that files use: metre, centimetre, inch, CMU's 1/0.45 inch, millimetre, foot."""
 
 METRIC = (1.0, 0.01, 0.001)
-"""Those of skeletons that are no person's: 60 units are a dog in centimetres, not in inches."""
-
-FOUR_LEGGED = re.compile(r"front|hind|paw|tail|hoof|(?<!fo)rear|fore_?(leg|left|right)", re.I)
-"""Words in the names of joints that a person does not have."""
+"""Those of animals: 60 units are a dog in centimetres, not in inches."""
 
 USUAL_HEIGHT = 1.6
 """Height of a skeleton from toes to head [m]."""
+
+OTHER_HEIGHTS = (0.4, 3.0)
+"""Heights [m] at which a skeleton that is no person's by its names is taken to be in centimetres,
+as most files are."""
 
 
 def guess_unit(joints: tuple[RigJoint, ...], up: Literal["y", "z"]) -> float:
@@ -150,9 +151,10 @@ def guess_unit(joints: tuple[RigJoint, ...], up: Literal["y", "z"]) -> float:
 
     Its height is the extent of the rest pose along the up axis; of a skeleton that lies flat (less
     than 0.3 of its largest extent), the largest extent. A humanoid comes out between 0.5 and 3 m.
-    What has paws or a tail by its names is measured in metric units.
+    What is no person by its names is in centimetres if that gives 0.4 to 3 m, and an animal is
+    never measured in inches or feet.
     """
-    animal = any(FOUR_LEGGED.search(joint.name) for joint in joints)
+    names = [joint.name for joint in joints]
     rig = Rig(joints, unit=1.0, up=up)
     ends = [rig.rest[i] + rig.vectors(j.end) for i, j in enumerate(joints) if j.end is not None]
     points = np.vstack([rig.rest, *ends])
@@ -160,9 +162,11 @@ def guess_unit(joints: tuple[RigJoint, ...], up: Literal["y", "z"]) -> float:
     height = float(extent[2] if extent[2] > 0.3 * extent.max() else extent.max())
     if height <= 0.0:
         return 1.0
-    return min(
-        METRIC if animal else UNITS, key=lambda unit: abs(np.log(unit * height / USUAL_HEIGHT))
-    )
+    least, most = OTHER_HEIGHTS
+    if least <= 0.01 * height <= most and not is_person(names):
+        return 0.01
+    units = METRIC if is_animal(names) else UNITS
+    return min(units, key=lambda unit: abs(np.log(unit * height / USUAL_HEIGHT)))
 
 
 # between a rig and a character

@@ -34,7 +34,8 @@ def ground(
     *,
     weight: ArrayLike = 1.0,
     torque: ArrayLike = 0.0,
-    limits: Floats | None = None,
+    bounds: tuple[Floats, Floats] | None = None,
+    strict: float = 1.0,
     friction: float = 0.7,
 ) -> Term:
     """Let the ground explain the motion, with little torque.
@@ -45,7 +46,8 @@ def ground(
         weight: Of the residual at the root, in percent of body weight, a number or (k,).
         torque: Of the joint torques, over body weight times the character's height; a number or
             (nv,).
-        limits: Torques that shall not be exceeded [N m], (nv,).
+        bounds: Least and largest torques [N m], (nv,) each.
+        strict: Weight of 0.02 N m/kg beyond these bounds.
         friction: Friction coefficient.
     """
     weights = np.asarray(weight, dtype=np.float64)
@@ -59,10 +61,11 @@ def ground(
         size = np.broadcast_to(torque, character.nv) * scale * 10.0
         size = np.where(np.arange(character.nv) < 6, 0.0, size)
         over = np.zeros_like(found.torque)
-        if limits is not None:
-            over = np.sign(found.torque) * np.maximum(np.abs(found.torque) - limits, 0.0)
+        if bounds is not None:
+            over = found.torque - np.clip(found.torque, *bounds)
             over[:, :6] = 0.0
-        out = [Rows(r), Rows(found.torque * size), Rows(over * scale * 500.0)]
+        beyond = 500.0 * strict * scale
+        out = [Rows(r), Rows(found.torque * size), Rows(over * beyond)]
         if not derivatives:
             return out
         D: Three = _dynamics(motion, found, points)
@@ -71,8 +74,7 @@ def ground(
         left, D = _answered(left, D, found.ways, _point_jacobians(motion, points))
         out[0] = Rows(r, *(x * w[:, None, None] for x in left))
         out[1] = Rows(out[1].r, *(x * size[:, None] for x in D))
-        beyond = (over != 0.0)[..., None] * scale * 500.0
-        out[2] = Rows(out[2].r, *(x * beyond for x in D))
+        out[2] = Rows(out[2].r, *(x * (beyond * (over != 0.0))[..., None] for x in D))
         return out
 
     return term
@@ -131,13 +133,29 @@ def near(sketch: Floats, weights: Floats) -> Term:
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         scale = np.broadcast_to(weights, (len(sketch), motion.character.nv)) / TENTH
-        r = poses.difference(motion.character, sketch, motion.q) * scale
+        away = poses.difference(motion.character, sketch, motion.q)
+        r = away * scale
         if not derivatives:
             return [Rows(r)]
-        # the derivative of the logarithm is 1 where the motion is near the sketch
-        return [Rows(r, q=scale)]
+        return [Rows(r, _by_step(motion.character, away) * scale[..., None])]
 
     return term
+
+
+def _by_step(character: Character, away: Floats) -> Floats:
+    """Derivative of q ⊖ q0 = away (k, nv) by a further step of q, (k, nv, nv).
+
+    Of a rotation vector r it is 1 + [r]/2 + (1/t² - (1 + cos t)/(2 t sin t)) [r]², t = |r|.
+    """
+    out = np.tile(np.eye(character.nv), (len(away), 1, 1))
+    for _, _, at in poses.rotations(character):
+        r = away[:, at]
+        t = np.linalg.norm(r, axis=1)
+        safe = np.clip(t, 1e-4, 3.0)
+        k = 1.0 / safe**2 - (1.0 + np.cos(safe)) / (2.0 * safe * np.sin(safe))
+        X = skew(r)
+        out[:, at, at] += 0.5 * X + k[:, None, None] * (X @ X)
+    return out
 
 
 def smooth(weights: ArrayLike, *, calm: ArrayLike = 0.0) -> Term:

@@ -147,6 +147,26 @@ def most(joint: str, way: str) -> float:
     return muscle + PASSIVE.get((joint, way), 0.0)
 
 
+def torque_bounds(character: Character) -> tuple[Floats, Floats]:
+    """Least and largest torques of the strong [N m], (nv,) each; of a body that rests upright.
+
+    Axes of balls and hinges are taken as those of the body; what has no muscle is not bounded.
+    """
+    least, largest = np.full(character.nv, -np.inf), np.full(character.nv, np.inf)
+    for name, (joint, side) in judged(body_of(character)).items():
+        for one in character.link(name).joints:
+            axes = np.eye(3) if one.kind == "ball" else np.array([one.axis])
+            for k, axis in enumerate(axes, character.v_slice(one).start):
+                i = int(np.abs(axis).argmax())
+                flip = np.sign(axis[i]) * (-1.0 if side == "right" and i != 1 else 1.0)
+                more, less = (
+                    most(joint, way) * character.mass if way else np.inf
+                    for way in WAYS[joint][i][:: int(flip)]
+                )
+                least[k], largest[k] = -less, more
+    return least, largest
+
+
 def judged(body: Body) -> dict[str, tuple[str, str]]:
     """Links whose joint is in the table: its name in the body, and its side."""
     moving = {link.name for link in body.character.links[1:] if link.joints}

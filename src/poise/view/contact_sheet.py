@@ -13,7 +13,7 @@ from poise.arrays import Floats, count, finite, floats, number
 from poise.errors import PoiseError
 from poise.scene import Scene, scene_of
 from poise.view.camera import check_size, follow_motion
-from poise.view.drawing import Colors
+from poise.view.drawing import Colors, ground_under
 from poise.view.render import Image, render
 
 GAP = 2  # between the cells [pixels]
@@ -52,7 +52,7 @@ def contact_sheet(
         azimuth: Where the camera stands, counted from straight ahead of the first pose, to the
             left [rad].
         elevation: How far above the horizon it stands [rad].
-        ground: Whether there is a ground at z = 0, or its height [m].
+        ground: As of `render`.
         color: As of `render`.
         labels: Whether to write the times.
         samples: As of `render`.
@@ -78,6 +78,8 @@ def contact_sheet(
         size=(width, height),
         fov=math.radians(20.0),
     )
+    if ground is True:
+        ground = ground_under(scene, frames[chosen])
 
     sheet = np.full(
         (rows * (height + GAP) - GAP, columns * (width + GAP) - GAP, 3), PAPER, np.uint8
@@ -110,7 +112,9 @@ def _frames(motion: Any, fps: float | None) -> tuple[Scene, Floats, float | None
         rate = None if fps is None else number(fps, "fps", unit="Hz")
         return scene, _rows(motion[1], scene, "q"), rate
     if not hasattr(motion, "character") or not hasattr(motion, "frames"):
-        raise PoiseError(f"expected a Clip, or a character and its positions, got {motion!r:.80}")
+        raise PoiseError(
+            f"expected a Clip, or a pair (character, positions), got {type(motion).__name__}"
+        )
     if fps is not None:
         raise PoiseError("a clip has its own rate: leave fps out")
     scene = scene_of(motion.character)

@@ -204,6 +204,37 @@ def hull_points(primitives: Iterable[Primitive]) -> Floats:
     return np.concatenate(rows) if rows else np.zeros((0, 4))
 
 
+def ground_under(scene: Scene, q: Floats) -> float:
+    """Height of the ground [m] under positions q, shape (k, nq).
+
+    It is 0, but where characters stay at the place that their file gives the root, it is not above
+    their lowest point at rest: many files put the root at the origin.
+    """
+    at, rest = 0, scene.forest.rest_q
+    for part in scene.characters:
+        free = bool(part.joints) and part.joints[0].kind == "free"
+        if free and not (q[:, at : at + 3] == rest[at : at + 3]).all():
+            return 0.0
+        at += part.nq
+    return min([0.0, *map(lowest, drawing_of(scene, rest))])
+
+
+def lowest(thing: Primitive) -> float:
+    """Height of a primitive's lowest point [m]; a plane has none."""
+    down = quat_matrix(thing.quat)[2]
+    if thing.kind == "plane":
+        return math.inf
+    if thing.mesh is not None:
+        return thing.pos[2] + float((thing.mesh.vertices @ down).min(initial=0.0))
+    if thing.kind == "box":
+        return thing.pos[2] - float(np.abs(down) @ thing.size)
+    radius, half = (*thing.size, 0.0)[:2]
+    along = min(abs(float(down[2])), 1.0)
+    if thing.kind == "cylinder":
+        radius *= math.sqrt(1.0 - along**2)
+    return thing.pos[2] - radius - half * along
+
+
 def _primitive(
     shape: Shape, pos: Rgb, quat: Rgb, rgb: Rgb, opacity: float, group: int
 ) -> Primitive:

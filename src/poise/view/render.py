@@ -6,7 +6,7 @@ import io
 import math
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from poise import _core
 from poise.arrays import Floats, count, number, shaped
 from poise.errors import PoiseError
 from poise.files import write_atomically
-from poise.scene import SceneLike
+from poise.scene import SceneLike, scene_of
 from poise.view.camera import AZIMUTH, Camera, check_size, follow
 from poise.view.drawing import (
     GHOST,
@@ -26,8 +26,10 @@ from poise.view.drawing import (
     Primitive,
     Rgb,
     drawing_of,
+    ground_under,
     heading,
     is_primitives,
+    position_of,
     things_of,
 )
 
@@ -38,13 +40,6 @@ SOFTNESS = 0.07  # tangent of the light's angular radius; the sun's is 0.005
 CHECKS = 0.5  # side of the ground's checks [m]
 GROUND = ((0.60, 0.62, 0.65), (0.70, 0.72, 0.75))
 SKY = ((0.91, 0.93, 0.95), (0.55, 0.66, 0.80))
-
-
-class Buffers(NamedTuple):
-    """What each pixel's middle shows."""
-
-    ids: NDArray[np.int32]  # index of the primitive, -1 the ground, -2 the sky, shape (h, w)
-    depth: NDArray[np.float32]  # distance from the eye to it [m], shape (h, w)
 
 
 def render(
@@ -72,7 +67,8 @@ def render(
         size: Width and height [pixels].
         ghost: Position of a see-through reference, shape (nq,).
         also: Further things to draw, as `arrow`, `trail`, `marker` make them.
-        ground: Whether there is a ground at z = 0, or its height [m].
+        ground: Whether there is a ground, or its height [m]. It lies at z = 0; lower under
+            characters that a file puts with their root at the origin, while they stay there.
         color: One colour for all, or colours by limb or link, each red, green, blue in 0..1.
         ghost_color: Of the reference.
         samples: Edges are smoothed with samples x samples; 1 = not at all, at most 8.
@@ -91,25 +87,14 @@ def render(
         )
     if not is_primitives(also):
         raise PoiseError("also must be a sequence of Primitive")
+    if ground is True and not is_primitives(source) and not hasattr(source, "state"):
+        scene = scene_of(cast(SceneLike, source))
+        ground = ground_under(scene, position_of(scene, scene, q)[None])
     things += also
     if camera is None:
         camera = follow(things, azimuth=heading(source, q) + AZIMUTH, size=size)
     image: Image = _cast(things, camera, size, ground, samples, light, checks)[0]
     return image
-
-
-def probe(
-    source: Drawable,
-    q: ArrayLike | None = None,
-    camera: Camera | None = None,
-    *,
-    size: tuple[int, int] = (960, 540),
-    ground: bool | float = True,
-) -> Buffers:
-    """What the pixels of `render` show: primitives of `drawing_of`, and how far away they are."""
-    camera = camera or follow(source, q, size=size)
-    out = _cast(things_of(source, q), camera, size, ground, samples=1, buffers=True)
-    return Buffers(out[1], out[2])
 
 
 def save_image(path: str | os.PathLike[str], image: ArrayLike) -> None:
@@ -126,10 +111,10 @@ def save_image(path: str | os.PathLike[str], image: ArrayLike) -> None:
         )
     if os.path.splitext(os.fspath(path))[1].lower() != ".png":
         raise PoiseError(f"{os.fspath(path)}: pictures are written as .png")
-    from matplotlib.image import imsave
+    from PIL import Image as Pillow
 
     data = io.BytesIO()
-    imsave(data, np.ascontiguousarray(pixels), format="png")
+    Pillow.fromarray(pixels).save(data, format="png")
     write_atomically(path, data.getvalue())
 
 

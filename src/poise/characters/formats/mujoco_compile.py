@@ -14,7 +14,9 @@ from poise.errors import CharacterError
 from poise.files import read_bounded
 
 LARGEST_SUM = 256 * 2**20  # of all files a model names, together [bytes]
-MOST_BODIES = 5000  # in one model, with what it replicates; MuJoCo takes seconds for these
+MOST_BODIES = 2000
+"""Bodies in one model, with what it replicates: MuJoCo takes seconds for these, and for 5000 in
+chains of 490 half a minute."""
 
 REPEATING = ("replicate", "composite", "flexcomp")
 

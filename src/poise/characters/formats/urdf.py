@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Literal
 
 from poise.character import Character, Link, Vector
-from poise.characters.formats.elements import Element, parse_xml
+from poise.characters.formats.elements import DEEPEST, Element, parse_xml
 from poise.characters.formats.mjcf import DIRECTORIES
 from poise.characters.formats.mujoco_compile import Assets, check_counts, compile_model
 from poise.characters.formats.mujoco_model import character_from_model, with_base
@@ -50,6 +50,7 @@ def read(path: str | os.PathLike[str], base: Literal["free", "fixed"] | None = N
         mjcf = "; this is MJCF: name it .xml" if root.tag == "mujoco" else ""
         raise root.error(f"URDF begins with <robot>, this file with <{root.tag:.40}>{mjcf}")
     check_counts(root)
+    _check_depth(root)
     colors = _colors(root)
     efforts = _prepare_joints(root)
     assets = _prepare_links(root, path)
@@ -62,6 +63,23 @@ def read(path: str | os.PathLike[str], base: Literal["free", "fixed"] | None = N
     if base is None and not character.links[0].joints and not _bolted(root):
         base = "free"
     return with_base(character, base, root)
+
+
+def _check_depth(root: Element) -> None:
+    """Refuse chains of links longer than MJCF can nest: MuJoCo's time goes with their square."""
+    below: dict[str, list[tuple[str, Element]]] = {}
+    for joint in root.children:
+        ends = [joint.child(tag) for tag in ("parent", "child")] if joint.tag == "joint" else []
+        names = [end.attributes.get("link", "") for end in ends if end is not None]
+        if len(names) == 2:
+            below.setdefault(names[0], []).append((names[1], joint))
+    hanging = {child for joints in below.values() for child, _ in joints}
+    level = [name for name in below if name not in hanging]
+    for depth in range(len(hanging) + 1):
+        joints = [pair for name in level for pair in below.pop(name, [])]
+        if joints and depth >= DEEPEST:
+            raise joints[0][1].error(f"too deep: a chain of over {DEEPEST} links")
+        level = [child for child, _ in joints]
 
 
 def _bolted(root: Element) -> bool:

@@ -88,7 +88,8 @@ def _read_frames(path: Path, skeleton: Skeleton) -> Floats:
     for bone in moving.values():
         start[bone.name] = (at, len(bone.dof))
         at += len(bone.dof)
-    degrees, table = _table(path, start, at)
+    # bones that do not move take memory, too
+    degrees, table = _table(path, start, at, MOST_POSES // len(skeleton.bones))
     # into the order of the channels
     columns = [start[b.name][0] + i for b in moving.values() for i in _column_order(b)]
     values = table[:, columns]
@@ -105,8 +106,17 @@ def _column_order(bone: Bone) -> list[int]:
     return [*moves, *reversed(turns)]
 
 
-def _table(path: Path, start: dict[str, tuple[int, int]], width: int) -> tuple[bool, Floats]:
-    """Whether angles are in degrees, and the numbers as the file has them, bones in rig order."""
+def _table(
+    path: Path, start: dict[str, tuple[int, int]], width: int, most: int
+) -> tuple[bool, Floats]:
+    """Whether angles are in degrees, and the numbers as the file has them, bones in rig order.
+
+    Args:
+        path: The file.
+        start: Where the numbers of each bone go in a row, and how many it has.
+        width: Numbers in a row.
+        most: How many frames are read.
+    """
     degrees = True
     table = array("d")
     count = 0
@@ -143,8 +153,8 @@ def _table(path: Path, start: dict[str, tuple[int, int]], width: int) -> tuple[b
                     f"{path}:{number}: frame {first + count} should come here, got {frame}; "
                     "frames are missing"
                 )
-            if count * len(start) > MOST_POSES:
-                raise ClipError(f"{path}:{number}: too long; {count} frames are read")
+            if count >= most:
+                raise ClipError(f"{path}:{number}: more than {most} frames, the most that are read")
             row, seen = [0.0] * width, set()
             continue
         _bone_line(path, number, words, start, first, seen, row)

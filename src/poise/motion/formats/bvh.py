@@ -13,7 +13,7 @@ frames per second: .0083333 is 120.
 
 from __future__ import annotations
 
-import math
+import codecs
 import os
 import re
 from pathlib import Path
@@ -29,8 +29,11 @@ from poise.motion.formats.bvh_hierarchy import Hierarchy
 from poise.motion.formats.bvh_write import write
 from poise.motion.rig import Floats, Rig, RigJoint, guess_unit, guess_up
 
-MOST_BYTES = 256 * 2**20
-"""Larger files are refused: 45 minutes of CMU's skeleton at 120 frames per second."""
+MOST_BYTES = 128 * 2**20
+"""Larger files are refused: 20 minutes of CMU's skeleton at 120 frames per second."""
+
+UNITS_READ = (1e-6, 1e3)
+"""Metres per unit of a file that are believed, least and most."""
 
 MOST_HEAD_BYTES = 16 * 2**20
 
@@ -57,8 +60,9 @@ def read(
     if up not in ("y", "z"):
         raise ClipError(f"up must be 'y' or 'z', got {up!r:.80}")
     unit = guess_unit(joints, up) if unit is None else unit
-    if not (isinstance(unit, (int, float)) and math.isfinite(unit) and unit > 0.0):
-        raise ClipError(f"unit must be a positive number of metres, got {unit!r:.80}")
+    least, most = UNITS_READ
+    if not (isinstance(unit, (int, float)) and least <= unit <= most):
+        raise ClipError(f"unit must be {least:g} to {most:g} metres, got {unit!r:.80}")
     rig = Rig(joints, "bvh", float(unit), up, fps, path.stem)
     return clip_from_channels(rig, values, character, path)
 
@@ -72,6 +76,8 @@ def _read_file(path: Path) -> tuple[tuple[RigJoint, ...], float, Floats]:
     pattern = rb"(?:^|[\r\n}])[ \t]*(MOTION)[ \t]*(?=[\r\n]|$)"
     found = re.compile(pattern, re.IGNORECASE).search(data, 0, MOST_HEAD_BYTES)
     if found is None:
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise ClipError(f"{path}:1: is UTF-16, not UTF-8 text; save it as UTF-8")
         last = line_at(data, min(len(data), MOST_HEAD_BYTES))
         raise ClipError(
             f"{path}:{last}: no line MOTION up to here; the file is cut off, or no BVH file"

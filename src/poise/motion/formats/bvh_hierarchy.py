@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from poise.motion.rig import RigJoint
 
 MOST_JOINTS = 1000
 LARGEST_NUMBER = 1e9
+PLAIN_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 CHANNELS = ("Xposition", "Yposition", "Zposition", "Xrotation", "Yrotation", "Zrotation")
 
@@ -193,9 +195,8 @@ class Hierarchy:
 
 
 def number_in(word: str) -> float | None:
-    """A finite number of believable size, or None."""
-    try:
-        number = float(word)
-    except ValueError:
+    """A finite number of believable size in plain digits, or None."""
+    if not PLAIN_NUMBER.fullmatch(word):
         return None
+    number = float(word)
     return number if abs(number) <= LARGEST_NUMBER else None

@@ -32,7 +32,7 @@ from poise.motion.formats.deepmimic_dog import dog_pieces, own_dog
 from poise.motion.formats.deepmimic_layout import Layout, layout_of, unit
 
 LARGEST_FILE = 32 * 2**20  # [bytes]
-MOST_VALUES = 20_000_000  # numbers in a clip after resampling
+MOST_VALUES = 5_000_000  # numbers in a clip after resampling
 SHORTEST, LONGEST = 1e-5, 100.0  # durations of a frame that are read [s]
 FARTHEST = 1e6  # positions [m] and angles [rad] that are read
 LOOSE = 0.3  # how far quaternions may be from length one: DeepMimic's dog has some at 0.83
@@ -131,7 +131,8 @@ class _Reader:
         if not isinstance(frames, list):
             raise ClipError(f"{self.name}:1: is no DeepMimic clip: needs 'Frames', a list of lists")
         if not frames:
-            raise self.error(0, "has no frames; a clip needs at least one")
+            line = line_of_item(self.text, "Frames", 0, "[")
+            raise ClipError(f"{self.name}:{line}: 'Frames' is empty; a clip needs at least one")
         for i, row in enumerate(frames):
             self.check_row(i, row, frames[0])
         try:
@@ -187,8 +188,11 @@ def _uniform(frames: Floats, layout: Layout, reader: _Reader) -> tuple[float, Fl
     times = np.concatenate([[0.0], np.cumsum(durations)])
     steps = max(1, round(times[-1] / float(np.median(durations))))
     if steps * values.shape[1] > MOST_VALUES:
+        longest, most = int(np.argmax(durations)), MOST_VALUES // values.shape[1]
         raise reader.error(
-            0, f"lasts {durations[0]:g} s, others much longer: at one rate {steps} frames"
+            longest,
+            f"lasts {durations[longest]:g} s, others {np.median(durations):g} s: at one rate "
+            f"{steps} frames, at most {most} are read",
         )
     t = np.linspace(0.0, times[-1], steps + 1)
     return steps / float(times[-1]), _between(values, layout, times, t)

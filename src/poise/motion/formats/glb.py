@@ -21,7 +21,7 @@ from poise.forest import quat_matrix
 from poise.motion.clip import Clip
 from poise.motion.formats.glb_data import to_float64
 from poise.motion.formats.glb_file import GlbFile
-from poise.motion.formats.glb_read import MOST_POSES, Motion, rotations
+from poise.motion.formats.glb_read import MOST_FPS, MOST_POSES, Motion, rotations
 from poise.motion.formats.glb_skeleton import Skeleton
 from poise.motion.rig import Rig, RigJoint, frames_on
 
@@ -48,6 +48,8 @@ def write(clip: Clip, path: str | os.PathLike[str], *, skin: bool = True) -> Non
     from poise.files import write_atomically
     from poise.motion.formats.glb_write import dump
 
+    if not isinstance(skin, bool):
+        raise ClipError(f"{path}: skin must be True or False, got {skin!r:.80}")
     write_atomically(path, dump(clip, skin=skin))
 
 
@@ -70,7 +72,7 @@ def read(
     file = GlbFile(Path(path))
     try:
         if fps is not None:
-            fps = file.finite_number(fps, "fps")
+            fps = file.finite_number(fps, "fps", MOST_FPS)
         motion = Motion(file, animation)
         clip = _ours(motion)
         if clip is not None and (character is None or _alike(character, clip.character)):
@@ -228,8 +230,9 @@ def _on(clip: Clip, character: Character, fps: float | None) -> Clip:
     q, rate = clip.frames, clip.fps
     if fps is not None and fps != rate:
         frames = round(clip.duration * fps) + 1
-        if frames * character.nq > 8 * MOST_POSES:
-            raise ClipError(f"{frames} frames are too many; give fewer fps")
+        most = MOST_POSES // len(character.links)
+        if frames > most:
+            raise ClipError(f"{frames} frames at {fps:g} fps, at most {most} are read; give fewer")
         q, rate = clip.q(np.arange(frames) / fps), fps
     if q is clip.frames and character is clip.character:
         return clip

@@ -8,7 +8,6 @@ its data in files beside it or in itself.
 from __future__ import annotations
 
 import json
-import math
 import os
 import stat
 import struct
@@ -186,10 +185,10 @@ class GlbFile:
             return default
         return value[:200]
 
-    def finite_number(self, value: object, at: str) -> float:
-        """A positive, finite number."""
+    def finite_number(self, value: object, at: str, most: float = 1e9) -> float:
+        """A positive number, at most so large."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             self.fail(f"{at} must be a number, got {value!r:.40}")
-        if not 0.0 < value < 1e9 or not math.isfinite(value):
-            self.fail(f"{at} must be positive and finite, got {value!r:.40}")
+        if not 0.0 < value <= most:
+            self.fail(f"{at} must be positive and at most {most:g}, got {value!r:.40}")
         return float(value)

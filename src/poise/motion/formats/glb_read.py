@@ -23,7 +23,13 @@ from poise.motion.formats.glb_channels import (
 from poise.motion.formats.glb_file import GlbFile
 
 MOST_JOINTS = 500
-MOST_POSES = 8_000_000  # frames times joints
+MOST_POSES = 4_000_000
+"""Frames times joints that are read; about 3 s and 100 MB for each million."""
+
+FREE_POSES, POSES_PER_KEY = 500_000, 20
+"""Frames times joints that a file gets whatever its keys are, and more for each of its keys: a few
+keys an age apart are no long motion."""
+
 MOST_FPS = 10_000.0
 USUAL_FPS = 30.0
 """Rate of a motion whose keys are too far apart to tell one."""
@@ -114,15 +120,18 @@ class Motion:
         if not 0.0 < fps <= MOST_FPS:
             self.file.fail(f"a rate of {fps:g} frames per second is absurd; give fps")
         frames = (self.end - self.start) * fps
-        if frames * joints > MOST_POSES:
+        all_keys = [c.times for channels in self.channels.values() for c in channels]
+        keys = sum(map(len, all_keys))
+        most = min(MOST_POSES, FREE_POSES + POSES_PER_KEY * keys)
+        if frames * joints > most:
             self.file.fail(
-                f"{frames:.0f} frames of {joints} joints are more than {MOST_POSES}; give fewer fps"
+                f"{keys} keys over {self.end - self.start:.6g} s: at {fps:g} fps {frames:.6g} "
+                f"frames of {joints} joints, at most {most // joints} are read; give fewer fps"
             )
         t = self.start + np.arange(round(frames) + 1) / fps
         # on a key to the precision of the file means on it
-        keys = [c.times for channels in self.channels.values() for c in channels]
-        if keys:
-            dense = max(keys, key=len)
+        if all_keys:
+            dense = max(all_keys, key=len)
             near = np.clip(np.searchsorted(dense, t), 1, max(len(dense) - 1, 1))
             for i in (near - 1, np.minimum(near, len(dense) - 1)):
                 close = np.abs(dense[i] - t) < 1e-3 / fps + 2e-7 * np.abs(t)

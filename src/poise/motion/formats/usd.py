@@ -37,6 +37,8 @@ def write(clip: Clip, path: str | os.PathLike[str], *, skin: bool = True) -> Non
         raise ClipError(f"{path}: USD needs usd-core; run `pip install poise[usd]`") from error
     if Path(path).suffix.lower() not in SUFFIXES:
         raise ClipError(f"{path}: USD files end in {', '.join(SUFFIXES)}")
+    if not isinstance(skin, bool):
+        raise ClipError(f"{path}: skin must be True or False, got {skin!r:.80}")
     part = None
     try:
         target = Path(os.path.realpath(path))
