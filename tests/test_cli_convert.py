@@ -131,6 +131,45 @@ def test_options_of_a_motion_are_refused_for_a_character(
     assert not (tmp_path / "a.yaml").exists()
 
 
+@pytest.mark.parametrize("option", [("--map", "none.yaml"), ("--level-feet",)])
+def test_retargeting_options_need_a_character(option: tuple[str, ...], tmp_path: Path) -> None:
+    line = refused(write_small(tmp_path, "bvh"), tmp_path / "a.npz", *option)
+    assert "--character is missing" in line
+    assert option[0] in line
+
+
+KEYS = """clip: nod
+character: two-link
+fps: 30
+options: {rounds: 0}
+keys:
+- {time: 0, joints: {shoulder: 0}}
+- {time: 0.5, joints: {shoulder: -30}}
+"""
+
+
+def test_keyframes_are_refined_on_demand(tmp_path: Path) -> None:
+    (tmp_path / "nod.keys.yaml").write_text(KEYS)
+    for name, options in (("plain", ()), ("refined", ("--refine",))):
+        run(tmp_path / "nod.keys.yaml", tmp_path / f"{name}.npz", *options)
+    plain, refined = (load_clip(tmp_path / f"{name}.npz") for name in ("plain", "refined"))
+    assert plain.frames.shape == refined.frames.shape
+    assert np.abs(refined.frames - plain.frames).max() > 1e-6
+    assert refined.name == "nod"
+
+
+@pytest.mark.parametrize("options", ["cycles: many", "cycles: 0", "symmetric: 3", "jump: 1"])
+def test_bad_options_of_refining_are_named(options: str, tmp_path: Path) -> None:
+    (tmp_path / "nod.keys.yaml").write_text(KEYS.replace("rounds: 0", options))
+    line = refused(tmp_path / "nod.keys.yaml", tmp_path / "a.npz", "--refine")
+    assert "nod.keys.yaml: options: " in line
+    assert options.split(":")[0] in line
+
+
+def test_only_keyframes_are_refined(tmp_path: Path) -> None:
+    assert "--refine works over keyframes" in refused("walk", tmp_path / "a.npz", "--refine")
+
+
 def test_a_unit_of_what_is_no_motion_file_is_refused(tmp_path: Path) -> None:
     assert "--unit" in refused("humanoid", tmp_path / "a.yaml", "--unit", "0.01")
     assert "--unit" in refused("walk", tmp_path / "a.bvh", "--unit", "0.01")

@@ -18,6 +18,7 @@ from poise.character import Character
 from poise.characters import builtin_names, load_character
 from poise.errors import ClipError, PoiseError
 from poise.motion.clip import Clip
+from poise.motion.contacts import Contacts, feet_of
 from poise.motion.formats import amass, npz
 
 
@@ -47,6 +48,20 @@ def test_the_rig_that_a_clip_came_from_is_kept(tmp_path: Path) -> None:
     clip = some_clip(load_character("humanoid"), source=rig)
     npz.write(clip, tmp_path / "clip.npz")
     assert npz.read(tmp_path / "clip.npz").source == rig
+
+
+@pytest.mark.parametrize("flag", ["sliding", "detected"])
+def test_contacts_come_back_with_their_flags(flag: str, tmp_path: Path) -> None:
+    humanoid = load_character("humanoid")
+    points = feet_of(humanoid)
+    on = np.random.default_rng(3).random((9, len(points))) < 0.5
+    clip = some_clip(humanoid, contacts=Contacts(points, on, **{flag: True}))
+    npz.write(clip, tmp_path / "clip.npz")
+    again = npz.read(tmp_path / "clip.npz").contacts
+    assert again is not None
+    assert again.points == points
+    assert np.array_equal(again.on, on)
+    assert (again.sliding, again.detected) == (flag == "sliding", flag == "detected")
 
 
 def test_the_same_clip_gives_the_same_bytes(tmp_path: Path) -> None:

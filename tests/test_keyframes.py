@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from poise.motion.keyframe_ik import tip
 from poise.motion.keyframes import Keyframes
 from poise.motion.mirroring import Mirror
 from poise.motion.poses import difference
+from poise.motion.refine import Options
 from poise.motion.splines import TooFar, curve, turning
 
 DOC = Path(__file__).parents[1] / "docs" / "keyframes.md"
@@ -246,6 +248,54 @@ def test_a_reach_is_met_at_its_key() -> None:
     assert positions(keys.character, [point], frames[60])[0] == pytest.approx(
         reach.target, abs=0.002
     )
+
+
+def greet(was: str, now: str) -> str:
+    """The first file of the documentation with a change."""
+    text = examples()[0]
+    assert text.count(was) == 1
+    return text.replace(was, now)
+
+
+REACH = "left_forearm: [0.35, 0.25, 1.30]"
+
+
+@pytest.mark.parametrize("link", ["left_foot", "left_shin"])
+def test_a_standing_leg_does_not_reach(link: str) -> None:
+    text = greet(REACH, f"{link}: [0.1, 0.1, 0.2]")
+    with pytest.raises(ClipError, match=rf"a:19: reach of '{link}' at 1 s: .* 'left_foot' from 0"):
+        parse_keyframes(text, "a")
+
+
+def test_a_leg_reaches_before_it_stands() -> None:
+    text = greet("left_foot: [[0, 2]]", "left_foot: [[1.5, 2]]")
+    parse_keyframes(text.replace(REACH, "left_shin: [0.1, 0.1, 0.2]"), "a")
+
+
+def test_in_a_loop_a_leg_stands_into_the_next_cycle() -> None:
+    text = LOOP.replace("duration: 1\n", "duration: 1\ncontacts: {left_foot: [[0.8, 1.2]]}\n")
+    text = text.replace("loop:", "footholds: {left_foot: [[0.1, 0.1, 0]]}\nloop:")
+    reach = "- time: 0.1\n  reach: {left_foot: [0.2, 0.1, 0.1]}\n- time: 0.4\n"
+    with pytest.raises(ClipError, match=r"a:12: reach .* at 0.1 s: its limb stands .* 0.8 to 1.2"):
+        parse_keyframes(text.replace("- time: 0.4\n", reach), "a")
+
+
+def test_a_reach_outdoes_the_angles_of_its_own_limb_and_no_others() -> None:
+    angles = "joints: {neck: [0, 10, 0], left_elbow: 100}"
+    keys = parse_keyframes(greet("joints: {neck: [0, 10, 0]}", angles))
+    q, at = keys.frames()[60], keys.character.q_slice
+    # the tip is where it shall be (see above), so the elbow is not
+    assert abs(np.degrees(q[at("left_elbow")][0]) - 100.0) > 5.0
+    nod = quaternions.turn(np.array([0.0, 1.0, 0.0]), np.radians(10.0))
+    assert angle(q[at("neck")], nod) < 1e-6
+
+
+def test_the_documentation_names_every_option_of_refining() -> None:
+    text = DOC.read_text()
+    table = text[text.index("| option |") : text.index("A loop that turns")]
+    rows = [row for row in table.splitlines() if row]
+    named = {x for row in rows for x in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert named == {field.name for field in fields(Options)} | {"symmetric", "cycles"}
 
 
 def test_footholds_leave_the_root_and_the_trunk_alone() -> None:

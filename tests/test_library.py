@@ -10,7 +10,7 @@ from poise.motion import library, poses
 from poise.motion.check import check
 
 NAMES = (
-    "walk", "run", "sprint-jump-stop",
+    "walk", "run", "cartwheel", "sprint-jump-stop",
     "dog-pace", "dog-trot", "dog-canter", "snake-slither",
     "butterflies", "toe-touch", "jab", "squat", "leg-swing", "side-kick", "forward-kick",
     "axe-kick", "leg-circle",
@@ -35,6 +35,11 @@ def test_a_clip_of_ours_could_be_true(name: str) -> None:
 def test_an_unknown_clip_lists_the_known_ones() -> None:
     with pytest.raises(poise.PoiseError, match="walk"):
         poise.load_clip("wlak")
+
+
+def test_unknown_keyframes_list_the_known_ones() -> None:
+    with pytest.raises(poise.PoiseError, match=r"keyframes: .*walk"):
+        library.make("wlak")
 
 
 def test_a_clip_of_ours_moves_another_character() -> None:

@@ -6,6 +6,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import poise
@@ -149,7 +150,111 @@ def test_a_map_that_is_no_map_is_refused() -> None:
         match(humanoid, humanoid, 3)  # type: ignore[arg-type]
 
 
+def test_a_map_gives_one_foot_to_one_side() -> None:
+    humanoid = poise.load_character("humanoid")
+    with pytest.raises(ClipError, match="'right_foot' move both 'left_foot' and 'right_foot'"):
+        match(humanoid, humanoid, {"left_foot": "right_foot", "right_foot": "right_foot"})
+    with pytest.raises(ClipError, match="each side takes its own"):
+        match(humanoid, humanoid, {"left_foot": "right_foot"})
+    match(humanoid, humanoid, {"left_foot": "right_foot", "right_foot": "left_foot"})
+
+
+def test_links_that_are_no_limb_match_by_equal_names() -> None:
+    long, short = poise.load_character("snake-72"), poise.load_character("snake-36")
+    found = match(long, short)
+    assert found.unmatched_target == []
+    assert all(pair.target == pair.source for pair in found.pairs)
+    ignored = match(long, short, {"ignore": ["segment_3"]})
+    assert ignored.unmatched_target == ["segment_3"]
+
+
+def test_a_snake_bends_as_the_longer_one_does() -> None:
+    long, short = poise.load_character("snake-72"), poise.load_character("snake-36")
+    q = np.tile(long.rest_q, (9, 1))
+    half = np.linspace(0.0, 0.2, 9)
+    joint = long.link("segment_3").joints[0]
+    q[:, long.q_slice(joint)] = np.stack([np.cos(half), 0 * half, 0 * half, np.sin(half)], axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # snakes have no feet
+        made = retarget(Clip(long, q, 30.0), short).clip
+    turned = made.frames[-1, short.q_slice(short.link("segment_3").joints[0])]
+    # the root, which follows the path of the hips, may take a share
+    assert 2.0 * np.arccos(abs(turned[0])) == pytest.approx(0.4, abs=0.05)
+
+
 # what does not match
+
+
+def swapped(character: Character) -> Character:
+    """The same character whose left is named right."""
+
+    def other(name: str) -> str:
+        return name.replace("left", "#").replace("right", "left").replace("#", "right")
+
+    links = [
+        replace(
+            x,
+            name=other(x.name),
+            parent=None if x.parent is None else other(x.parent),
+            joints=tuple(replace(joint, name=other(joint.name)) for joint in x.joints),
+        )
+        for x in character.links
+    ]
+    return Character("swapped", tuple(links))
+
+
+@pytest.mark.parametrize("name", ["humanoid", "humanoid-51", "humanoid-ball", "tail-biped", "dog"])
+def test_sides_that_are_named_the_wrong_way_round_are_refused(name: str) -> None:
+    right = poise.load_character(name)
+    wrong = swapped(right)
+    for one, other in ((right, wrong), (wrong, right)):
+        clip = Clip(one, one.rest_q[None].repeat(5, axis=0), 30.0)
+        with pytest.raises(ClipError, match=r"'swapped': its feet point backward.*swapped\?"):
+            retarget(clip, other)
+
+
+def without(character: Character, *names: str) -> Character:
+    return Character("stump", tuple(x for x in character.links if x.name not in names))
+
+
+def test_shins_are_no_feet() -> None:
+    humanoid = poise.load_character("humanoid")
+    stump = without(humanoid, "left_foot", "right_foot")
+    for one, other in ((humanoid, stump), (stump, humanoid)):
+        clip = Clip(one, one.rest_q[None].repeat(5, axis=0), 30.0)
+        with pytest.warns(
+            UserWarning, match="only one of each pair is a foot.*'left_shin'"
+        ) as seen:
+            assert retarget(clip, other).clip.contacts is None
+        assert seen[0].filename == __file__
+        with pytest.raises(ClipError, match="only one of each pair is a foot"):
+            retarget(clip, other, keep_feet=True)
+
+
+def test_the_foot_that_is_left_is_held() -> None:
+    humanoid = poise.load_character("humanoid")
+    clip = Clip(humanoid, humanoid.rest_q[None].repeat(5, axis=0), 30.0)
+    with pytest.warns(UserWarning, match="'right_shin' with 'right_foot'"):
+        made = retarget(clip, without(humanoid, "right_foot")).clip
+    assert made.contacts is not None
+    standing = {made.contacts.points[i].foot for i in made.contacts.on.any(axis=0).nonzero()[0]}
+    assert standing == {"left_foot"}
+
+
+def test_shins_stand_as_shins_do() -> None:
+    stump = without(poise.load_character("humanoid"), "left_foot", "right_foot")
+    clip = Clip(stump, stump.rest_q[None].repeat(5, axis=0), 30.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert retarget(clip, stump).clip.contacts is not None
+
+
+def test_a_fixed_root_is_named_as_the_reason() -> None:
+    humanoid = poise.load_character("humanoid")
+    clip = Clip(humanoid, humanoid.rest_q[None].repeat(5, axis=0), 30.0)
+    with pytest.warns(UserWarning, match="'humanoid' does not stand, its root is fixed") as seen:
+        clip.retargeted(poise.load_character("humanoid", base="fixed"))
+    assert seen[0].filename == __file__
 
 
 def test_nothing_in_common_lists_both_sides() -> None:

@@ -48,6 +48,10 @@ def convert(
     level_feet: Annotated[
         bool, typer.Option("--level-feet", help="Retarget with standing feet flat on the ground.")
     ] = False,
+    refine: Annotated[
+        bool,
+        typer.Option("--refine", help="Work keyframes over until the ground explains the motion."),
+    ] = False,
     animation: Annotated[
         str | None, typer.Option(help="Which animation of a GLB file, by name or number.")
     ] = None,
@@ -75,6 +79,7 @@ def convert(
     poise convert walk.txt walk.bvh --character humanoid3d.txt
     poise convert take.bvh take.npz --character humanoid --cutoff auto
     poise convert take.npz back.bvh --like take.bvh
+    poise convert my.keys.yaml my.npz --refine
     poise convert robot.urdf robot.yaml
     """
     if os.path.exists(result):  # False, too, of a name that no file can have
@@ -89,7 +94,8 @@ def convert(
     if unit is not None:
         reading["unit"] = unit
     _check_reading(source, reading)
-    editing = _Editing(character, map, like, _hertz(cutoff), level_feet)
+    editing = _Editing(character, map, like, _hertz(cutoff), level_feet, refine)
+    _check_editing(source, editing)
     if result.suffix.lower() in (".yaml", ".yml", ".xml"):
         _refuse_editing(result, {**editing._asdict(), "cutoff": cutoff, "rigid": rigid})
         _convert_character(source, result, reading)
@@ -105,6 +111,7 @@ class _Editing(NamedTuple):
     like: Path | None
     cutoff: float | None
     level_feet: bool
+    refine: bool
 
 
 def _convert_motion(
@@ -119,10 +126,12 @@ def _convert_motion(
 
     check_writable(result)  # before a large file is read
     body = None if editing.character is None else load_character(editing.character)
-    if body is not None and editing.level_feet:
-        clip = load_clip(source, **reading)
-        with _progress("retargeting") as progress:
-            clip = clip.retargeted(body, map=editing.map, level_feet=True, progress=progress)
+    if editing.refine or (body is not None and editing.level_feet):
+        clip = _authored(source) if editing.refine else load_clip(source, **reading)
+        if body is not None and body != clip.character:
+            level = editing.level_feet
+            with _progress("retargeting") as progress:
+                clip = clip.retargeted(body, map=editing.map, level_feet=level, progress=progress)
     else:
         with _progress("retargeting") as progress:
             clip = load_clip(source, body, map=editing.map, progress=progress, **reading)
@@ -137,6 +146,20 @@ def _convert_motion(
     clip.save(result, **writing)
     frames = "1 frame" if len(clip) == 1 else f"{len(clip)} frames"
     typer.echo(f"{result}: {frames} at {clip.fps:g} fps, {clip.duration:.2f} s{unit}")
+
+
+def _authored(source: str) -> Clip:
+    """Keyframes, refined."""
+    from rich.console import Console
+
+    from poise.motion.author import author
+    from poise.motion.keyframe_file import load_keyframes
+
+    keys = load_keyframes(source)
+    with Console(stderr=True).status(f"{source}: refining") as status:
+        return author(
+            keys, lambda stage, cost: status.update(f"{source}: {stage}, cost {cost:.1f}")
+        )
 
 
 def _smoothed(clip: Clip, cutoff: float | None) -> Clip:
@@ -171,6 +194,16 @@ def _progress(what: str) -> Iterator[Callable[[float], None]]:
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=1.0, visible=False)
         yield lambda share: bar.update(task, completed=share, visible=True)
+
+
+def _check_editing(source: str, editing: _Editing) -> None:
+    """Refuse options that would do nothing."""
+    given = {"--map": editing.map is not None, "--level-feet": editing.level_feet}
+    idle = [name for name, is_given in given.items() if is_given]
+    if idle and editing.character is None:
+        raise PoiseError(f"--character is missing: {' and '.join(idle)} tell how to retarget to it")
+    if editing.refine and not source.endswith(".keys.yaml"):
+        raise PoiseError(f"{source}: --refine works over keyframes, a .keys.yaml file")
 
 
 def _refuse_editing(result: Path, options: dict[str, Any]) -> None:

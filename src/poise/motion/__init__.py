@@ -69,10 +69,15 @@ def load_clip(
     if not isinstance(source, (str, os.PathLike)):
         raise ClipError(f"a clip is named by a path, got {source!r:.80}")
     path = Path(source)
-    if isinstance(source, str) and not path.suffix and not os.path.exists(path):
+    if not str(source).strip():
+        raise ClipError("a clip is named by a path or a name, got an empty one")
+    ours = isinstance(source, str) and not path.suffix and not os.path.exists(path)
+    if options and (ours or path.name.endswith(".keys.yaml")):
+        raise ClipError(f"{source}: takes no options, got {', '.join(options)}")
+    if ours:
         from poise.motion.library import builtin_clip
 
-        clip = builtin_clip(source)
+        clip = builtin_clip(str(source))
     elif path.name.endswith(".keys.yaml"):
         from poise.motion.keyframe_file import load_keyframes
 

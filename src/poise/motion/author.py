@@ -22,7 +22,7 @@ from poise.motion.refine import Options, refine
 from poise.motion.spacetime import Motion, repeated
 from poise.motion.spacetime_terms import mirror_matrix
 
-CYCLES = 3
+CYCLES, MOST_CYCLES = 3, 100
 
 
 def author(keys: Keyframes, watch: Callable[[str, float], None] | None = None) -> Clip:
@@ -33,7 +33,11 @@ def author(keys: Keyframes, watch: Callable[[str, float], None] | None = None) -
         watch: Called with the stage and its cost.
     """
     given = dict(keys.options)
-    symmetric, cycles = bool(given.pop("symmetric", False)), int(given.pop("cycles", CYCLES))
+    symmetric, cycles = given.pop("symmetric", False), given.pop("cycles", CYCLES)
+    if not isinstance(symmetric, bool):
+        raise ClipError(f"{keys.source}: options: symmetric must be true or false")
+    if cycles not in range(1, MOST_CYCLES + 1):
+        raise ClipError(f"{keys.source}: options: cycles must be 1 to {MOST_CYCLES}")
     options = options_of(keys.source, given)
     frames, contacts = keys.frames(), keys.contacts()
     if keys.loop is not None:
@@ -53,7 +57,7 @@ def author(keys: Keyframes, watch: Callable[[str, float], None] | None = None) -
         options=options,
         watch=watch,
     )
-    return _clip(keys, motion, contacts, cycles)
+    return _clip(keys, motion, contacts, int(cycles))
 
 
 def options_of(source: str, given: Mapping[str, Any]) -> Options:

@@ -39,12 +39,14 @@ class Body:
         links: Links of each limb and role, root first: ("leg", "left") -> {"thigh": ["..."], ...}.
         left: Direction to its left in the rest pose, level, shape (3,).
         up: Direction up, shape (3,).
+        ignored: Names of links that do not count.
     """
 
     character: Character
     links: Limbs
     left: tuple[float, ...]
     up: tuple[float, ...] = (0.0, 0.0, 1.0)
+    ignored: frozenset[str] = frozenset()
 
     def get(self, limb: str, side: str, role: str) -> list[str]:
         """Links of a role, root first."""
@@ -93,7 +95,7 @@ def body_of(character: Character, ignored: frozenset[str] = frozenset()) -> Body
     known = {name for roles in links.values() for names in roles.values() for name in names}
     for limb, roles in limbs_by_shape(rest, known).items():
         links.setdefault(limb, roles)
-    return Body(character, links, _left(rest, links))
+    return Body(character, links, _left(rest, links), ignored=ignored)
 
 
 # by name

@@ -116,7 +116,7 @@ class Examined:
 
     Args:
         clip: The motion.
-        detected: Whether its contacts were detected, and so begin and end loosely.
+        detected: Whether its contacts are those of a detection, whatever they say themselves.
     """
 
     clip: Clip
@@ -128,11 +128,15 @@ class Examined:
 
     @cached_property
     def contacts(self) -> Contacts:
-        """Those of the clip; detected where it has none, of hands too; none without feet."""
-        character = self.clip.character
-        if self.clip.contacts is not None:
-            return self.clip.contacts
-        standing = {point.link for point in feet.feet_of(character)}
+        """Those the clip was made with; else detected, of hands too; none without feet.
+
+        Contacts that were detected before an edit are detected anew, of the same points.
+        """
+        character, own = self.clip.character, self.clip.contacts
+        if own is not None and not own.detected:
+            return own
+        points = feet.feet_of(character) if own is None else own.points
+        standing = {point.link for point in points}
         if not standing:
             return Contacts((), np.zeros((len(self.clip), 0), dtype=bool))
         body = body_of(character)
@@ -141,7 +145,7 @@ class Examined:
         solid = {link.name for link in character.links if link.shapes} - carriers
         arms = [body.chain("arm", side) for side in ("left", "right")]
         hands = [arm[-1] for arm in arms if arm and arm[-1] in solid]
-        return detect_contacts(self.clip, also=hands)
+        return detect_contacts(self.clip, points, also=hands)
 
     @cached_property
     def q(self) -> Floats:
@@ -279,19 +283,17 @@ class Examined:
         return mask
 
 
-def check(clip: Clip, *, detected: bool | None = None) -> list[Finding]:
+def check(clip: Clip) -> list[Finding]:
     """All findings about a clip, the physical ones first.
 
     Args:
         clip: The motion; it needs two frames.
-        detected: Whether the clip's contacts were detected from its motion, and so begin and end
-            loosely; None: if it has none of its own.
     """
     from poise.motion import gait, strength
 
     if len(clip) < 2:
         raise ClipError(f"clip {clip.name!r} has one frame: there is no motion to check")
-    examined = Examined(clip, clip.contacts is None if detected is None else detected)
+    examined = Examined(clip)
     physical = (flows, falls, spins, stands, keeps_limits, is_explained, strength.strong_enough)
     return [one(examined) for one in physical] + gait.findings(examined)
 
@@ -351,7 +353,7 @@ def stands(examined: Examined) -> Finding:
         return Finding(claim, None, where="nothing stands")
     at = feet.positions(examined.clip.character, contacts.points, examined.q)
     on = contacts.on
-    if examined.detected:
+    if examined.detected or contacts.detected:
         still = STILL * math.sqrt(ground_forces.G * examined.size)
         on = smoothing.firm(contacts, speeds(at, examined.clip.fps) < still)
     far = np.zeros(on.shape)

@@ -63,11 +63,14 @@ class Contacts:
         points: The points.
         on: Whether they stand, shape (frames, points).
         sliding: Whether they slide while they touch, as the belly of a snake.
+        detected: Whether they were found from the motion, and so begin and end while the foot still
+            moves; others were made with it.
     """
 
     points: tuple[Point, ...]
     on: NDArray[np.bool_]
     sliding: bool = False
+    detected: bool = False
 
     def __post_init__(self) -> None:
         on = np.array(self.on, dtype=bool)

@@ -94,7 +94,7 @@ def detect_contacts(
     begins = (speed < slow) & (height < HEIGHTS[0] * length)
     lasts = (speed < still) & (height < HEIGHTS[1] * length)
     on = [_tidied(a, b, clip.fps) for a, b in zip(begins.T, lasts.T, strict=True)]
-    return Contacts(points, np.stack(on, axis=1))
+    return Contacts(points, np.stack(on, axis=1), detected=True)
 
 
 def ground_height(clip: Clip, contacts: Contacts | None = None) -> float:

@@ -3,7 +3,8 @@
 A root that walks and turns starts its next round where the last one ended: each round is carried by
 the step from the first to the last frame, a turn about the vertical and a shift over the ground.
 What is left at the seam (joints, height, tilt, and all velocities) is shared by both sides and
-faded over a time: cubics take half of it from each.
+faded over a time: cubics take half of it from each. A seam that is no rougher than the rest of the
+clip is left: of a gait that was made as a loop, its footfalls are no flaw.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from poise.arrays import count, number
 from poise.errors import ClipError
 from poise.motion import poses
+from poise.motion.blend_feet import planted
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts
 from poise.motion.editing import carried, heading_of, resampled
@@ -29,6 +31,12 @@ SEAM = 0.1
 BLEND = 0.2
 """Time of a blend, unless said otherwise [s]."""
 
+ROUGH = 1.5
+"""A seam this much rougher than the rest of a clip is faded, unless said otherwise..."""
+
+SMOOTH = 0.5
+"""... if its accelerations are above this [rad/s^2, m/s^2]."""
+
 SLOPE = 0.1
 """Time over which the velocity at a seam is taken [s]: single frames have too much noise."""
 
@@ -42,7 +50,8 @@ def looped(
         clip: One round; its last pose should be near its first, up to where it has travelled.
         cycles: How many rounds. One gives a round that can be looped without a seam.
         blend: Time on each side of the seam over which its rest is faded [s]; at most half the
-            clip. None takes 0.1 s, or less for a short clip. 0 leaves the seam as it is.
+            clip. None takes 0.1 s, or less for a short clip, and leaves a seam as it is that is no
+            rougher than the rest of the clip. 0 leaves every seam.
         turn: By how much the heading changes in a round [rad]; None takes what it does in the
             clip, 0 walks straight on.
     """
@@ -59,6 +68,8 @@ def looped(
     travel = _travel(clip, clip.frames[0], clip.frames[-1])
     if turn is not None:
         travel = (number(turn, "turn", positive=False, unit="rad"), *travel[1:])
+    if blend is None and not _rough(clip, travel):
+        span = 0.0
     one = _seamless(clip, round(span * clip.fps), travel)
     rounds, frames = [one[:-1]], one
     for _ in range(cycles - 1):
@@ -76,7 +87,9 @@ def blended(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | Non
     """A clip that turns into another one.
 
     The other is placed so that both roots meet in the middle of the blend: over the ground and in
-    their heading. Height and tilt are blended like the joints.
+    their heading. Height and tilt are blended like the joints. If both clips have contacts, feet
+    that stand are kept in place, and soles out of the ground to some millimetres; a foot that would
+    have to be in two places slides from one to the other, and its contact ends meanwhile.
 
     Args:
         clip: The motion before.
@@ -113,7 +126,25 @@ def blended(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | Non
     step = poses.difference(clip.character, before, frames[: n + 1])
     mixed = poses.move(clip.character, before, s * step)
     joined = np.concatenate([clip.frames[:first], mixed, frames[n + 1 :]])
-    return clip.with_frames(joined, contacts=_joined(clip, after, first, n))
+    contacts = _joined(clip, after, first, n)
+    if contacts is None or contacts.sliding or not contacts.on.any() or not _free(clip):
+        return clip.with_frames(joined, contacts=contacts)
+    return planted(clip.with_frames(joined, contacts=contacts), clip.frames, frames, first, n)
+
+
+def _rough(clip: Clip, travel: Travel) -> bool:
+    """Whether the next round follows with larger accelerations than there are inside of the clip.
+
+    Second differences of poses: of the two triples of frames across the seam and of all others.
+    """
+    turn, here, there = travel
+    # two frames before the last; the last itself gives way to the first of the next round
+    ahead = carried(clip.frames[:2], turn, here, there) if _free(clip) else clip.frames[:2]
+    seam, inside = (
+        np.abs(np.diff(poses.difference(clip.character, q[:-1], q[1:]), axis=0)).max(axis=0)
+        for q in (np.concatenate([clip.frames[-3:-1], ahead]), clip.frames)
+    )
+    return bool((seam > np.maximum(ROUGH * inside, SMOOTH / clip.fps**2)).any())
 
 
 def _seamless(clip: Clip, span: int, travel: Travel) -> Floats:
@@ -163,7 +194,8 @@ def _joined(clip: Clip, after: Clip, first: int, n: int) -> Contacts | None:
     if one is None or two is None or one.points != two.points:
         return None
     half = n // 2
-    return replace(one, on=np.concatenate([one.on[: first + half], two.on[half:]]))
+    on = np.concatenate([one.on[: first + half], two.on[half:]])
+    return replace(one, on=on, detected=one.detected or two.detected)
 
 
 def _free(clip: Clip) -> bool:

@@ -9,6 +9,7 @@ footholds:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -17,7 +18,7 @@ import numpy as np
 from poise.character import Character, Vector
 from poise.errors import ClipError
 from poise.motion.contacts import feet_of, tip_of
-from poise.motion.keyframes import Keyframes, Stand
+from poise.motion.keyframes import Keyframes, Reach, Stand
 from poise.motion.mirroring import Mirror
 from poise.motion.quaternions import Floats
 from poise.motion.spacetime import Travel
@@ -164,6 +165,24 @@ class StandReader(Reader):
                     f"contacts of {foot!r}: {a:g} to {b:g} s and {c:g} to {d:g} s overlap; write "
                     "what lasts into the next cycle as one interval that ends past the cycle",
                 )
+
+    def check_free(self, reaches: Iterable[Reach], stands: Iterable[Stand]) -> None:
+        """Refuse that a limb reaches for one place while it stands on another."""
+        from poise.motion.keyframe_ik import limb_of
+
+        held = [stand for stand in stands if stand.foothold is not None]
+        limbs = {s.foot: {x.name for x in limb_of(self.character, s.foot)} for s in held}
+        for reach in reaches:
+            limb = {link.name for link in limb_of(self.character, reach.link)}
+            times = [reach.time] if self.loop is None else [reach.time, reach.time + self.duration]
+            for stand in held:
+                if limb & limbs[stand.foot] and any(stand.start <= t <= stand.stop for t in times):
+                    raise self.error(
+                        reach.line,
+                        f"reach of {reach.link!r} at {reach.time:g} s: its limb stands on the "
+                        f"foothold of {stand.foot!r} from {stand.start:g} to {stand.stop:g} s; "
+                        "leave out one of the two",
+                    )
 
     def half_on(self, x: Floats) -> Floats:
         """Places (..., 3) in the mirror, half a travel on."""

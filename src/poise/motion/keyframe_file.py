@@ -116,6 +116,8 @@ class _File(StandReader):
         for time, node, key in self.keys:
             self.key(time, node, key)
         tracks = self.tracks()
+        stands, reaches = self.stands(found), self.both_sides(self.reaches)
+        self.check_free(reaches, stands)
         keys = Keyframes(
             name=self.text(found["clip"], "clip"),
             character=self.character,
@@ -126,8 +128,8 @@ class _File(StandReader):
             ),
             root_pos=tracks.get("root pos"),
             root_turn=tracks.get("root turn"),
-            stands=self.stands(found),
-            reaches=self.both_sides(self.reaches),
+            stands=stands,
+            reaches=reaches,
             loop=self.loop,
             mirrored=self.mirrored,
             options=self.options(found["options"]) if "options" in found else {},

@@ -56,7 +56,7 @@ def make(name: str) -> Clip:
         clip.save(FOLDER / f"{name}.npz")
         return clip
     if name not in known:
-        raise ClipError(unknown_name("keyframes", name, [*known, slither.NAME]))
+        raise ClipError(unknown_name("keyframes", name, [*known, slither.NAME], "keyframes"))
     keys = load_keyframes(known[name])
     with Console(stderr=True).status(name) as status:
         clip = author(keys, lambda stage, cost: status.update(f"{name}: {stage}, cost {cost:.1f}"))

@@ -1,7 +1,8 @@
 """Which link of one character moves which of another.
 
 Links are matched by what they are (see `bodies`): thigh with thigh, the last link of a trunk with
-the last of the other. A map, as a dictionary or a small YAML file, says otherwise:
+the last of the other. Links that are none of these, as the segments of a snake, are matched by
+equal names. A map, as a dictionary or a small YAML file, says otherwise:
 
     left_forearm: LeftForeArm     # link of the target: joint of the source
     tail: null                    # this one follows nothing
@@ -107,6 +108,7 @@ def match(source: Character, target: Character, map: MapLike = None) -> Match:
         if moved_by is not None:
             limb, side, role = one.where(name) or other.where(moved_by) or ("", "", "")
             pairs.append(Pair(name, moved_by, limb, side, role))
+    _check_sides(pairs)
     order = {link.name: i for i, link in enumerate(target.links)}
     found = Match(one, other, tuple(sorted(pairs, key=lambda p: order[p.target])))
     limbs = [p for p in found.pairs if p.limb in ("arm", "leg")]
@@ -187,7 +189,27 @@ def _pairs(target: Body, source: Body) -> list[Pair]:
                 if role == "shoulder":
                     ours, theirs = ours[:1], theirs[:1]
                 pairs += [Pair(a, b, limb, side, role) for a, b in _along(ours, theirs)]
-    return pairs
+    return pairs + [Pair(name, name) for name in _nameless(target) if name in _nameless(source)]
+
+
+def _nameless(body: Body) -> list[str]:
+    """Links that are no part of a limb, and not ignored."""
+    links = [link.name for link in body.character.links]
+    return [name for name in links if name not in body.ignored and body.where(name) is None]
+
+
+def _check_sides(pairs: list[Pair]) -> None:
+    """Refuse one link of the source for the same part of both sides."""
+    moved: dict[tuple[str, str, str], Pair] = {}
+    for pair in pairs:
+        if not pair.side:
+            continue
+        other = moved.setdefault((pair.limb, pair.role, pair.source), pair)
+        if other.side != pair.side:
+            raise ClipError(
+                f"the map lets {pair.source!r} move both {other.target!r} and {pair.target!r}, the "
+                f"left and the right {pair.role}; each side takes its own, or null"
+            )
 
 
 def _along(ours: list[str], theirs: list[str]) -> list[tuple[str, str]]:

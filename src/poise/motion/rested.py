@@ -78,6 +78,20 @@ class Rested:
         far = np.linalg.norm(points, axis=1)
         return rotate(self.R[i], points[far > 0.9 * far.max()].mean(axis=0))
 
+    def reach(self, name: str, direction: Floats) -> tuple[float, float]:
+        """How far a link and those on it reach along a direction, least and most [m]."""
+        along, inside = [0.0], {name}
+        for i, link in enumerate(self.character.links):  # parents come first
+            if link.name != name and link.parent not in inside:
+                continue
+            inside.add(link.name)
+            own = self.p[i] - self.at(name)
+            along.append(float(own @ direction))
+            for shape in link.shapes:
+                points = own + rotate(self.R[i], surface_points(shape))
+                along += (points @ direction).tolist()
+        return min(along), max(along)
+
     def sole(self, name: str) -> Floats:
         """Forward, left and up of a sole as columns (3, 3): level, but for legs that rest apart."""
         i = self.index[name]

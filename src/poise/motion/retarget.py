@@ -17,6 +17,7 @@ import numpy as np
 from poise.character import Character, Link
 from poise.errors import ClipError
 from poise.motion import ik, quaternions
+from poise.motion.bodies import Body
 from poise.motion.clip import Clip
 from poise.motion.footing import near, pitch_of, planted
 from poise.motion.matching import MapLike, Match, match
@@ -24,6 +25,7 @@ from poise.motion.quaternions import Floats, conjugate, multiply, rotate
 from poise.motion.rested import Rested, sole_points
 from poise.motion.standing import Foot, contacts_of, feet_of_match, level_soles, settle
 from poise.motion.transfer import Wanted, transfer
+from poise.motion.tree_shape import SIDES
 
 STAND, SWING = 3e4, 1e3
 """Weights of a foot's points while it stands and while it swings [1/m^2], of all its points."""
@@ -42,6 +44,10 @@ SPIN = 0.1
 
 SOFT = 0.3
 """Weight of joint limits [1/rad^2]: people go beyond what tables say, and feet come first."""
+
+
+BACKWARD = 1.5
+"""A foot that reaches this much farther behind its joint than before it points backward."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +97,8 @@ def retarget(
     if scale is not None and not (np.isfinite(scale) and scale > 0.0):
         raise ClipError(f"scale must be a positive number, got {scale!r:.40}")
     found = match(clip.character, character, map)
+    _check_sides(found.source)
+    _check_sides(found.target)
     if map is None:
         _check_stance(found)
     wanted = transfer(clip, found, scale)
@@ -125,6 +133,22 @@ def _check_stance(found: Match) -> None:
         raise ClipError(
             f"{one!r} stands on four legs and {other!r} does not; a map can say what follows what; "
             f"{found.in_line()}"
+        )
+
+
+def _check_sides(body: Body) -> None:
+    """Refuse a body whose toes point backward as its names of left and right have it."""
+    rest, forward = Rested(body), body.frame[:, 0]
+    backward = []
+    for side in SIDES:
+        for foot in body.get("leg", side, "foot")[:1]:
+            ahead = rest.reach(foot, forward)
+            backward.append(-ahead[0] > BACKWARD * max(ahead[1], 0.0) + 0.02)
+    if len(backward) == 2 and all(backward):
+        names = [body.chain("leg", side)[0] for side in SIDES]
+        raise ClipError(
+            f"character {body.character.name!r}: its feet point backward if {names[0]!r} is on the "
+            f"left and {names[1]!r} on the right; are the names of left and right swapped?"
         )
 
 

@@ -36,10 +36,11 @@ from poise import dynamics
 from poise.arrays import number
 from poise.character import Character
 from poise.errors import ClipError
-from poise.motion import ik, poses
+from poise.motion import poses
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, feet_of, positions, runs
 from poise.motion.detect import Mask, detect_contacts, size_of, speeds
+from poise.motion.holding import FADE, bridge, held
 from poise.motion.quaternions import Floats
 
 NOISE = (10.0, 20.0)
@@ -53,9 +54,6 @@ STANCE = 0.25
 
 STILL = 0.08
 """A point slower than this part of sqrt(g size) stands firmly: it is kept in place."""
-
-FADE = 0.12
-"""Time in which a correction fades in the air [s]."""
 
 JUMP = 0.05
 """A cut moves the links from one frame to the next by this part of the character's size, in the
@@ -209,23 +207,13 @@ def _feet_held(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) ->
     if not holds.any():
         return frames
     fade = max(2, round(FADE * fps))
-    goals: list[ik.Goal] = []
-    for i, point in enumerate(contacts.points):
-        offset = np.zeros_like(now[:, i])
+    offset = np.zeros_like(now)
+    for i in range(len(contacts.points)):
         for a, b in runs(holds[:, i]):
-            offset[a:b] = _without_noise(stood[a:b, i], fps) - now[a:b, i]
-        _bridge(offset, holds[:, i], fade)
-        offset = lowpass(offset, min(2.0 * cutoff, 0.45 * fps), fps)
-        goals.append(ik.Place(point.link, now[:, i] + offset, point.pos))
-    # a leg that is all but straight would bend its knee by centimetres for a millimetre of foot:
-    # joints are held, the root may shift but not turn. Weights tuned on real clips
-    posture = np.full(character.nv, 1e-2)
-    if character.joints[0].kind == "free":
-        posture[3:6] = 1.0
-    held, _ = ik.solve(
-        character, frames, goals, limits=False, posture=posture, iterations=4, tolerance=1e-4
-    )
-    return held
+            offset[a:b, i] = _without_noise(stood[a:b, i], fps) - now[a:b, i]
+        bridge(offset[:, i], holds[:, i], fade)
+        offset[:, i] = lowpass(offset[:, i], min(2.0 * cutoff, 0.45 * fps), fps)
+    return held(character, frames, contacts.points, offset)
 
 
 def firm(contacts: Contacts, still: Mask) -> Mask:
@@ -244,37 +232,3 @@ def _without_noise(p: Floats, fps: float) -> Floats:
     if window < 5:
         return np.broadcast_to(p.mean(axis=0), p.shape)
     return np.asarray(savgol_filter(p, window, 2, axis=0, mode="interp"))
-
-
-def _bridge(offset: Floats, on: Mask, fade: int) -> None:
-    """Let offsets (k, 3) of frames that stand run out smoothly into those that do not, in place.
-
-    Cubics that begin with the offset and its slope at the last frame that stands and end at zero,
-    or at the next one that stands, whichever is nearer.
-    """
-    k = len(offset)
-    for a, b in runs(~on):
-        span = b - a + 1
-        both = a > 0 and b < k and span <= 2 * fade
-        if a > 0:
-            length = span if both else fade
-            n = min(length, k - a + 1)
-            u = np.arange(1, n)[:, None] / length
-            slope = (offset[a - 1] - offset[a - 2]) if a > 1 and on[a - 2] else 0.0
-            offset[a : a + n - 1] += _hermite(u, offset[a - 1], slope * length)
-        if b < k:
-            length = span if both else fade
-            n = min(length, b + 1)
-            u = np.arange(1, n)[:, None] / length
-            slope = (offset[b] - offset[b + 1]) if b + 1 < k and on[b + 1] else 0.0
-            offset[b - n + 1 : b] += _hermite(u, offset[b], slope * length)[::-1]
-
-
-def _hermite(u: Floats, value: Floats, slope: Floats | float) -> Floats:
-    """The cubic with that value and slope at 0 that is 0 and level at 1.
-
-    Slopes beyond three times the value are cut: there the cubic would swing out.
-    """
-    slope = np.clip(slope, -3.0 * np.abs(value), 3.0 * np.abs(value))
-    out: Floats = (1 + 2 * u) * (1 - u) ** 2 * value + u * (1 - u) ** 2 * slope
-    return out

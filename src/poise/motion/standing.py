@@ -6,6 +6,7 @@ whether on its heel, its toes or both says its own pitch (see `footing`).
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
-from poise.errors import ClipError
+from poise.character import Character
+from poise.errors import ClipError, shorten
 from poise.motion import quaternions
 from poise.motion.bodies import Body
 from poise.motion.clip import Clip
@@ -70,16 +72,14 @@ def feet_of_match(
     source, body = Rested(found.source), Rested(found.target)
     points = body.points
     theirs = source.points if clip.contacts is None else clip.contacts.points
-    pairs = _same_feet(found, points, theirs)
-    if not pairs:
-        who = body.character.name if not points else clip.character.name
-        text = (
-            f"feet are not kept in place: {who!r} has no feet on the ground in its rest pose that "
-            f"match the other's; {found.in_line()}"
-        )
+    pairs, odd = _same_feet(found, points, theirs)
+    if odd or not pairs:
+        why = _no_feet(odd, body.character, source.character)
+        text = f"feet are not kept in place: {why}; {found.in_line()}"
         if required:
             raise ClipError(text)
-        warnings.warn(text, stacklevel=3)
+        warnings.warn(text, stacklevel=_outside())
+    if not pairs:
         return []
     contacts = clip.contacts or detect_contacts(clip, theirs)
     feet = []
@@ -109,17 +109,50 @@ def contacts_of(feet: list[Foot], body: Body, wanted: Wanted) -> Contacts | None
     return Contacts(points, on)
 
 
-def _same_feet(found: Match, ours: tuple[Point, ...], theirs: tuple[Point, ...]) -> dict[str, str]:
-    """Feet of the target by those of the source of the same limb."""
+def _no_feet(odd: dict[str, str], one: Character, other: Character) -> str:
+    """Why feet of two characters do not match."""
+    if odd:
+        pairs = shorten([f"{ours!r} with {theirs!r}" for ours, theirs in odd.items()], 8)
+        return f"only one of each pair is a foot, of {one.name!r} and {other.name!r}: {pairs}"
+    for who in (one, other):
+        if [joint.kind for joint in who.links[0].joints] != ["free"]:
+            return f"{who.name!r} does not stand, its root is fixed"
+    return f"in their rest poses no feet of {one.name!r} match feet of {other.name!r}"
+
+
+def _outside() -> int:
+    """The stack level, for the caller's warning, of the code that called this package."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("poise."):
+        level, frame = level + 1, frame.f_back
+    return max(level, 1)
+
+
+def _same_feet(
+    found: Match, ours: tuple[Point, ...], theirs: tuple[Point, ...]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Feet of the target by those of the source of the same limb, and pairs that are no such.
+
+    A character without feet stands on its shins; these follow no feet, nor feet them.
+    """
     limbs: dict[tuple[str, str] | None, str] = {}
     for point in theirs:
         limbs.setdefault(found.source.limb_of(point.foot), point.foot)
-    pairs = {}
+    pairs: dict[str, str] = {}
+    odd: dict[str, str] = {}
     for point in ours:
         limb = found.target.limb_of(point.foot)
         if limb in limbs and limb is not None and limb[0] in ("leg", "arm"):
-            pairs[point.foot] = limbs[limb]
-    return pairs
+            other = limbs[limb]
+            same = _is_foot(found.target, point.foot) == _is_foot(found.source, other)
+            (pairs if same else odd)[point.foot] = other
+    return pairs, odd
+
+
+def _is_foot(body: Body, name: str) -> bool:
+    """Whether a link is the end of a limb: no shin, and no forearm."""
+    where = body.where(name)
+    return where is None or where[2] in ("foot", "toe", "hand")
 
 
 def _along(body: Rested, points: list[Point]) -> Floats:

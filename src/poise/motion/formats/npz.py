@@ -7,8 +7,8 @@ A clip is an .npz archive of three arrays or four, without pickles:
     meta        UTF-8 bytes of JSON: format "poise-clip", version 1, name, fps, and source, the rig
                 of the file that the clip came from, or null
     contacts    which points stand, 0 or 1, uint8, shape (frames, points); then meta has a list of
-                the same name with [foot, link, [x, y, z]] of each point, and "sliding" if they
-                slide. Left out if nobody looked
+                the same name with [foot, link, [x, y, z]] of each point, "sliding" if they slide,
+                and "detected" if they were found from the motion. Left out if nobody looked
 
 Everything comes back bit for bit, and the same clip gives the same bytes. A file of AMASS has the
 same ending; `read` hands it on.
@@ -51,6 +51,7 @@ FORMAT = "poise-clip"
 VERSION = 1
 MEMBERS = ("frames", "character", "meta")
 OPTIONAL = ("contacts",)
+FLAGS = ("sliding", "detected")  # of contacts, in meta; false if absent
 
 LARGEST_FILE = 512 * 2**20  # [bytes]
 LARGEST_ARRAY = 256 * 2**20  # [bytes], unpacked
@@ -189,10 +190,11 @@ def _contacts(meta: Any, on: NDArray[Any] | None, where: str) -> Contacts | None
             f"{where}: must be 0 or 1 for each frame and each of the {len(points)} points, got "
             f"shape {on.shape} and up to {on.max(initial=0)}"
         )
-    sliding = meta.get("sliding", False)
-    if not isinstance(sliding, bool):
-        raise ClipError(f"{where}: 'sliding' in meta must be true or false, got {sliding!r:.80}")
-    return Contacts(tuple(points), on.astype(bool), sliding)
+    flags = {name: meta.get(name, False) for name in FLAGS}
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise ClipError(f"{where}: {name!r} in meta must be true or false, got {flag!r:.80}")
+    return Contacts(tuple(points), on.astype(bool), **flags)
 
 
 def rig_from(data: Any, where: str) -> Rig | None:
@@ -251,8 +253,7 @@ def write(clip: Clip, path: str | Path) -> None:
     }
     if clip.contacts is not None:
         meta["contacts"] = [list(point) for point in clip.contacts.points]
-        if clip.contacts.sliding:
-            meta["sliding"] = True
+        meta |= {name: True for name in FLAGS if getattr(clip.contacts, name)}
     members: dict[str, NDArray[Any]] = {
         "frames": np.asarray(clip.frames, dtype="<f8"),
         "character": _bytes(yaml.dump(clip.character)),
