@@ -16,7 +16,7 @@ from poise import _core
 from poise.character import Character, Joint, Link, Shape
 from poise.characters import builtin_names, load_character
 from poise.cli import app
-from poise.cli.characters import _ground, bounds, text_picture
+from poise.cli.characters import bounds, text_picture
 
 
 def run(*args: object, code: int = 0) -> str:
@@ -189,11 +189,3 @@ def test_a_character_is_drawn_for_a_terminal() -> None:
     lines = text_picture(load_character("dog"), 40).splitlines()
     assert [line.count("▀") for line in lines] == [40] * 15
     assert all(line.endswith("\x1b[0m") for line in lines)
-
-
-@draws
-def test_the_ground_is_under_a_character_whose_root_is_at_the_origin(tmp_path: Path) -> None:
-    ball = Shape("sphere", (0.5,))
-    for z, low in ((0.0, -0.5), (3.0, 0.0)):
-        link = Link.from_shapes("b", None, [ball], pos=(0.0, 0.0, z), joints=[Joint("r", "free")])
-        assert _ground(Character("ball", (link,))) == low

@@ -243,7 +243,7 @@ def test_a_stride_without_a_name_has_none() -> None:
 @pytest.mark.parametrize(("take", "name"), [("02_01", "walk"), ("16_35", "run")])
 def test_real_people_walk_and_run_in_the_ranges(data_folder: Path, take: str, name: str) -> None:
     clip = poise.load_clip(data_folder / "cmu_bvh" / f"{take}.bvh")
-    stride = stride_of(Examined(clip, detected=True))
+    stride = stride_of(Examined(clip))
     assert stride.name == name
     assert all(one.good for one in gait.in_ranges(stride))
 
@@ -253,6 +253,6 @@ def test_real_dogs_trot_and_pace_in_the_ranges(data_folder: Path, name: str) -> 
     folder = data_folder / "deepmimic"
     dog = load_character(folder / "characters" / "dog3d.txt")
     clip = poise.load_clip(folder / "motions" / f"dog3d_{name}.txt", dog)
-    stride = stride_of(Examined(clip, detected=True))
+    stride = stride_of(Examined(clip))
     assert stride.name == f"dog {name}"
     assert all(one.good for one in gait.in_ranges(stride))

@@ -21,7 +21,7 @@ from collections.abc import Collection
 import numpy as np
 
 from poise.character import Character, Joint, Link, Shape
-from poise.characters.body_parts import ARM, LEG, is_tail, part_of, side_of
+from poise.characters.body_parts import ARM, LEG, is_tail, side_of
 from poise.characters.bone_shapes import lowest, shapes_of
 from poise.characters.bones import Bones
 from poise.errors import CharacterError
@@ -174,4 +174,4 @@ def _share_body_mass(
         masses.update({i: share * volume[i] / whole for i in group})
 
 
-__all__ = ["FRACTIONS", "character_from_rig", "part_of", "side_of"]
+__all__ = ["FRACTIONS", "character_from_rig"]

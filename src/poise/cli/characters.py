@@ -145,7 +145,7 @@ def draw(character: Character, path: Path) -> None:
     """Draw a character at rest into a PNG file."""
     from poise.view.render import render, save_image
 
-    save_image(path, render(character, character.rest_q, ground=_ground(character)))
+    save_image(path, render(character, character.rest_q))
 
 
 def text_picture(character: Character, columns: int) -> str:
@@ -153,17 +153,12 @@ def text_picture(character: Character, columns: int) -> str:
     from poise.view.render import render
 
     size = (columns, columns * 3 // 8 * 2)
-    image = render(character, character.rest_q, size=size, samples=4, ground=_ground(character))
+    image = render(character, character.rest_q, size=size, samples=4)
     lines = []
     for upper, lower in zip(image[::2].tolist(), image[1::2].tolist(), strict=True):
         places = zip(upper, lower, strict=True)
         lines.append("".join(PLACE.format(*above, *below) for above, below in places) + PLAIN)
     return "\n".join(lines)
-
-
-def _ground(character: Character) -> float:
-    """Height of the ground in a picture [m]: 0, or under a root that a file puts at the origin."""
-    return min(0.0, float(bounds(character)[0][2]))
 
 
 def _extent(shape: Shape, R: NDArray[np.float64]) -> tuple[Any, Any]:

@@ -22,7 +22,7 @@ from functools import lru_cache
 import numpy as np
 
 from poise.character import Character
-from poise.characters.skeleton import part_of, side_of
+from poise.characters.body_parts import part_of, side_of
 from poise.errors import ClipError
 from poise.motion.quaternions import Floats
 from poise.motion.tree_shape import ROLES, SIDES, AtRest, Limbs, limbs_by_shape

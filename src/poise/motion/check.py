@@ -112,15 +112,9 @@ def spans(bad: tuple[Span, ...], most: int = 6) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """A clip with what checks ask about it, computed when first asked.
-
-    Args:
-        clip: The motion.
-        detected: Whether its contacts are those of a detection, whatever they say themselves.
-    """
+    """A clip with what checks ask about it, computed when first asked."""
 
     clip: Clip
-    detected: bool = False
 
     @cached_property
     def times(self) -> Floats:
@@ -353,7 +347,7 @@ def stands(examined: Examined) -> Finding:
         return Finding(claim, None, where="nothing stands")
     at = feet.positions(examined.clip.character, contacts.points, examined.q)
     on = contacts.on
-    if examined.detected or contacts.detected:
+    if contacts.detected:
         still = STILL * math.sqrt(ground_forces.G * examined.size)
         on = smoothing.firm(contacts, speeds(at, examined.clip.fps) < still)
     far = np.zeros(on.shape)
