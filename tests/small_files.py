@@ -56,13 +56,15 @@ Frame Time: 0.0333333
 2 96 0 3 4 5 6 7 8 9 10 11 12 13 14
 """
 
-ASF = """# a leg
+ASF = """# a skeleton
 :version 1.10
-:name leg
+:name test
 :units
   mass 1.0
   length 0.45
   angle deg
+:documentation
+  none
 :root
   order TX TY TZ RX RY RZ
   axis XYZ
@@ -71,7 +73,7 @@ ASF = """# a leg
 :bonedata
   begin
     id 1
-    name femur
+    name lfemur
     direction 0 -1 0
     length 7.5
     axis 0 0 20 XYZ
@@ -82,7 +84,7 @@ ASF = """# a leg
   end
   begin
     id 2
-    name tibia
+    name ltibia
     direction 0 -1 0
     length 7
     axis 30 0 20 XYZ
@@ -90,22 +92,22 @@ ASF = """# a leg
   end
 :hierarchy
   begin
-    root femur
-    femur tibia
+    root lfemur
+    lfemur ltibia
   end
 """
 
-AMC = """#!OML:ASF leg
+AMC = """#!OML:ASF nothing
 :FULLY-SPECIFIED
 :DEGREES
 1
-root 1 17 3 10 20 30
-femur 5 6 7
-tibia 40
+root 1 2 3 10 20 30
+lfemur 5 6 7
+ltibia 40
 2
-root 1.5 17 3 10 20 30
-femur 5 6 8
-tibia 41
+root 1.5 2 3 10 20 30
+lfemur 5 6 8
+ltibia 41
 """
 
 MJCF = """<mujoco model="small">

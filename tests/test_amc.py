@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from small_files import AMC, ASF
 
 from poise.errors import ClipError, PoiseError
 from poise.motion import load_clip
@@ -49,60 +50,6 @@ ABOVE_THORAX = {
     "lwrist": "LeftHand",
     "rwrist": "RightHand",
 }
-
-ASF = """# a skeleton
-:version 1.10
-:name test
-:units
-  mass 1.0
-  length 0.45
-  angle deg
-:documentation
-  none
-:root
-  order TX TY TZ RX RY RZ
-  axis XYZ
-  position 0 0 0
-  orientation 0 0 0
-:bonedata
-  begin
-    id 1
-    name lfemur
-    direction 0 -1 0
-    length 7.5
-    axis 0 0 20 XYZ
-    dof rx ry rz
-    limits (-160 20)
-           (-70 70)
-           (-60 70)
-  end
-  begin
-    id 2
-    name ltibia
-    direction 0 -1 0
-    length 7
-    axis 30 0 20 XYZ
-    dof rx
-  end
-:hierarchy
-  begin
-    root lfemur
-    lfemur ltibia
-  end
-"""
-
-AMC = """#!OML:ASF nothing
-:FULLY-SPECIFIED
-:DEGREES
-1
-root 1 2 3 10 20 30
-lfemur 5 6 7
-ltibia 40
-2
-root 1.5 2 3 10 20 30
-lfemur 5 6 8
-ltibia 41
-"""
 
 
 def write_pair(folder: Path, asf: str = ASF, motion: str = AMC) -> Path:
