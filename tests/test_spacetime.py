@@ -8,11 +8,13 @@ import pytest
 import poise
 from poise import Character, Joint, Link, Shape, dynamics
 from poise.motion import contacts as feet
-from poise.motion import ground_forces, poses, quaternions, spacetime, spacetime_terms
+from poise.motion import poses, quaternions
+from poise.motion.authoring import ground_forces, spacetime
+from poise.motion.authoring import terms as spacetime_terms
+from poise.motion.authoring.refine import Options, refine
+from poise.motion.authoring.spacetime import Motion, Travel
 from poise.motion.contacts import Contacts, Point
-from poise.motion.mirroring import Mirror
-from poise.motion.refine import Options, refine
-from poise.motion.spacetime import Motion, Travel
+from poise.motion.editing.mirroring import Mirror
 
 
 @pytest.fixture(scope="module")
