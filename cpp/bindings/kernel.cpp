@@ -18,21 +18,34 @@ struct GainSet {
 template <class S>
 class WorldOf final : public WorldKernel {
   public:
-    WorldOf(const Forest& forest, const Numbers& x, std::int64_t n, double dt, int threads)
-        : f(forest), n_(n), tiles_((n + lanes - 1) / lanes), dt_(dt), threads_(threads),
+    WorldOf(const Forest& forest, const Numbers& x, const Touchables& touchables, std::int64_t n,
+            double dt, int threads)
+        : f(forest), touch_(touchables), n_(n), tiles_((n + lanes - 1) / lanes), dt_(dt),
+          threads_(threads),
           own_(x.mass_stride || x.mc_stride || x.Io_stride || x.armature_stride || x.effort_stride),
           constants_((own_ ? tiles_ : 1) * f.nb), axis_((own_ ? tiles_ : 1) * f.nv),
           one_axis_(f.nb), q_(tiles_ * f.nq), v_(tiles_ * f.nv), tau_(tiles_ * f.nv),
-          spin_(tiles_ * f.nb), scratch_(threads) {
+          spin_(tiles_ * f.nb), scratch_(threads), contact_(threads) {
         for (std::int64_t t = 0; t < (own_ ? tiles_ : 1); ++t)
             load_constants(f, x, t * lanes, own_ ? n : 1, constants_.data() + t * f.nb,
                            axis_.data() + t * f.nv);
         for (std::int64_t copy = 0; copy < (own_ ? n : 1); ++copy) look_at_axes(x, copy);
         for (std::int64_t i = 0; i < tiles_ * f.nv; ++i) tau_[i] = v_[i] = S(T(0));
-        for (int i = 0; i < threads; ++i) scratch_[i] = new Scratch<S>(f);
+        for (int i = 0; i < threads; ++i) {
+            scratch_[i] = new Scratch<S>(f);
+            contact_[i] = touches() ? new ContactScratch<S>(f, touch_) : nullptr;
+        }
+        if (!touches()) return;
+        impulses_.resize(tiles_ * 3 * touch_.slots);
+        for (std::size_t i = 0; i < impulses_.size(); ++i) impulses_[i] = S(T(0));
+        report_ = new Report<S>[tiles_];
     }
     ~WorldOf() override {
-        for (int i = 0; i < threads_; ++i) delete scratch_[i];
+        for (int i = 0; i < threads_; ++i) {
+            delete scratch_[i];
+            delete contact_[i];
+        }
+        delete[] report_;
         for (GainSet<S>* g : gains_) delete g;
     }
 
@@ -47,6 +60,46 @@ class WorldOf final : public WorldKernel {
     void read_torque(double* tau) const override {
         for (std::int64_t t = 0; t < tiles_; ++t)
             store_rows(tau_.data() + t * f.nv, f.nv, t * lanes, n_ - t * lanes, tau);
+    }
+
+    void read_impulses(double* out) const override {
+        const int size = 3 * touch_.slots;
+        for (std::int64_t t = 0; touches() && t < tiles_; ++t)
+            store_rows(impulses_.data() + t * size, size, t * lanes, n_ - t * lanes, out);
+    }
+    void write_impulses(const double* in, const std::uint8_t* which) override {
+        const int size = 3 * touch_.slots;
+        for (std::int64_t i = 0; touches() && i < tiles_ * lanes; ++i) {
+            const std::int64_t copy = i < n_ ? i : n_ - 1;
+            if (which[copy])
+                write_lane(in + copy * size, size, static_cast<int>(i % lanes),
+                           impulses_.data() + i / lanes * size);
+        }
+        for (std::int64_t i = 0; touches() && i < n_; ++i)
+            if (which[i]) report_[i / lanes].forget(static_cast<int>(i % lanes));
+    }
+
+    std::int64_t count_contacts() const override {
+        std::int64_t count = 0;
+        each_contact([&](std::int64_t, const typename Report<S>::Row&, int) { ++count; });
+        return count;
+    }
+    void read_contacts(ContactRecord* out) const override {
+        each_contact([&](std::int64_t copy, const typename Report<S>::Row& r, int lane) {
+            const auto put3 = [&](const Vec3<S>& from, double* to) {
+                to[0] = double(get(from.x, lane));
+                to[1] = double(get(from.y, lane));
+                to[2] = double(get(from.z, lane));
+            };
+            out->copy = copy;
+            out->collider = r.collider;
+            out->other = r.other;
+            put3(r.at, out->at);
+            put3(r.n, out->normal);
+            put3(r.impulse, out->impulse);
+            out->gap = double(get(r.gap, lane));
+            ++out;
+        });
     }
 
     void write(const double* q, const double* v, std::int64_t q_stride, std::int64_t v_stride,
@@ -117,6 +170,10 @@ class WorldOf final : public WorldKernel {
             tile.tau = tau_.data() + t * f.nv;
             tile.passive = passive_;
             tile.limits = limits_;
+            tile.touch = touches() ? &touch_ : nullptr;
+            tile.contact = contact_[thread];
+            tile.impulses = touches() ? impulses_.data() + t * 3 * touch_.slots : nullptr;
+            tile.report = report_ ? report_ + t : nullptr;
             tile.first = t * lanes;
             tile.count = n_ - t * lanes < lanes ? n_ - t * lanes : lanes;
             step_tile(f, call, tile, *scratch_[thread]);
@@ -128,6 +185,14 @@ class WorldOf final : public WorldKernel {
     static constexpr std::int64_t lanes = Traits<S>::lanes;
     static constexpr int kGains = 8;
 
+    bool touches() const { return touch_.model != ContactModel::none; }
+    template <class Visit>
+    void each_contact(Visit visit) const {
+        for (std::int64_t t = 0; touches() && t < tiles_; ++t)
+            for (int lane = 0; lane < lanes && t * lanes + lane < n_; ++lane)
+                for (int k = 0; k < report_[t].count(); ++k)
+                    if (get(report_[t][k].on, lane)) visit(t * lanes + lane, report_[t][k], lane);
+    }
     bool same(const double* x, int i) const {
         const Body& b = f.body[i];
         return b.kind != Kind::ball || (x[b.v] == x[b.v + 1] && x[b.v] == x[b.v + 2]);
@@ -166,6 +231,7 @@ class WorldOf final : public WorldKernel {
     }
 
     Forest f;
+    Touchables touch_;
     std::int64_t n_, tiles_;
     double dt_;
     int threads_;
@@ -176,6 +242,9 @@ class WorldOf final : public WorldKernel {
     Buffer<S> q_, v_, tau_;
     Buffer<Quat<S>> spin_;
     Buffer<Scratch<S>*> scratch_;
+    Buffer<ContactScratch<S>*> contact_;
+    Buffer<S> impulses_;
+    Report<S>* report_ = nullptr;
     GainSet<S>* gains_[kGains] = {};
     int next_ = 0;
 };
@@ -184,9 +253,10 @@ template <class S>
 class KernelOf final : public Kernel {
   public:
     int lanes() const override { return Traits<S>::lanes; }
-    WorldKernel* make_world(const Forest& forest, const Numbers& numbers, std::int64_t n, double dt,
+    WorldKernel* make_world(const Forest& forest, const Numbers& numbers,
+                            const Touchables& touchables, std::int64_t n, double dt,
                             int threads) const override {
-        return new WorldOf<S>(forest, numbers, n, dt, threads);
+        return new WorldOf<S>(forest, numbers, touchables, n, dt, threads);
     }
     void answer(const Forest& forest, const Numbers& numbers, const Query& query,
                 std::int64_t begin, std::int64_t end) const override {

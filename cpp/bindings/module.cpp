@@ -217,14 +217,16 @@ NB_MODULE(_core, m) {
              "kd"_a, "pin"_a);
 
     nb::class_<World>(m, "World", "n copies of a scene.")
-        .def(nb::init<nb::object, std::int64_t, double, bool, int, nb::object, nb::object>(),
+        .def(nb::init<nb::object, std::int64_t, double, bool, int, nb::object, nb::object,
+                      nb::object>(),
              "model"_a, "n"_a, "dt"_a, "single_precision"_a, "threads"_a, "gravity"_a,
-             "numbers"_a.none())
+             "numbers"_a.none(), "touch"_a.none() = nb::none())
         .def("read", &World::read)
         .def("write", &World::write, "q"_a, "v"_a, "time"_a, "memory"_a.none(), "which"_a.none())
         .def("time", &World::time)
         .def("memory", &World::memory)
         .def("torque", &World::torque)
+        .def("contacts", &World::contacts)
         .def("faults", &World::faults)
         .def("push", &World::push, "link"_a, "force"_a, "torque"_a, "point"_a, "at"_a, "duration"_a,
              "which"_a.none())

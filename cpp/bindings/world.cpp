@@ -70,7 +70,7 @@ const Model& model_in(nb::handle h) {
 }  // namespace
 
 World::World(nb::object model, std::int64_t n, double dt, bool single_precision, int threads,
-             nb::object gravity, nb::object numbers)
+             nb::object gravity, nb::object numbers, nb::object touch)
     : owner_(model), model_(model_in(model)), n_(n), dt_(dt),
       pool_(std::clamp(threads, 1, kMostThreads)), push_until_(kNever) {
     if (n < 1) throw Error("n is " + std::to_string(n) + "; a world has at least one copy");
@@ -78,13 +78,15 @@ World::World(nb::object model, std::int64_t n, double dt, bool single_precision,
         throw Error("dt is " + std::to_string(dt) + " s; it must be positive");
     set_gravity(gravity);
     time_.assign(n, 0);
+    const Touchables& t = touch_.read(touch, model_, n);
+    memory_size_ = kMemory + (t.model == ContactModel::none ? 0 : 3 * t.slots);
     memory_.assign(n * kMemory, 0);
     frozen_.assign(n, 0);
     fault_.assign(n, Fault{-1, false, 0});
 
     const Numbers x = own_.read(numbers, model_, n);
     const Kernel& k = kernel((n > 1 ? 2 : 0) + (single_precision ? 1 : 0));
-    kernel_.reset(k.make_world(model_.forest(), x, n, dt, pool_.size()));
+    kernel_.reset(k.make_world(model_.forest(), x, t, n, dt, pool_.size()));
 }
 
 void World::set_gravity(nb::object gravity) {
@@ -115,9 +117,36 @@ OutArray World::time() const {
 
 OutArray World::memory() const {
     check_idle();
-    OutArray m = make_array({n_, kMemory});
-    std::copy(memory_.begin(), memory_.end(), m.data());
+    OutArray m = make_array({n_, memory_size_});
+    const std::int64_t rest = memory_size_ - kMemory;
+    std::vector<double> impulses(n_ * rest);
+    kernel_->read_impulses(impulses.data());
+    for (std::int64_t i = 0; i < n_; ++i) {
+        std::copy_n(memory_.data() + i * kMemory, kMemory, m.data() + i * memory_size_);
+        std::copy_n(impulses.data() + i * rest, rest, m.data() + i * memory_size_ + kMemory);
+    }
     return m;
+}
+
+nb::tuple World::contacts() const {
+    check_idle();
+    const std::int64_t count = kernel_->count_contacts();
+    std::vector<ContactRecord> rows(count);
+    kernel_->read_contacts(rows.data());
+    OutArray at = make_array({count, 3}), normal = make_array({count, 3}),
+             impulse = make_array({count, 3}), gap = make_array({count}),
+             which = make_array({count, 3});
+    for (std::int64_t i = 0; i < count; ++i) {
+        const ContactRecord& r = rows[i];
+        which.data()[3 * i] = static_cast<double>(r.copy);
+        which.data()[3 * i + 1] = r.collider;
+        which.data()[3 * i + 2] = r.other;
+        std::copy_n(r.at, 3, at.data() + 3 * i);
+        std::copy_n(r.normal, 3, normal.data() + 3 * i);
+        std::copy_n(r.impulse, 3, impulse.data() + 3 * i);
+        gap.data()[i] = r.gap;
+    }
+    return nb::make_tuple(which, at, normal, impulse, gap);
 }
 
 OutArray World::torque() const {
@@ -160,9 +189,17 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
     check_size(rq.p, (rq.copy ? n_ : 1) * nq, "state.q");
     check_size(rv.p, (rv.copy ? n_ : 1) * nv, "state.v");
     const std::vector<double> t = copy_in(time, "state.time", {n_});
-    const std::vector<double> m = memory.is_none()
-                                      ? std::vector<double>(n_ * kMemory, 0.0)
-                                      : copy_in(memory, "state.memory", {n_, kMemory}, false);
+    // a cold start has no pushes and no impulses
+    const std::vector<double> whole =
+        memory.is_none() ? std::vector<double>(n_ * memory_size_, 0.0)
+                         : copy_in(memory, "state.memory", {n_, memory_size_}, false);
+    const std::int64_t rest = memory_size_ - kMemory;
+    std::vector<double> m(n_ * kMemory), impulses(n_ * rest);
+    for (std::int64_t i = 0; i < n_; ++i) {
+        std::copy_n(whole.data() + i * memory_size_, kMemory, m.data() + i * kMemory);
+        std::copy_n(whole.data() + i * memory_size_ + kMemory, rest, impulses.data() + i * rest);
+    }
+    check_finite(impulses.data(), n_ * rest, "state.memory");
     for (std::int64_t i = 0; i < n_ * kPushes; ++i) {
         const double link = m[12 * i];
         if (!(link >= 0 && link <= model_.nl() && link == std::floor(link)))
@@ -173,6 +210,7 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
     }
     const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
     kernel_->write(rq.p, rv.p, rq.copy, rv.copy, mask.data());
+    kernel_->write_impulses(impulses.data(), mask.data());
     for (std::int64_t i = 0; i < n_; ++i) {
         if (!mask[i]) continue;
         time_[i] = t[i];

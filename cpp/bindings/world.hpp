@@ -5,6 +5,7 @@
 
 #include "model.hpp"
 #include "pool.hpp"
+#include "touch.hpp"
 
 namespace poise {
 
@@ -26,14 +27,15 @@ class Gains {
 class World {
   public:
     World(nb::object model, std::int64_t n, double dt, bool single_precision, int threads,
-          nb::object gravity, nb::object numbers);
+          nb::object gravity, nb::object numbers, nb::object touch);
 
     nb::tuple read() const;
     void write(nb::object q, nb::object v, nb::object time, nb::object memory, nb::object which);
     OutArray time() const;
     OutArray memory() const;
     OutArray torque() const;
-    nb::tuple faults() const;  // copies, joints, times, whether singular
+    nb::tuple contacts() const;  // copies, colliders, others, points, normals, impulses, gaps
+    nb::tuple faults() const;    // copies, joints, times, whether singular
     void push(int link, nb::object force, nb::object torque, nb::object point, double at,
               double duration, nb::object which);
     // returns how many copies stand still
@@ -59,6 +61,8 @@ class World {
     std::vector<std::uint8_t> frozen_;
     std::vector<Fault> fault_;
     OwnNumbers own_;
+    OwnTouchables touch_;
+    std::int64_t memory_size_;  // of one copy: pushes, then impulses of contact
     std::unique_ptr<WorldKernel> kernel_;
     Pool pool_;
     std::uint64_t gains_met_[8] = {};

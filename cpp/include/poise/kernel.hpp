@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "poise/contact/touchables.hpp"
 #include "poise/model.hpp"
 
 namespace poise {
@@ -34,7 +35,7 @@ struct Push {
     double point[3];             // in the link's frame [m]
 };
 constexpr int kPushes = 8;
-constexpr int kMemory = kPushes * 12;  // doubles of memory per copy
+constexpr int kMemory = kPushes * 12;  // doubles of memory per copy; impulses of contact follow
 static_assert(sizeof(Push) == 12 * sizeof(double));
 
 // Where and when a copy was lost.
@@ -42,6 +43,15 @@ struct Fault {
     std::int32_t body;
     bool singular;  // its mass matrix could not be inverted there
     double time;
+};
+
+// One contact of the last step, as the user sees it.
+struct ContactRecord {
+    std::int64_t copy;
+    std::int32_t collider, other;  // other: -1 is the ground
+    double at[3], normal[3];       // normal: towards collider
+    double impulse[3];             // on collider [N s]
+    double gap;                    // when the step began [m]
 };
 
 struct StepCall {
@@ -71,6 +81,10 @@ class WorldKernel {
     virtual void write(const double* q, const double* v, std::int64_t q_stride,
                        std::int64_t v_stride, const std::uint8_t* which) = 0;
     virtual void read_torque(double* tau) const = 0;
+    virtual void read_impulses(double* impulse) const = 0;  // (n, slots, 3)
+    virtual void write_impulses(const double* impulse, const std::uint8_t* which) = 0;
+    virtual std::int64_t count_contacts() const = 0;
+    virtual void read_contacts(ContactRecord* out) const = 0;
     virtual int add_gains(const GainTable& gains) = 0;  // returns its place, old ones are dropped
     virtual void prepare(Method method) = 0;  // whatever a step by this method needs to allocate
     virtual void step(const StepCall& call, std::int64_t begin, std::int64_t end, int thread) = 0;
@@ -112,8 +126,9 @@ struct Query {
 class Kernel {
   public:
     virtual int lanes() const = 0;
-    virtual WorldKernel* make_world(const Forest& forest, const Numbers& numbers, std::int64_t n,
-                                    double dt, int threads) const = 0;
+    virtual WorldKernel* make_world(const Forest& forest, const Numbers& numbers,
+                                    const Touchables& touchables, std::int64_t n, double dt,
+                                    int threads) const = 0;
     // states begin .. end - 1, in steps of lanes()
     virtual void answer(const Forest& forest, const Numbers& numbers, const Query& query,
                         std::int64_t begin, std::int64_t end) const = 0;

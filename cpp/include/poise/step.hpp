@@ -3,6 +3,7 @@
 // Semi-implicit Euler: v += dt q'', then x += dt v and q <- q exp(dt v) with the new v.
 #pragma once
 
+#include "poise/contact/penalty.hpp"
 #include "poise/limits.hpp"
 
 namespace poise::inline POISE_ISA {
@@ -17,10 +18,14 @@ struct Tile {
     const bool* isotropic;
     S* q;
     S* v;
-    Quat<S>* spin;              // exp(dt v)
-    S* tau;                     // torque of the last step
-    bool passive;               // some joint has armature, a spring or a damper
-    bool limits;                // some joint has an effort limit
+    Quat<S>* spin;            // exp(dt v)
+    S* tau;                   // torque of the last step
+    bool passive;             // some joint has armature, a spring or a damper
+    bool limits;              // some joint has an effort limit
+    const Touchables* touch;  // null without contact and joint limits
+    ContactScratch<S>* contact;
+    S* impulses;  // (slots, 3) of the last step
+    Report<S>* report;
     std::int64_t first, count;  // copies first .. first + count - 1
 };
 
@@ -93,7 +98,8 @@ POISE_NOINLINE void ask_passive(const Forest& f, const StepCall& call, const Til
 // takes them (floating-base inverse dynamics). The joints' own springs and dampers are known to
 // it, pushes are not. Added to Q.
 template <class S>
-void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity, Scratch<S>& s) {
+void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity,
+                      const Wrench<S>* touched, Scratch<S>& s) {
     const S zero(Element<S>(0));
     S* a = s.ta.data();
     S* h = s.load.data();
@@ -103,7 +109,7 @@ void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity,
     // with the roots at rest their force h is what they lack
     move<S>(f, t.constants, t.q, t.v, a, gravity, s.work.data());
     composites(f, t.constants, s.work.data(), s.composite.data());
-    inverse_dynamics<S>(f, t.constants, s.work.data(), nullptr, s.total.data(), h);
+    inverse_dynamics<S>(f, t.constants, s.work.data(), touched, s.total.data(), h);
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         if (b.kind != Kind::free) continue;
@@ -121,12 +127,12 @@ void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity,
         }
         Work<S> root;
         root.R = s.work[i].R;
-        contract_free(root, I, none, K, Q);
+        contract_free<S>(root, I, none, K, Q, nullptr);
         store(a + b.v, root.rise.a);
         store(a + b.v + 3, tmul(root.R, root.rise.al));
     }
     move<S>(f, t.constants, t.q, t.v, a, gravity, s.work.data());
-    inverse_dynamics<S>(f, t.constants, s.work.data(), nullptr, s.total.data(), h);
+    inverse_dynamics<S>(f, t.constants, s.work.data(), touched, s.total.data(), h);
     for (int k = 0; k < f.nv && t.passive; ++k) h[k] = h[k] + (s.K_own[k] * a[k] - s.Q_own[k]);
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
@@ -238,6 +244,46 @@ int fastest_body(const Forest& f, const S* v, int lane) {
     return worst;
 }
 
+// Contacts at the present state; motions are those of the joint velocities v.
+template <class S>
+void find_rows(const Forest& f, const StepCall& call, const Tile<S>& t, const S* v, bool bounds,
+               Scratch<S>& s) {
+    ContactScratch<S>& c = *t.contact;
+    place(f, s.work.data(), s.origin.data());
+    motions(f, s.work.data(), t.v, c.before.data());
+    motions(f, s.work.data(), v, c.base.data());
+    Detector<S> detector(f, *t.touch, s.work.data(), s.origin.data(), t.q, call.dt, t.first,
+                         t.count, t.impulses, c);
+    detector.contacts();
+    if (bounds) detector.bounds();
+}
+
+// What the ground and others push with now, about the joints, in s.external: by penalty the force
+// at this state, by impulses that of the step before.
+template <class S>
+bool present_forces(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
+                    Scratch<S>& s) {
+    using T = Element<S>;
+    if (!t.touch || t.touch->model == ContactModel::none) return false;
+    move<S>(f, t.constants, t.q, t.v, nullptr, gravity, s.work.data());
+    find_rows(f, call, t, t.v, false, s);
+    ContactScratch<S>& c = *t.contact;
+    for (int i = 0; i < f.nb; ++i) s.external[i] = zero_wrench<S>();
+    if (t.touch->model == ContactModel::penalty) {
+        penalty_forces(*t.touch, call.dt, c, s.external.data());
+        return true;
+    }
+    const S per(T(1 / call.dt));
+    for (int k = 0; k < c.contacts; ++k) {
+        const Contact<S>& a = c.contact[k];
+        const Vec3<S> p = per * (a.ln * a.n + a.lt * a.t + a.lu * a.u);
+        s.external[a.body] = s.external[a.body] + impulse_at(a.r, p);
+        if (a.other >= 0)
+            s.external[a.other] = s.external[a.other] + impulse_at(a.r_other, zero3<S>() - p);
+    }
+    return true;
+}
+
 // Joint forces of this step: s.Q, s.K of drive and commands; s.Q_own, s.K_own of the joints.
 template <class S>
 void ask_joints(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
@@ -257,25 +303,61 @@ void ask_joints(const Forest& f, const StepCall& call, int step, const Tile<S>& 
     }
     if (call.acceleration.p) {
         rows_of(call.acceleration, t).load(0, f.nv, s.ta.data());
-        add_acceleration(f, t, gravity, s);
+        const bool touching = present_forces(f, call, t, gravity, s);
+        add_acceleration<S>(f, t, gravity, touching ? s.external.data() : nullptr, s);
     }
 }
 
-// Accelerations under the present s.Q, s.K.
+// Accelerations s.qdd without contact become those with it. Joint limits are rows under either
+// model of contact.
+template <class S>
+void touch_down(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
+                bool impulses, Scratch<S>& s) {
+    using T = Element<S>;
+    ContactScratch<S>& c = *t.contact;
+    const S h(T(call.dt));
+    for (int k = 0; k < f.nv; ++k) s.v_next[k] = t.v[k] + h * s.qdd[k];
+    c.moved = constant_mask<S>(false);
+    if (impulses) {
+        find_rows(f, call, t, s.v_next.data(), true, s);
+    } else {
+        // springs have acted already, their records stay; the bounds are rows of their own
+        motions(f, s.work.data(), s.v_next.data(), c.base.data());
+        Detector<S>(f, *t.touch, s.work.data(), s.origin.data(), t.q, call.dt, t.first, t.count,
+                    t.impulses, c)
+            .bounds();
+    }
+    if ((impulses && c.contacts) || c.limits) {
+        ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, gravity, impulses, c};
+        contact.solve();
+        const S per(T(1 / call.dt));
+        for (int k = 0; k < f.nv; ++k) s.qdd[k] = s.qdd[k] + per * c.dv[k];
+    }
+}
+
+// Accelerations under the present s.Q, s.K. touch: with contact, if the world has any.
 template <class S>
 void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
-                const Vec3<S>& gravity, Method method, Scratch<S>& s, MaskOf<S>& bad,
+                const Vec3<S>& gravity, Method method, bool touch, Scratch<S>& s, MaskOf<S>& bad,
                 int* bad_body) {
     for (int k = 0; k < f.nv && t.passive; ++k) {
         s.Q_sum[k] = s.Q[k] + s.Q_own[k];
         s.K_sum[k] = s.K[k] + s.K_own[k];
     }
     move<S>(f, t.constants, t.q, t.v, nullptr, gravity, s.work.data());
-    const bool pushed = call.memory && push_forces(f, call, t, s.work.data(), s.external.data());
+    bool forced = call.memory && push_forces(f, call, t, s.work.data(), s.external.data());
     const bool pinned = call.pin.p && t.gain;
+    const bool impulses = touch && t.touch && t.touch->model != ContactModel::penalty;
+    const bool springs = touch && t.touch && t.touch->model == ContactModel::penalty;
+    if ((pinned || springs) && !forced) {
+        for (int i = 0; i < f.nb; ++i) s.external[i] = {zero3<S>(), zero3<S>()};
+        forced = true;
+    }
+    if (springs) {
+        find_rows(f, call, t, t.v, false, s);
+        penalty_forces(*t.touch, call.dt, *t.contact, s.external.data());
+    }
     if (pinned) {
-        if (!pushed)
-            for (int i = 0; i < f.nb; ++i) s.external[i] = {zero3<S>(), zero3<S>()};
         move_target(f, call, step, t, false, zero3<S>(), s);
         const Placed<S> now = {s.work.data(), s.origin.data(), s.velocity.data()};
         const Placed<S> then = {s.target_work.data(), s.target_origin.data(),
@@ -295,18 +377,22 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
                           t.passive ? s.Q_sum.data() : s.Q.data(),
                           t.passive ? s.K_sum.data() : s.K.data(),
                           t.isotropic,
-                          pushed || pinned ? s.external.data() : nullptr,
-                          pinned ? s.pinned.data() : nullptr};
+                          forced ? s.external.data() : nullptr,
+                          pinned ? s.pinned.data() : nullptr,
+                          impulses || springs ? t.contact->give.data() : nullptr};
     solve(method, p, s, s.qdd.data(), bad, bad_body);
+    if (impulses || springs) touch_down(f, call, t, gravity, impulses, s);
 }
 
 // Accelerations that respect the effort limits.
 template <class S>
 void accelerate_limited(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
-                        const Vec3<S>& gravity, Scratch<S>& s, MaskOf<S>& bad, int* bad_body) {
+                        const Vec3<S>& gravity, bool touch, Scratch<S>& s, MaskOf<S>& bad,
+                        int* bad_body) {
     const LaneRows<S> strength = rows_of(call.strength, t);
-    within_limits(f, t.axis, strength, s,
-                  [&] { accelerate(f, call, step, t, gravity, call.method, s, bad, bad_body); });
+    within_limits(f, t.axis, strength, s, [&] {
+        accelerate(f, call, step, t, gravity, call.method, touch, s, bad, bad_body);
+    });
 }
 
 // Take the step in the lanes that are good; the others stay where they are and are reported.
@@ -325,13 +411,23 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
     }
     const auto lost = bad | negate(speed < S(T(kFastest * kFastest)));
     const auto still = lost | frozen;
-    if (!any(still)) {
+    // bodies that move by more than the velocities that they keep
+    const bool apart = t.touch && any(t.contact->moved);
+    if (!any(still) && !apart) {
         integrate(f, T(call.dt), t.q, t.v, s.v_next.data(), t.spin);
         return;
     }
     for (int k = 0; k < f.nq; ++k) s.q_old[k] = t.q[k];
     for (int k = 0; k < f.nv; ++k) s.v_old[k] = t.v[k];
-    integrate(f, T(call.dt), t.q, t.v, s.v_next.data(), t.spin);
+    if (apart) {
+        const auto& c = *t.contact;
+        for (int k = 0; k < f.nv; ++k)
+            s.load[k] = s.v_next[k] + select(c.moved, c.push[k], S(T(0)));
+        integrate(f, T(call.dt), t.q, t.v, s.load.data(), t.spin);
+        for (int k = 0; k < f.nv; ++k) t.v[k] = s.v_next[k];
+    } else {
+        integrate(f, T(call.dt), t.q, t.v, s.v_next.data(), t.spin);
+    }
     for (int k = 0; k < f.nq; ++k) t.q[k] = select(still, s.q_old[k], t.q[k]);
     for (int k = 0; k < f.nv; ++k) t.v[k] = select(still, s.v_old[k], t.v[k]);
     respin(f, T(call.dt), t.v, t.spin, s);
@@ -346,6 +442,33 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
     frozen = still;
 }
 
+// Impulses for the next step to start from, and contacts for the user to see. Copies that stand
+// still have none.
+template <class S>
+void remember(const Tile<S>& t, const MaskOf<S>& frozen, bool report) {
+    using T = Element<S>;
+    const Touchables& x = *t.touch;
+    const ContactScratch<S>& c = *t.contact;
+    const S zero(T(0));
+    const auto moving = negate(frozen);
+    for (int k = 0; k < 3 * x.slots; ++k) t.impulses[k] = zero;
+    if (report) t.report->clear();
+    for (int k = 0; k < c.contacts; ++k) {
+        const Contact<S>& a = c.contact[k];
+        const Vec3<S> p = a.ln * a.n + a.lt * a.t + a.lu * a.u;
+        const auto on = a.on & moving;
+        S* m = t.impulses + 3 * a.slot;
+        m[0] = select(on, p.x, zero);
+        m[1] = select(on, p.y, zero);
+        m[2] = select(on, p.z, zero);
+        // those that touch: near ones without an impulse are no contacts
+        const auto felt = on & ((zero < a.ln) | (a.gap < zero));
+        if (report && any(felt)) t.report->add(a, felt, p);
+    }
+    for (int k = 0; k < c.limits; ++k)
+        t.impulses[3 * c.limit[k].slot] = select(c.limit[k].on & moving, c.limit[k].l, zero);
+}
+
 // All the steps of a call for one tile.
 template <class S>
 void step_tile(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<S>& s) {
@@ -358,19 +481,21 @@ void step_tile(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<
         auto bad = constant_mask<S>(false);
         int bad_body[Traits<S>::lanes] = {};
         ask_joints(f, call, step, t, gravity, s);
-        if (t.limits) accelerate_limited(f, call, step, t, gravity, s, bad, bad_body);
-        else accelerate(f, call, step, t, gravity, call.method, s, bad, bad_body);
+        const bool touch = call.embedded;  // standalone torques know nothing of contact
+        if (t.limits) accelerate_limited(f, call, step, t, gravity, touch, s, bad, bad_body);
+        else accelerate(f, call, step, t, gravity, call.method, touch, s, bad, bad_body);
         if (!call.embedded) {
             // standalone: the torque is handed to a second, forward solve
             for (int k = 0; k < f.nv; ++k) {
                 s.Q[k] = s.Q[k] - s.K[k] * s.qdd[k];
                 s.K[k] = S(T(0));
             }
-            accelerate(f, call, step, t, gravity, Method::maba, s, bad, bad_body);
+            accelerate(f, call, step, t, gravity, Method::maba, true, s, bad, bad_body);
         }
         if (step + 1 == call.steps)
             for (int k = 0; k < f.nv; ++k) t.tau[k] = s.Q[k] - s.K[k] * s.qdd[k];
         settle(f, call, t, bad, bad_body, frozen, s);
+        if (t.touch) remember(t, frozen, step + 1 == call.steps);
         if (any(frozen))  // copies that stand still apply nothing
             for (int k = 0; k < f.nv; ++k) t.tau[k] = select(frozen, S(T(0)), t.tau[k]);
         for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane)

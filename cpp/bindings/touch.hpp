@@ -1,0 +1,32 @@
+// What can touch what, taken from Python's compiled form and checked.
+#pragma once
+
+#include <vector>
+
+#include "arrays.hpp"
+#include "model.hpp"
+
+namespace poise {
+
+class OwnTouchables {
+  public:
+    // None, or poise.touch.Touch
+    const Touchables& read(nb::handle source, const Model& model, std::int64_t n);
+    const Touchables& view() const { return view_; }
+
+  private:
+    void read_colliders(nb::handle source, const Model& model);
+    void read_probes(nb::handle source);
+    void read_pairs(nb::handle source);
+    void read_bounds(nb::handle source, const Model& model);
+    void read_ground(nb::handle source);
+
+    Touchables view_ = {};
+    std::vector<Collider> collider_;
+    std::vector<Probe> probe_;
+    std::vector<ColliderPair> pair_;
+    std::vector<Bound> bound_;
+    std::vector<double> height_, friction_, restitution_;
+};
+
+}  // namespace poise

@@ -1,0 +1,134 @@
+// Contact in a step: from velocities without contact to velocities with it.
+#pragma once
+
+#include "poise/contact/detect.hpp"
+
+namespace poise::inline POISE_ISA {
+
+// Motions of all bodies, at their joints, for joint velocities v.
+template <class S>
+POISE_NOINLINE void motions(const Forest& f, const Work<S>* work, const S* v, Motion<S>* out) {
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        if (b.kind == Kind::free) {
+            out[i] = {work[i].R * vec_at(v + b.v + 3), vec_at(v + b.v)};
+            continue;
+        }
+        Motion<S> m = zero_motion<S>();
+        if (b.parent >= 0) m = shift(out[b.parent], work[i].r);
+        if (b.kind == Kind::ball) m.al = m.al + work[i].R * vec_at(v + b.v);
+        else if (b.kind == Kind::hinge) m.al = m.al + v[b.v] * axis_of(work[i].R);
+        else m.a = m.a + v[b.v] * axis_of(work[i].R);
+        out[i] = m;
+    }
+}
+
+// A step's contact, once the joints have been asked and the inward pass has been made.
+template <class S>
+struct ContactStep {
+    using T = Element<S>;
+    const Forest& f;
+    const Touchables& x;
+    const Work<S>* work;
+    double dt;
+    Vec3<S> gravity;
+    bool impulses;  // contacts are rows; else only the bounds of joints are
+    ContactScratch<S>& c;
+
+    // Change of the joint velocities in c.dv. In copies marked in c.moved bodies move by c.push
+    // more than by their velocities.
+    void solve() {
+        const int contacts = c.contacts, groups = c.groups;
+        if (!impulses) hide_contacts();
+        Sweeper<S> sweeper(f, work, c);
+        sweeper.prepare();
+        sweeper.warm();
+        const auto all = constant_mask<S>(true);
+        find_impulses(sweeper, all);
+        sweeper.rates(c.real, c.dv.data());
+        c.moved = depths(sweeper);
+        if (any(c.moved)) {
+            sweeper.template solve<Solve::push>(x.sweeps, c.moved);
+            sweeper.rates(c.apart, c.push.data());
+        }
+        const auto bounced = rebound();
+        if (any(bounced)) bounce(sweeper, bounced);
+        c.contacts = contacts;
+        c.groups = groups;
+    }
+
+  private:
+    // Friction depends on the normal impulses: they are found first, with the friction of the step
+    // before.
+    void find_impulses(Sweeper<S>& sweeper, const MaskOf<S>& active) {
+        sweeper.template solve<Solve::normals>(x.sweeps, active);
+        if (c.contacts) sweeper.template solve<Solve::all>(x.sweeps, active);
+    }
+    void hide_contacts() {
+        for (int k = 0; k < c.contacts; ++k) c.head[c.contact[k].body] = -1;
+        c.contacts = c.groups = 0;
+    }
+    // Restitution. Velocities of a semi-implicit step belong to its middle: at its ends a falling
+    // body is half a step of gravity faster. The speed of the impact itself follows from the gap.
+    MaskOf<S> rebound() {
+        auto found = constant_mask<S>(false);
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            const S zero(T(0)), half(T(0.5 * dt));
+            if (!any(zero < a.bounce)) continue;
+            S vn = dot(a.n, point_velocity(c.before[a.body], a.r));
+            if (a.other >= 0) vn = vn - dot(a.n, point_velocity(c.before[a.other], a.r_other));
+            // two bodies that fall together do not fall towards each other
+            const S fall = a.other >= 0 ? zero : dot(a.n, gravity);
+            const S at_start = -(vn + half * fall);
+            const S more = larger(S(T(-2)) * fall * larger(a.gap, zero), zero);
+            const S impact = square_root(larger(at_start, zero) * larger(at_start, zero) + more);
+            const S slow = S(T(2 * dt)) * square_root(dot(gravity, gravity));
+            const auto on =
+                a.on & (zero < a.ln) & (zero < at_start) & (slow < impact) & (zero < a.bounce);
+            if (!any(on)) continue;
+            found = found | on;
+            const S up = a.bounce * impact - half * fall;
+            a.bound = select(on, up, a.bound);
+        }
+        return found;
+    }
+
+    // The step ends where the bodies touch, with the velocities that follow.
+    void bounce(Sweeper<S>& sweeper, const MaskOf<S>& bounced) {
+        const S zero(T(0));
+        for (int k = 0; k < f.nv; ++k) c.push[k] = select(c.moved, c.push[k], zero) + c.dv[k];
+        find_impulses(sweeper, bounced);
+        sweeper.rates(c.real, c.dv.data());
+        for (int k = 0; k < f.nv; ++k) c.push[k] = c.push[k] - c.dv[k];
+        c.moved = c.moved | bounced;
+    }
+
+    // What the second solve shall take back; the copies in which there is anything.
+    MaskOf<S> depths(const Sweeper<S>& sweeper) {
+        const S zero(T(0)), share(T(kPushShare / dt)), fastest{T(kPushSpeed)}, h{T(dt)};
+        auto deep = constant_mask<S>(false);
+        const auto want = [&](S room, S rate) {
+            const S depth = -room;
+            const S back = share * larger(depth - S(T(kRest)), zero);
+            const S w = select(zero < depth, select(back < fastest, back, fastest), -(room / h));
+            return w - rate;
+        };
+        const S least(T(1e-3 * kPushShare / dt * 1e-2));  // a hundredth of a millimetre
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            a.push_bound = want(a.gap, sweeper.normal_velocity(a));
+            deep = deep | (a.on & (least < a.push_bound));
+        }
+        for (int k = 0; k < c.limits; ++k) {
+            LimitRow<S>& a = c.limit[k];
+            const S rate =
+                sweeper.slack_rate(a, c.base.data()) + sweeper.slack_rate(a, c.real.m.data());
+            a.push_bound = want(a.slack, rate);
+            deep = deep | (a.on & (least < a.push_bound));
+        }
+        return deep;
+    }
+};
+
+}  // namespace poise::inline POISE_ISA

@@ -1,0 +1,335 @@
+// Finds the rows of a step: contacts with the ground, between shapes, and joints at their bounds.
+#pragma once
+
+#include "poise/contact/collide.hpp"
+#include "poise/contact/ground.hpp"
+#include "poise/contact/sweep.hpp"
+
+namespace poise::inline POISE_ISA {
+
+// Bounds of joints nearer than this take part [rad, m], and those that the step may reach.
+constexpr double kNearBound = 0.05;
+
+template <class S>
+class Detector {
+  public:
+    using T = Element<S>;
+    static constexpr int lanes = Traits<S>::lanes;
+
+    Detector(const Forest& forest, const Touchables& touchables, const Work<S>* w,
+             const Vec3<S>* origins, const S* positions, double step, std::int64_t first_copy,
+             std::int64_t copies, const S* impulses, ContactScratch<S>& scratch)
+        : f(forest), x(touchables), work(w), origin(origins), q(positions), dt(step),
+          first(first_copy), count(copies), memory(impulses), c(scratch) {}
+
+    void contacts() {
+        c.contacts = c.limits = c.groups = 0;
+        for (int i = 0; i < f.nb; ++i) c.head[i] = c.bound[i] = -1;
+        centers();
+        if (x.ground.kind != GroundKind::none) ground();
+        pairs();
+        chain();
+    }
+    // joints at their bounds
+    void bounds() {
+        for (int k = 0; k < x.bounds; ++k) {
+            const Bound& b = x.bound[k];
+            const int slot = x.pair_slots + x.probes + 3 * k;
+            if (f.body[b.body].kind == Kind::ball) ball_bound(b, slot);
+            else axis_bound(b, slot);
+        }
+    }
+
+  private:
+    static Vec3<S> constant(const double* p) { return {S(T(p[0])), S(T(p[1])), S(T(p[2]))}; }
+    static S absolute(S a) { return larger(a, -a); }
+
+    void centers() {
+        for (int k = 0; k < x.colliders; ++k) {
+            const Collider& o = x.collider[k];
+            const Vec3<S> p = constant(o.p);
+            c.center[k] = o.body < 0 ? p : origin[o.body] + work[o.body].R * p;
+        }
+    }
+
+    // how far a shape may come towards a plane in this step
+    S sweep_of(const Collider& o, const Vec3<S>& n, const Vec3<S>& center) const {
+        const Motion<S>& m = c.base[o.body];
+        const S vn = dot(n, point_velocity(m, center - origin[o.body]));
+        const S turn = square_root(dot(m.al, m.al));
+        return S(T(dt)) * (larger(-vn, S(T(0))) + S(T(o.reach)) * turn);
+    }
+
+    void ground() {
+        int last = -1;
+        bool close = false;
+        S reach_n(T(0));
+        for (int k = 0; k < x.probes; ++k) {
+            const Probe& p = x.probe[k];
+            const Collider& o = x.collider[p.collider];
+            if (o.body < 0) continue;
+            if (p.collider != last) {
+                // the whole shape first
+                last = p.collider;
+                S gap;
+                Vec3<S> n;
+                ground_gap(x.ground, c.center[last], 0, gap, n);
+                reach_n = S(T(kNear)) + sweep_of(o, n, c.center[last]);
+                close = any(gap < S(T(o.reach * slack())) + reach_n);
+            }
+            if (close) meet_ground(k, p, o, reach_n);
+        }
+    }
+    // slopes of a height field change within a shape
+    double slack() const { return x.ground.kind == GroundKind::plane ? 1.0 : 2.0; }
+
+    void meet_ground(int slot, const Probe& p, const Collider& o, S near) {
+        const Mat3<S>& R = work[o.body].R;
+        Vec3<S> r = R * constant(p.point), n;
+        S gap;
+        ground_gap(x.ground, origin[o.body] + r, p.radius, gap, n);
+        if (p.rim > 0) {
+            r = r + rim_point(p, R, n);
+            ground_gap(x.ground, origin[o.body] + r, p.radius, gap, n);
+        }
+        const auto on = gap < near;
+        if (!any(on)) return;
+        Contact<S>& a = c.contact[c.contacts++];
+        a.body = o.body;
+        a.other = -1;
+        a.collider = p.collider;
+        a.other_collider = -1;
+        a.slot = slot;
+        a.on = on;
+        a.gap = gap;
+        a.n = n;
+        a.at = origin[o.body] + r - S(T(p.radius)) * n;
+        surface(a, o.surface, x.surfaces - 1);
+        finish(a);
+    }
+
+    // ---- pairs
+
+    void pairs() {
+        for (int k = 0; k < x.pairs; ++k) {
+            const ColliderPair& p = x.pair[k];
+            const Collider &a = x.collider[p.a], &b = x.collider[p.b];
+            const Vec3<S> d = c.center[p.a] - c.center[p.b];
+            const S near = S(T(kNear)) + S(T(dt)) * closing(a, b, d);
+            const S most = S(T(a.reach + b.reach)) + near;
+            const auto close = dot(d, d) < most * most;
+            if (any(close)) narrow(p, a, b, close, near);
+        }
+    }
+    // a bound of the speed at which two shapes come together
+    S closing(const Collider& a, const Collider& b, const Vec3<S>& d) const {
+        const auto motion = [&](const Collider& o) {
+            return o.body < 0 ? zero_motion<S>() : c.base[o.body];
+        };
+        const Motion<S> m = motion(a), n = motion(b);
+        Vec3<S> v = m.a - n.a;
+        (void)d;
+        const auto spin = [&](const Collider& o, const Motion<S>& k) {
+            double arm = o.reach;
+            if (o.body >= 0) arm += std::sqrt(o.p[0] * o.p[0] + o.p[1] * o.p[1] + o.p[2] * o.p[2]);
+            return S(T(arm)) * square_root(dot(k.al, k.al));
+        };
+        return square_root(dot(v, v)) + spin(a, m) + spin(b, n);
+    }
+
+    Posed posed(const Collider& o, const Vec3<S>& center, int lane) const {
+        const Quat<double> E = {o.E[0], o.E[1], o.E[2], o.E[3]};
+        Mat3<double> R = matrix(E);
+        if (o.body >= 0) {
+            const Mat3<S>& B = work[o.body].R;
+            const Mat3<double> L = {
+                double(get(B.xx, lane)), double(get(B.xy, lane)), double(get(B.xz, lane)),
+                double(get(B.yx, lane)), double(get(B.yy, lane)), double(get(B.yz, lane)),
+                double(get(B.zx, lane)), double(get(B.zy, lane)), double(get(B.zz, lane))};
+            R = L * R;
+        }
+        return {
+            o.kind,
+            o.size,
+            {double(get(center.x, lane)), double(get(center.y, lane)), double(get(center.z, lane))},
+            R};
+    }
+
+    void narrow(const ColliderPair& p, const Collider& a, const Collider& b, const MaskOf<S>& close,
+                S near) {
+        const int start = c.contacts;
+        int used = 0;
+        for (int lane = 0; lane < lanes && lane < count; ++lane) {
+            if (!get(close, lane)) continue;
+            Touch touch[kMostTouches + 1];
+            const int found = collide(posed(a, c.center[p.a], lane), posed(b, c.center[p.b], lane),
+                                      double(get(near, lane)), touch);
+            for (; used < found && used < p.points; ++used) open(p, a, b, used);
+            for (int k = 0; k < found && k < p.points; ++k) {
+                Contact<S>& o = c.contact[start + k];
+                put(o.on, lane, true);
+                set(o.at, lane, touch[k].at);
+                set(o.n, lane, touch[k].n);
+                put(o.gap, lane, T(touch[k].gap));
+            }
+        }
+        for (int k = start; k < c.contacts; ++k) {
+            surface(c.contact[k], a.surface, b.surface);
+            finish(c.contact[k]);
+        }
+    }
+    // an empty contact of a pair; lanes without a touch keep harmless numbers
+    void open(const ColliderPair& p, const Collider& a, const Collider& b, int k) {
+        Contact<S>& o = c.contact[c.contacts++];
+        o.body = a.body;
+        o.other = b.body;
+        o.collider = p.a;
+        o.other_collider = p.b;
+        o.slot = p.slot + k;
+        o.on = constant_mask<S>(false);
+        o.at = zero3<S>();
+        o.n = {S(T(0)), S(T(0)), S(T(1))};
+        o.gap = S(T(0));
+    }
+    static void set(Vec3<S>& v, int lane, const Point& p) {
+        put(v.x, lane, T(p.x));
+        put(v.y, lane, T(p.y));
+        put(v.z, lane, T(p.z));
+    }
+
+    // ---- what a contact needs besides
+
+    double of_copy(const double* table, std::int64_t stride, int row, int lane) const {
+        const std::int64_t last = count - 1, k = lane < last ? lane : last;
+        return table[(first + k) * stride + row];
+    }
+    void surface(Contact<S>& a, int one, int two) const {
+        for (int lane = 0; lane < lanes; ++lane) {
+            const double m = of_copy(x.friction, x.friction_stride, one, lane) *
+                             of_copy(x.friction, x.friction_stride, two, lane);
+            const double e = of_copy(x.restitution, x.restitution_stride, one, lane);
+            const double g = of_copy(x.restitution, x.restitution_stride, two, lane);
+            put(a.mu, lane, T(std::sqrt(m)));
+            put(a.bounce, lane, T(e > g ? e : g));
+        }
+    }
+    void finish(Contact<S>& a) const {
+        const S zero(T(0));
+        // a body of the world's comes second
+        a.r = a.at - origin[a.body];
+        a.r_other = a.other < 0 ? zero3<S>() : a.at - origin[a.other];
+        tangents(a.n, a.t, a.u);
+        a.bound = select(zero < a.gap, -(a.gap / S(T(dt))), zero);
+        const S* m = memory + 3 * a.slot;
+        const Vec3<S> old = {m[0], m[1], m[2]};
+        a.ln = select(a.on, larger(dot(a.n, old), zero), zero);
+        const S most = a.mu * a.ln;
+        const S t = dot(a.t, old), u = dot(a.u, old), size2 = t * t + u * u;
+        const S k =
+            select(most * most < size2, most / square_root(larger(size2, S(T(1e-30)))), S(T(1)));
+        a.lt = select(a.on, k * t, zero);
+        a.lu = select(a.on, k * u, zero);
+        a.push = zero;
+    }
+
+    // contacts of one body in a chain each; of two bodies likewise
+    void chain() {
+        for (int k = c.contacts - 1; k >= 0; --k) {
+            Contact<S>& a = c.contact[k];
+            if (a.other >= 0) continue;
+            a.next = c.head[a.body];
+            c.head[a.body] = k;
+        }
+        int last = -1;
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            if (a.other < 0) continue;
+            a.next = -1;
+            const bool same =
+                last >= 0 && c.contact[last].body == a.body && c.contact[last].other == a.other;
+            if (same) c.contact[last].next = k;
+            else c.group[c.groups++] = k;
+            last = k;
+        }
+    }
+
+    // ---- bounds of joints
+
+    void add_bound(int body, int slot, const MaskOf<S>& on, const Vec3<S>& g, S slack) {
+        if (!any(on)) return;
+        const S zero(T(0));
+        LimitRow<S>& o = c.limit[c.limits];
+        o.body = body;
+        o.slot = slot;
+        o.on = on;
+        o.g = g;
+        o.slack = slack;
+        o.bound = select(zero < slack, -(slack / S(T(dt))), zero);
+        o.l = select(on, larger(memory[3 * slot], zero), zero);
+        o.push = zero;
+        o.next = c.bound[body];
+        c.bound[body] = c.limits++;
+    }
+    // rate of the joint without contact
+    Vec3<S> rate_of(int i) const {
+        const int p = f.body[i].parent;
+        const Motion<S> m = p < 0 ? zero_motion<S>() : shift(c.base[p], work[i].r);
+        return f.body[i].kind == Kind::slide ? c.base[i].a - m.a : c.base[i].al - m.al;
+    }
+    S near_bound(const Vec3<S>& rate) const {
+        return S(T(kNearBound)) + S(T(dt)) * square_root(dot(rate, rate));
+    }
+    void axis_bound(const Bound& b, int slot) {
+        const S zero(T(0)), one(T(1));
+        const S a = q[f.body[b.body].q];
+        const S near = near_bound(rate_of(b.body));
+        const S low = a - S(T(b.lower)), high = S(T(b.upper)) - a;
+        add_bound(b.body, slot + 1, low < near, {one, zero, zero}, low);
+        add_bound(b.body, slot + 2, high < near, {-one, zero, zero}, high);
+    }
+    // swing and twist about the axis a: with q = (w, v), s = v.a: cos(swing / 2)^2 = w^2 + s^2 and
+    // tan(twist / 2) = s / w; their gradients as in poise.motion.limits
+    void ball_bound(const Bound& b, int slot) {
+        const S one(T(1)), zero(T(0));
+        Quat<S> p = quat_at(q + f.body[b.body].q);
+        const auto flip = p.w < zero;
+        p = {select(flip, -p.w, p.w), select(flip, -p.x, p.x), select(flip, -p.y, p.y),
+             select(flip, -p.z, p.z)};
+        const Vec3<S> axis = constant(b.axis), v = {p.x, p.y, p.z};
+        const S s = dot(v, axis);
+        const Vec3<S> side = v - s * axis;
+        const S near = near_bound(rate_of(b.body));
+        const S c2 = p.w * p.w + s * s;
+        const S ch = square_root(c2), sh = square_root(dot(side, side));
+        const S swing = logarithm(Quat<S>{ch, sh, zero, zero}).x;
+        const S k = one / larger(ch, S(T(1e-6)));
+        const S twist = logarithm(Quat<S>{k * p.w, k * s, zero, zero}).x;
+        // b = R' a; a x b = -2 ... sin(swing) along the swing's axis in the child's frame
+        const Vec3<S> back = rotate_back(p, axis);
+        const Vec3<S> across = cross(axis, back);
+        const S sine = square_root(dot(across, across));
+        const Mat3<S>& R = work[b.body].R;
+        const S out = one / larger(sine, S(T(1e-6)));
+        // the slack shrinks as the swing grows
+        const Vec3<S> in = R * (out * across);
+        const S room = S(T(b.swing)) - swing;
+        add_bound(b.body, slot, room < near, in, room);
+        const S cosine = dot(axis, back);
+        const Vec3<S> turn = R * ((one / larger(one + cosine, S(T(1e-3)))) * (axis + back));
+        const S low = twist - S(T(b.lower)), high = S(T(b.upper)) - twist;
+        add_bound(b.body, slot + 1, low < near, turn, low);
+        add_bound(b.body, slot + 2, high < near, zero3<S>() - turn, high);
+    }
+
+    const Forest& f;
+    const Touchables& x;
+    const Work<S>* work;
+    const Vec3<S>* origin;
+    const S* q;
+    double dt;
+    std::int64_t first, count;
+    const S* memory;
+    ContactScratch<S>& c;
+};
+
+}  // namespace poise::inline POISE_ISA

@@ -1,0 +1,107 @@
+// Where bodies meet the ground: balls and corners against a plane or a height field, in lanes.
+#pragma once
+
+#include "poise/contact/rows.hpp"
+
+namespace poise::inline POISE_ISA {
+
+// Contacts closer than this take part, and those that the step may close [m].
+constexpr double kNear = 0.01;
+
+// The surface under a place of one copy: a plane through at, and the triangle it is of.
+struct Facet {
+    double height;     // at the place [m]
+    double n[3];       // upward unit normal
+    std::int64_t key;  // which triangle; -1 is outside of the grid
+};
+
+// A cell is split along the diagonal from (0, 0) to (1, 1). Beyond its rim the field goes on level.
+inline Facet facet_at(const Ground& g, double x, double y) {
+    const double u = (x - g.x0) / g.dx, v = (y - g.y0) / g.dy;
+    const bool inside = u >= 0 && v >= 0 && u <= g.cols - 1 && v <= g.rows - 1;
+    const double cu = u < 0 ? 0 : u > g.cols - 1 ? g.cols - 1 : u;
+    const double cv = v < 0 ? 0 : v > g.rows - 1 ? g.rows - 1 : v;
+    int col = static_cast<int>(cu), row = static_cast<int>(cv);
+    if (col > g.cols - 2) col = g.cols - 2;
+    if (row > g.rows - 2) row = g.rows - 2;
+    const double* h = g.height + static_cast<std::int64_t>(row) * g.cols + col;
+    const double a = h[0], b = h[1], c = h[g.cols], d = h[g.cols + 1];
+    const double s = cu - col, t = cv - row;
+    const bool lower = s >= t;
+    double sx = lower ? b - a : d - c, sy = lower ? d - b : c - a;
+    const double height = lower ? a + s * sx + t * sy : a + t * sy + s * sx;
+    if (!inside) {
+        // level outwards, as the rim is along it
+        if (u < 0 || u > g.cols - 1) sx = 0;
+        if (v < 0 || v > g.rows - 1) sy = 0;
+    }
+    const double nx = -sx / g.dx, ny = -sy / g.dy;
+    const double k = 1 / std::sqrt(nx * nx + ny * ny + 1);
+    const std::int64_t key =
+        inside ? 2 * (static_cast<std::int64_t>(row) * g.cols + col) + lower : -1;
+    return {height, {k * nx, k * ny, k}, key};
+}
+
+// Gap and normal of a ball over a height field: of the facet below its centre, or of one beside it
+// that the ball reaches.
+inline double field_gap(const Ground& g, const double p[3], double radius, double n[3]) {
+    const Facet below = facet_at(g, p[0], p[1]);
+    double best = (p[2] - below.height) * below.n[2] - radius;
+    for (int k = 0; k < 3; ++k) n[k] = below.n[k];
+    if (radius == 0) return best;
+    const double side[4][2] = {{radius, 0}, {-radius, 0}, {0, radius}, {0, -radius}};
+    for (const auto& d : side) {
+        const Facet f = facet_at(g, p[0] + d[0], p[1] + d[1]);
+        if (f.key < 0 || f.key == below.key) continue;
+        // distance to its plane, if the foot of the perpendicular lies on it
+        const double z = f.height + (d[0] * f.n[0] + d[1] * f.n[1]) / f.n[2];
+        const double far = (p[2] - z) * f.n[2];
+        if (far - radius >= best) continue;
+        const Facet foot = facet_at(g, p[0] - far * f.n[0], p[1] - far * f.n[1]);
+        if (foot.key != f.key) continue;
+        best = far - radius;
+        for (int k = 0; k < 3; ++k) n[k] = f.n[k];
+    }
+    return best;
+}
+
+// Gap and normal of a ball at p, lane by lane for a height field.
+template <class S>
+POISE_INLINE void ground_gap(const Ground& g, const Vec3<S>& p, double radius, S& gap, Vec3<S>& n) {
+    using T = Element<S>;
+    if (g.kind == GroundKind::plane) {
+        n = {S(T(g.normal[0])), S(T(g.normal[1])), S(T(g.normal[2]))};
+        gap = dot(n, p) - S(T(g.offset + radius));
+        return;
+    }
+    for (int lane = 0; lane < Traits<S>::lanes; ++lane) {
+        const double at[3] = {double(get(p.x, lane)), double(get(p.y, lane)),
+                              double(get(p.z, lane))};
+        double d[3] = {0, 0, 1};
+        // a copy that is lost has no place
+        const bool known = std::fabs(at[0]) < 1e9 && std::fabs(at[1]) < 1e9;
+        put(gap, lane, known ? T(field_gap(g, at, radius, d)) : T(1e30));
+        put(n.x, lane, T(d[0]));
+        put(n.y, lane, T(d[1]));
+        put(n.z, lane, T(d[2]));
+    }
+}
+
+// The point of a rim that lies furthest down the normal, or a turn from there.
+template <class S>
+POISE_INLINE Vec3<S> rim_point(const Probe& p, const Mat3<S>& R, const Vec3<S>& n) {
+    using T = Element<S>;
+    const Vec3<S> axis = R * Vec3<S>{S(T(p.axis[0])), S(T(p.axis[1])), S(T(p.axis[2]))};
+    Vec3<S> t, u;
+    tangents(axis, t, u);
+    const S dt = dot(n, t), du = dot(n, u);
+    const S size2 = dt * dt + du * du;
+    const auto flat = size2 < S(T(1e-12));
+    const S k = S(T(1)) / square_root(larger(size2, S(T(1e-12))));
+    const S x = select(flat, S(T(-1)), -(k * dt)), y = select(flat, S(T(0)), -(k * du));
+    const S c(T(std::cos(p.turn))), s(T(std::sin(p.turn)));
+    const S r(T(p.rim));
+    return r * ((c * x - s * y) * t + (s * x + c * y) * u);
+}
+
+}  // namespace poise::inline POISE_ISA

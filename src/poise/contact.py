@@ -1,0 +1,343 @@
+"""Contact: what can touch what, compiled for the core.
+
+Every shape of every link is a collider, so are obstacles. The ground meets *probes*: balls and
+corners of the shapes. Pairs of shapes meet each other, but for those of one link, of a link and
+the link it hangs on, and those that overlap in the rest pose.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.arrays import Floats, finite, floats, number, shaped
+from poise.errors import PoiseError, check_direction, unknown_name
+from poise.forest import Forest
+from poise.pose import Pose
+from poise.scene import Scene
+from poise.shape import Shape
+
+Ints = NDArray[np.int32]
+
+MODELS = {"impulse": 1, "penalty": 2}
+KINDS = {"sphere": 0, "capsule": 1, "box": 2, "cylinder": 3, "mesh": 4}
+POINTS = {frozenset((0,)): 1, frozenset((0, 1)): 1, frozenset((1,)): 2, frozenset((0, 2)): 1}
+"""How many points two kinds of shapes may meet in; 3 for a capsule on a box, 4 for two boxes."""
+
+FRICTION = 0.8
+SWEEPS = 100
+
+
+class Plane:
+    """A flat ground.
+
+    Args:
+        normal: Which way it faces.
+        height: Distance from the world's origin along the normal [m].
+    """
+
+    def __init__(self, normal: Sequence[float] = (0.0, 0.0, 1.0), height: float = 0.0) -> None:
+        self.normal = check_direction("plane: normal", normal, 3)
+        self.height = number(height, "plane: height", positive=False)
+
+
+class HeightField:
+    """An uneven ground: heights over a grid. Beyond its rim it goes on level.
+
+    Args:
+        heights: [m], shape (rows, columns): rows along y, columns along x.
+        spacing: Distance of grid points along x and y [m].
+        origin: x and y of the first point; None puts the middle at the world's origin.
+    """
+
+    def __init__(
+        self,
+        heights: ArrayLike,
+        spacing: float | tuple[float, float],
+        origin: tuple[float, float] | None = None,
+    ) -> None:
+        self.heights = np.array(finite(floats(heights, "heights"), "heights"))
+        if self.heights.ndim != 2 or min(self.heights.shape) < 2:
+            raise PoiseError(f"heights has shape {self.heights.shape}, expected 2 x 2 or more")
+        self.heights.flags.writeable = False
+        dx, dy = spacing if isinstance(spacing, tuple) else (spacing, spacing)
+        self.spacing = (number(dx, "spacing"), number(dy, "spacing"))
+        if origin is None:
+            rows, columns = self.heights.shape
+            origin = (-0.5 * (columns - 1) * self.spacing[0], -0.5 * (rows - 1) * self.spacing[1])
+        self.origin = (
+            number(origin[0], "origin[0]", positive=False),
+            number(origin[1], "origin[1]", positive=False),
+        )
+
+
+GroundLike = bool | Plane | HeightField
+
+
+@dataclass(frozen=True, eq=False)
+class Touch:
+    """What the core takes; see cpp/include/poise/contact/touchables.hpp."""
+
+    model: int
+    sweeps: int
+    surfaces: int
+    friction: Floats
+    restitution: Floats
+    stiffness: float
+    damping: float
+    viscosity: float
+    collider_body: Ints
+    collider_link: Ints
+    collider_surface: Ints
+    collider_kind: Ints
+    collider_size: Floats
+    collider_p: Floats
+    collider_E: Floats
+    collider_reach: Floats
+    probe_collider: Ints
+    probe_point: Floats
+    probe_axis: Floats
+    probe_numbers: Floats
+    pair_a: Ints
+    pair_b: Ints
+    pair_points: Ints
+    bound_body: Ints
+    bound_axis: Floats
+    bound_limits: Floats
+    ground_kind: int
+    ground_plane: Floats
+    ground_grid: Floats
+    ground_height: Floats
+
+
+@dataclass
+class _Collider:
+    body: int
+    link: int
+    shape: Shape
+    pose: Pose  # in the body's frame, or in the world
+    surface: int = 0
+    probes: list[tuple[Any, ...]] = field(default_factory=list)
+
+    @property
+    def reach(self) -> float:
+        shape = self.shape
+        if shape.kind == "sphere":
+            return shape.size[0]
+        if shape.kind == "capsule":
+            return shape.size[0] + shape.size[1]
+        if shape.kind == "mesh":
+            return float(np.linalg.norm(np.array(shape.vertices), axis=1).max())
+        if shape.kind == "cylinder":
+            return math.hypot(*shape.size)
+        return float(np.linalg.norm(shape.size))
+
+
+def compile_touch(
+    scene: Scene,
+    *,
+    ground: GroundLike = True,
+    obstacles: Iterable[Shape] = (),
+    model: str = "impulse",
+    friction: Floats,
+    restitution: Floats,
+    self_collision: bool = True,
+    exclude: Iterable[tuple[str, str]] = (),
+    sweeps: int = SWEEPS,
+    stiffness: float = 5e4,
+    damping: float = 5e2,
+    viscosity: float = 2e3,
+) -> Touch:
+    """Colliders, probes, pairs and joint limits of a scene."""
+    forest = scene.forest
+    obstacles = list(obstacles)
+    colliders = _colliders(scene, obstacles)
+    surfaces = scene.nl + len(obstacles) + 1
+    kind, plane, grid, height = _ground(ground)
+    cell = float(min(grid[2:])) if kind == 2 else math.inf
+    probes = []
+    if kind:
+        for i, c in enumerate(colliders):
+            if c.body >= 0:
+                probes += [(i, *probe) for probe in _probes(c, cell)]
+    pairs = _pairs(scene, colliders, self_collision, exclude)
+    bounds = _bounds(scene)
+    return Touch(
+        model=MODELS[model],
+        sweeps=sweeps,
+        surfaces=surfaces,
+        friction=friction,
+        restitution=restitution,
+        stiffness=stiffness,
+        damping=damping,
+        viscosity=viscosity,
+        collider_body=_ints([c.body for c in colliders]),
+        collider_link=_ints([c.link for c in colliders]),
+        collider_surface=_ints([c.surface for c in colliders]),
+        collider_kind=_ints([KINDS[c.shape.kind] for c in colliders]),
+        collider_size=_rows([(*c.shape.size, 0.0, 0.0, 0.0)[:3] for c in colliders], 3),
+        collider_p=_rows([c.pose.r for c in colliders], 3),
+        collider_E=_rows([c.pose.E for c in colliders], 4),
+        collider_reach=np.array([c.reach for c in colliders], dtype=np.float64),
+        probe_collider=_ints([p[0] for p in probes]),
+        probe_point=_rows([p[1] for p in probes], 3),
+        probe_axis=_rows([p[2] for p in probes], 3),
+        probe_numbers=_rows([p[3:] for p in probes], 3),
+        pair_a=_ints([a for a, _ in pairs]),
+        pair_b=_ints([b for _, b in pairs]),
+        pair_points=_ints([_points(colliders[a], colliders[b]) for a, b in pairs]),
+        bound_body=_ints([b[0] for b in bounds]),
+        bound_axis=_rows([b[1] for b in bounds], 3),
+        bound_limits=_rows([b[2] for b in bounds], 3),
+        ground_kind=kind,
+        ground_plane=plane,
+        ground_grid=grid,
+        ground_height=height,
+    )
+
+
+def _colliders(scene: Scene, obstacles: Sequence[Shape]) -> list[_Collider]:
+    forest, found = scene.forest, []
+    links = [link for character in scene.characters for link in character.links]
+    for i, link in enumerate(links):
+        frame = Pose(tuple(forest.link_E[i]), tuple(forest.link_p[i]))
+        for shape in link.shapes:
+            pose = frame @ Pose(shape.quat, shape.pos)
+            found.append(_Collider(int(forest.link_body[i]), i, shape, pose, i))
+    for k, shape in enumerate(obstacles):
+        if not isinstance(shape, Shape):
+            raise PoiseError(f"obstacles[{k}] must be a Shape, got {shape!r:.80}")
+        pose = Pose(shape.quat, shape.pos)
+        found.append(_Collider(-1, -1 - k, shape, pose, scene.nl + k))
+    return found
+
+
+def _probes(c: _Collider, cell: float) -> list[tuple[Any, ...]]:
+    """Points of a shape that meet the ground: (point, axis, radius, rim, turn)."""
+    none = (0.0, 0.0, 0.0)
+    shape = c.shape
+
+    def at(point: Any) -> tuple[float, ...]:
+        return tuple(float(x) for x in (c.pose @ Pose(r=tuple(point))).r)
+
+    if shape.kind == "sphere":
+        return [(at(none), none, shape.size[0], 0.0, 0.0)]
+    if shape.kind == "capsule":
+        radius, half = shape.size
+        between = 0 if math.isinf(cell) else min(6, math.ceil(2.0 * half / cell) - 1)
+        heights = np.linspace(-half, half, 2 + max(between, 0)) if half > 0.0 else [0.0]
+        return [(at((0.0, 0.0, z)), none, radius, 0.0, 0.0) for z in heights]
+    if shape.kind == "cylinder":
+        radius, half = shape.size
+        axis = (c.pose @ Pose(r=(0.0, 0.0, 1.0))).r
+        axis = tuple(float(a - b) for a, b in zip(axis, c.pose.r, strict=True))
+        turns = (0.0, 2.0 * math.pi / 3.0, -2.0 * math.pi / 3.0)
+        return [(at((0.0, 0.0, z)), axis, 0.0, radius, t) for z in (-half, half) for t in turns]
+    if shape.kind == "mesh":
+        corners = np.array(shape.vertices)[np.unique(shape.triangles)]
+        return [(at(corner), none, 0.0, 0.0, 0.0) for corner in corners]
+    grid = [(-1.0, 1.0)] * 3
+    if not math.isinf(cell):
+        grid = [np.linspace(-1.0, 1.0, min(5, 1 + math.ceil(2.0 * s / cell))) for s in shape.size]
+    points = [
+        (x * shape.size[0], y * shape.size[1], z * shape.size[2])
+        for x in grid[0]
+        for y in grid[1]
+        for z in grid[2]
+        if max(abs(x), abs(y), abs(z)) == 1.0
+    ]
+    return [(at(point), none, 0.0, 0.0, 0.0) for point in points]
+
+
+def _points(a: _Collider, b: _Collider) -> int:
+    kinds = frozenset((KINDS[a.shape.kind], KINDS[b.shape.kind]))
+    return POINTS.get(kinds, 4 if kinds == {2} else 3)
+
+
+def _pairs(
+    scene: Scene,
+    colliders: Sequence[_Collider],
+    self_collision: bool,
+    exclude: Iterable[tuple[str, str]],
+) -> list[tuple[int, int]]:
+    forest = scene.forest
+    names = list(forest.link_names)
+    apart = set()
+    for one, two in exclude:
+        for name in (one, two):
+            if name not in names:
+                raise PoiseError("exclude: " + unknown_name("link", name, names))
+        apart.add(frozenset((names.index(one), names.index(two))))
+    part = np.zeros(len(names), dtype=int)
+    for k, p in enumerate(forest.parts.values()):
+        part[p.links] = k
+    carrier = _carriers(forest)
+    pairs = []
+    for i, a in enumerate(colliders):
+        for j in range(i + 1, len(colliders)):
+            b = colliders[j]
+            if max(KINDS[a.shape.kind], KINDS[b.shape.kind]) > 2:
+                continue
+            if a.body == b.body or (a.body < 0 and b.body < 0):
+                continue
+            if a.link >= 0 and b.link >= 0:
+                same = part[a.link] == part[b.link]
+                if same and not self_collision:
+                    continue
+                if frozenset((a.link, b.link)) in apart:
+                    continue
+                if same and (carrier[a.body] == b.body or carrier[b.body] == a.body):
+                    continue
+            pairs.append((i, j) if a.body >= 0 else (j, i))
+    return pairs
+
+
+def _carriers(forest: Forest) -> dict[int, int]:
+    """The body with mass that each body hangs on: massless ones between are skipped."""
+    carrier = {-1: -2}
+    for i, parent in enumerate(forest.parent):
+        up = int(parent)
+        while up >= 0 and forest.mass[up] == 0:
+            up = int(forest.parent[up])
+        carrier[i] = up
+    return carrier
+
+
+def _bounds(scene: Scene) -> list[tuple[int, Any, Any]]:
+    joints = [joint for character in scene.characters for joint in character.joints]
+    bounds: list[tuple[int, Any, Any]] = []
+    for body, joint in enumerate(joints):
+        if joint.limits is None:
+            continue
+        if joint.kind == "ball":
+            bounds.append((body, joint.axis, joint.limits))
+        else:
+            bounds.append((body, (0.0, 0.0, 1.0), (math.pi, *joint.limits)))
+    return bounds
+
+
+def _ground(ground: GroundLike) -> tuple[int, Floats, Floats, Floats]:
+    none, grid = np.zeros((2, 2)), np.array([0.0, 0.0, 1.0, 1.0])
+    if ground is True:
+        ground = Plane()
+    if isinstance(ground, Plane):
+        return 1, np.array([*ground.normal, ground.height]), grid, none
+    if isinstance(ground, HeightField):
+        grid = np.array([*ground.origin, *ground.spacing])
+        return 2, np.array([0.0, 0.0, 1.0, 0.0]), grid, ground.heights
+    if ground is False:
+        return 0, np.array([0.0, 0.0, 1.0, 0.0]), grid, none
+    raise PoiseError(f"ground must be True, False, a Plane or a HeightField, got {ground!r:.80}")
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.array(list(values), dtype=np.int32)
+
+
+def _rows(values: Iterable[Any], size: int) -> Floats:
+    return np.array(list(values), dtype=np.float64).reshape(-1, size)
