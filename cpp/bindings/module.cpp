@@ -217,9 +217,9 @@ NB_MODULE(_core, m) {
              "kd"_a, "pin"_a);
 
     nb::class_<World>(m, "World", "n copies of a scene.")
-        .def(nb::init<nb::object, std::int64_t, double, bool, int, nb::object, nb::object,
-                      nb::object>(),
-             "model"_a, "n"_a, "dt"_a, "single_precision"_a, "threads"_a, "gravity"_a,
+        .def(nb::init<nb::object, nb::object, std::int64_t, double, bool, int, nb::object,
+                      nb::object, nb::object>(),
+             "model"_a, "whole"_a, "n"_a, "dt"_a, "single_precision"_a, "threads"_a, "gravity"_a,
              "numbers"_a.none(), "touch"_a.none() = nb::none())
         .def("read", &World::read)
         .def("write", &World::write, "q"_a, "v"_a, "time"_a, "memory"_a.none(), "which"_a.none())
@@ -227,6 +227,9 @@ NB_MODULE(_core, m) {
         .def("memory", &World::memory)
         .def("torque", &World::torque)
         .def("contacts", &World::contacts)
+        .def("saturated", &World::saturated)
+        .def("spares", &World::spares)
+        .def("throw_spare", &World::throw_spare, "q"_a, "v"_a, "which"_a.none())
         .def("faults", &World::faults)
         .def("push", &World::push, "link"_a, "force"_a, "torque"_a, "point"_a, "at"_a, "duration"_a,
              "which"_a.none())

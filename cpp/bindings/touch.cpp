@@ -33,6 +33,7 @@ const Touchables& OwnTouchables::read(nb::handle source, const Model& model, std
     read_pairs(source);
     read_bounds(source, model);
     read_ground(source);
+    read_spares(source, model);
     view_.slots = view_.probes + view_.pair_slots + 3 * view_.bounds;
 
     const auto table = [&](const char* name, std::vector<double>& to, std::int64_t& stride) {
@@ -52,6 +53,30 @@ const Touchables& OwnTouchables::read(nb::handle source, const Model& model, std
     view_.friction = friction_.data();
     view_.restitution = restitution_.data();
     return view_;
+}
+
+// Arrays of counts: with none, one, two, ... of the spares.
+void OwnTouchables::read_spares(nb::handle source, const Model& model) {
+    Spares& s = view_.spares;
+    s.count = nb::cast<int>(source.attr("spares"));
+    check_range(s.count, 0, kMostSpares + 1, "touch.spares");
+    const Forest& f = model.forest();
+    s.nb = f.nb - s.count;
+    s.nq = f.nq - 7 * s.count;
+    s.nv = f.nv - 6 * s.count;
+    for (int i = s.nb; i < f.nb; ++i)
+        if (i < 0 || f.body[i].kind != Kind::free) throw Error("spares are free bodies");
+    const auto counts = [&](const char* name, std::int32_t last, std::int32_t* to) {
+        const auto from = copy_ints(source.attr(name), name, s.count + 1);
+        for (int k = 0; k <= s.count; ++k) {
+            check_range(from[k], k ? from[k - 1] : 0, last + 1, name);
+            to[k] = from[k];
+        }
+        if (from[s.count] != last) throw Error(std::string(name) + " must end with all");
+    };
+    counts("spare_colliders", view_.colliders, s.colliders);
+    counts("spare_probes", view_.probes, s.probes);
+    counts("spare_pairs", view_.pairs, s.pairs);
 }
 
 void OwnTouchables::read_colliders(nb::handle source, const Model& model) {

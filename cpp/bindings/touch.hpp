@@ -20,6 +20,7 @@ class OwnTouchables {
     void read_pairs(nb::handle source);
     void read_bounds(nb::handle source, const Model& model);
     void read_ground(nb::handle source);
+    void read_spares(nb::handle source, const Model& model);
 
     Touchables view_ = {};
     std::vector<Collider> collider_;

@@ -69,24 +69,27 @@ const Model& model_in(nb::handle h) {
 
 }  // namespace
 
-World::World(nb::object model, std::int64_t n, double dt, bool single_precision, int threads,
-             nb::object gravity, nb::object numbers, nb::object touch)
-    : owner_(model), model_(model_in(model)), n_(n), dt_(dt),
-      pool_(std::clamp(threads, 1, kMostThreads)), push_until_(kNever) {
+World::World(nb::object model, nb::object whole, std::int64_t n, double dt, bool single_precision,
+             int threads, nb::object gravity, nb::object numbers, nb::object touch)
+    : owner_(model), whole_owner_(whole), model_(model_in(model)), whole_(model_in(whole)), n_(n),
+      dt_(dt), pool_(std::clamp(threads, 1, kMostThreads)), push_until_(kNever) {
     if (n < 1) throw Error("n is " + std::to_string(n) + "; a world has at least one copy");
     if (!(dt > 0) || !std::isfinite(dt))
         throw Error("dt is " + std::to_string(dt) + " s; it must be positive");
     set_gravity(gravity);
     time_.assign(n, 0);
-    const Touchables& t = touch_.read(touch, model_, n);
-    memory_size_ = kMemory + (t.model == ContactModel::none ? 0 : 3 * t.slots);
+    const Touchables& t = touch_.read(touch, whole_, n);
+    if (model_.nq() + 7 * t.spares.count != whole_.nq()) throw Error("these models do not match");
+    spare_size_ = t.spares.count * kSpare;
+    impulse_size_ = t.model == ContactModel::none ? 0 : 3 * t.slots;
+    memory_size_ = kMemory + spare_size_ + impulse_size_;
     memory_.assign(n * kMemory, 0);
     frozen_.assign(n, 0);
     fault_.assign(n, Fault{-1, false, 0});
 
-    const Numbers x = own_.read(numbers, model_, n);
+    const Numbers x = own_.read(numbers, whole_, n);
     const Kernel& k = kernel((n > 1 ? 2 : 0) + (single_precision ? 1 : 0));
-    kernel_.reset(k.make_world(model_.forest(), x, t, n, dt, pool_.size()));
+    kernel_.reset(k.make_world(whole_.forest(), x, t, n, dt, pool_.size()));
 }
 
 void World::set_gravity(nb::object gravity) {
@@ -118,14 +121,51 @@ OutArray World::time() const {
 OutArray World::memory() const {
     check_idle();
     OutArray m = make_array({n_, memory_size_});
-    const std::int64_t rest = memory_size_ - kMemory;
-    std::vector<double> impulses(n_ * rest);
+    std::vector<double> impulses(n_ * impulse_size_), spares(n_ * spare_size_);
     kernel_->read_impulses(impulses.data());
+    kernel_->read_spares(spares.data());
     for (std::int64_t i = 0; i < n_; ++i) {
-        std::copy_n(memory_.data() + i * kMemory, kMemory, m.data() + i * memory_size_);
-        std::copy_n(impulses.data() + i * rest, rest, m.data() + i * memory_size_ + kMemory);
+        double* to = m.data() + i * memory_size_;
+        to = std::copy_n(memory_.data() + i * kMemory, kMemory, to);
+        to = std::copy_n(spares.data() + i * spare_size_, spare_size_, to);
+        std::copy_n(impulses.data() + i * impulse_size_, impulse_size_, to);
     }
     return m;
+}
+
+OutArray World::spares() const {
+    check_idle();
+    OutArray out = make_array({n_, spare_size_ / kSpare, kSpare});
+    kernel_->read_spares(out.data());
+    return out;
+}
+
+int World::throw_spare(nb::object q, nb::object v, nb::object which) {
+    check_idle();
+    InArray kq, kv;
+    const Rows rq = rows_in(q, "q", 7, 0, kq), rv = rows_in(v, "v", 6, 0, kv);
+    check_finite(rq.p, (rq.copy ? n_ : 1) * 7, "q");
+    check_finite(rv.p, (rv.copy ? n_ : 1) * 6, "v");
+    const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
+    const std::int64_t count = spare_size_ / kSpare;
+    std::vector<double> spares(n_ * spare_size_);
+    kernel_->read_spares(spares.data());
+    for (std::int64_t k = 0; k < count; ++k) {
+        bool waits = true;
+        for (std::int64_t i = 0; i < n_; ++i)
+            if (mask[i] && spares[(i * count + k) * kSpare] != 0) waits = false;
+        if (!waits) continue;
+        for (std::int64_t i = 0; i < n_; ++i) {
+            if (!mask[i]) continue;
+            double* to = spares.data() + (i * count + k) * kSpare;
+            to[0] = 1;
+            std::copy_n(rq.p + i * rq.copy, 7, to + 1);
+            std::copy_n(rv.p + i * rv.copy, 6, to + 8);
+        }
+        kernel_->write_spares(spares.data(), mask.data());
+        return static_cast<int>(k);
+    }
+    return -1;
 }
 
 nb::tuple World::contacts() const {
@@ -154,6 +194,15 @@ OutArray World::torque() const {
     OutArray tau = make_array({n_, model_.nv()});
     kernel_->read_torque(tau.data());
     return tau;
+}
+
+nb::ndarray<nb::numpy, bool> World::saturated() const {
+    check_idle();
+    const std::size_t nv = model_.nv(), n = n_;
+    bool* data = new bool[n * nv];
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<bool*>(p); });
+    kernel_->read_limited(data);
+    return nb::ndarray<nb::numpy, bool>(data, {n, nv}, owner);
 }
 
 nb::tuple World::faults() const {
@@ -193,13 +242,16 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
     const std::vector<double> whole =
         memory.is_none() ? std::vector<double>(n_ * memory_size_, 0.0)
                          : copy_in(memory, "state.memory", {n_, memory_size_}, false);
-    const std::int64_t rest = memory_size_ - kMemory;
-    std::vector<double> m(n_ * kMemory), impulses(n_ * rest);
+    std::vector<double> m(n_ * kMemory), spares(n_ * spare_size_), impulses(n_ * impulse_size_);
     for (std::int64_t i = 0; i < n_; ++i) {
-        std::copy_n(whole.data() + i * memory_size_, kMemory, m.data() + i * kMemory);
-        std::copy_n(whole.data() + i * memory_size_ + kMemory, rest, impulses.data() + i * rest);
+        const double* from = whole.data() + i * memory_size_;
+        std::copy_n(from, kMemory, m.data() + i * kMemory);
+        std::copy_n(from + kMemory, spare_size_, spares.data() + i * spare_size_);
+        std::copy_n(from + kMemory + spare_size_, impulse_size_,
+                    impulses.data() + i * impulse_size_);
     }
-    check_finite(impulses.data(), n_ * rest, "state.memory");
+    check_finite(spares.data(), n_ * spare_size_, "state.memory");
+    check_finite(impulses.data(), n_ * impulse_size_, "state.memory");
     for (std::int64_t i = 0; i < n_ * kPushes; ++i) {
         const double link = m[12 * i];
         if (!(link >= 0 && link <= model_.nl() && link == std::floor(link)))
@@ -210,6 +262,7 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
     }
     const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
     kernel_->write(rq.p, rv.p, rq.copy, rv.copy, mask.data());
+    kernel_->write_spares(spares.data(), mask.data());
     kernel_->write_impulses(impulses.data(), mask.data());
     for (std::int64_t i = 0; i < n_; ++i) {
         if (!mask[i]) continue;

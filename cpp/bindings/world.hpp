@@ -26,14 +26,19 @@ class Gains {
 
 class World {
   public:
-    World(nb::object model, std::int64_t n, double dt, bool single_precision, int threads,
-          nb::object gravity, nb::object numbers, nb::object touch);
+    // whole: the model with spares at its end, or the same
+    World(nb::object model, nb::object whole, std::int64_t n, double dt, bool single_precision,
+          int threads, nb::object gravity, nb::object numbers, nb::object touch);
 
     nb::tuple read() const;
     void write(nb::object q, nb::object v, nb::object time, nb::object memory, nb::object which);
     OutArray time() const;
     OutArray memory() const;
     OutArray torque() const;
+    nb::ndarray<nb::numpy, bool> saturated() const;
+    // a spare that waits in all these copies flies off; returns which, or -1 if there is none
+    int throw_spare(nb::object q, nb::object v, nb::object which);
+    OutArray spares() const;     // (n, spares, 14)
     nb::tuple contacts() const;  // copies, colliders, others, points, normals, impulses, gaps
     nb::tuple faults() const;    // copies, joints, times, whether singular
     void push(int link, nb::object force, nb::object torque, nb::object point, double at,
@@ -52,8 +57,8 @@ class World {
     void find_pushes();
     void check_idle() const;
 
-    nb::object owner_;  // keeps the model alive
-    const Model& model_;
+    nb::object owner_, whole_owner_;  // keep the models alive
+    const Model &model_, &whole_;
     std::int64_t n_;
     double dt_;
     double gravity_[3];
@@ -62,7 +67,8 @@ class World {
     std::vector<Fault> fault_;
     OwnNumbers own_;
     OwnTouchables touch_;
-    std::int64_t memory_size_;  // of one copy: pushes, then impulses of contact
+    // of one copy: pushes, then spares, then impulses of contact
+    std::int64_t spare_size_, impulse_size_, memory_size_;
     std::unique_ptr<WorldKernel> kernel_;
     Pool pool_;
     std::uint64_t gains_met_[8] = {};

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.arrays import Floats, finite, floats, number, shaped
+from poise import _core
+from poise.arrays import Floats, finite, floats, number
+from poise.character import Character, Joint, Link
 from poise.errors import PoiseError, check_direction, unknown_name
 from poise.forest import Forest
 from poise.pose import Pose
@@ -30,6 +32,7 @@ POINTS = {frozenset((0,)): 1, frozenset((0, 1)): 1, frozenset((1,)): 2, frozense
 """How many points two kinds of shapes may meet in; 3 for a capsule on a box, 4 for two boxes."""
 
 FRICTION = 0.8
+MOST_SPARES = 32
 SWEEPS = 100
 
 
@@ -113,6 +116,10 @@ class Touch:
     ground_plane: Floats
     ground_grid: Floats
     ground_height: Floats
+    spares: int
+    spare_colliders: Ints
+    spare_probes: Ints
+    spare_pairs: Ints
 
 
 @dataclass
@@ -121,8 +128,8 @@ class _Collider:
     link: int
     shape: Shape
     pose: Pose  # in the body's frame, or in the world
-    surface: int = 0
-    probes: list[tuple[Any, ...]] = field(default_factory=list)
+    surface: int
+    spare: int  # 0, or the number of the spare it belongs to
 
     @property
     def reach(self) -> float:
@@ -138,6 +145,38 @@ class _Collider:
         return float(np.linalg.norm(shape.size))
 
 
+def default_spares(spares: int | Sequence[Character]) -> list[Character]:
+    """Objects that wait to be thrown: balls of 3 kg, or those given."""
+    if isinstance(spares, (int, np.integer)) and not isinstance(spares, bool):
+        if not 0 <= spares <= MOST_SPARES:
+            raise PoiseError(f"spares is {spares}; it must be 0 to {MOST_SPARES}")
+        return [_ball(i + 1) for i in range(spares)]
+    if isinstance(spares, bool) or not isinstance(spares, Sequence):
+        raise PoiseError(f"spares must be a number or a list of Characters, got {spares!r:.80}")
+    for i, one in enumerate(spares):
+        if not isinstance(one, Character):
+            raise PoiseError(f"spares[{i}] must be a Character, got {one!r:.80}")
+        kinds = [joint.kind for joint in one.joints]
+        if kinds != ["free"] or len(one.links) != 1:
+            raise PoiseError(f"spares[{i}] ({one.name!r}) must be one free link")
+    if len(spares) > MOST_SPARES:
+        raise PoiseError(f"{len(spares)} spares; at most {MOST_SPARES} can wait")
+    return list(spares)
+
+
+def _ball(number: int, radius: float = 0.1, mass: float = 3.0) -> Character:
+    shape = Shape("sphere", (radius,), color=(0.85, 0.45, 0.2))
+    moment = 0.4 * mass * radius * radius
+    link = Link(
+        "ball",
+        joints=(Joint("flight", "free"),),
+        mass=mass,
+        inertia=(moment, moment, moment),
+        shapes=(shape,),
+    )
+    return Character(f"spare-{number}", (link,))
+
+
 def compile_touch(
     scene: Scene,
     *,
@@ -148,15 +187,15 @@ def compile_touch(
     restitution: Floats,
     self_collision: bool = True,
     exclude: Iterable[tuple[str, str]] = (),
+    spares: int = 0,
     sweeps: int = SWEEPS,
     stiffness: float = 5e4,
     damping: float = 5e2,
     viscosity: float = 2e3,
 ) -> Touch:
-    """Colliders, probes, pairs and joint limits of a scene."""
-    forest = scene.forest
+    """Colliders, probes, pairs and joint limits of a scene whose last parts are spares."""
     obstacles = list(obstacles)
-    colliders = _colliders(scene, obstacles)
+    colliders = _colliders(scene, obstacles, spares)
     surfaces = scene.nl + len(obstacles) + 1
     kind, plane, grid, height = _ground(ground)
     cell = float(min(grid[2:])) if kind == 2 else math.inf
@@ -166,8 +205,10 @@ def compile_touch(
             if c.body >= 0:
                 probes += [(i, *probe) for probe in _probes(c, cell)]
     pairs = _pairs(scene, colliders, self_collision, exclude)
+    # what concerns the last spares comes last
+    pairs.sort(key=lambda pair: max(0, *(colliders[i].spare for i in pair)))
     bounds = _bounds(scene)
-    return Touch(
+    touch = Touch(
         model=MODELS[model],
         sweeps=sweeps,
         surfaces=surfaces,
@@ -198,23 +239,95 @@ def compile_touch(
         ground_plane=plane,
         ground_grid=grid,
         ground_height=height,
+        spares=spares,
+        spare_colliders=_counts(spares, [c.spare for c in colliders]),
+        spare_probes=_counts(spares, [colliders[p[0]].spare for p in probes]),
+        spare_pairs=_ints([0] * (spares + 1)),
+    )
+    touch = _count_pairs(touch, colliders)
+    return _count_pairs(_without(touch, _overlaps(scene, touch)), colliders)
+
+
+def _counts(spares: int, of: Sequence[int]) -> Ints:
+    """How many rows there are with none, one, two, ... of the spares."""
+    return _ints(sum(spare <= k for spare in of) for k in range(spares + 1))
+
+
+def _count_pairs(touch: Touch, colliders: Sequence[_Collider]) -> Touch:
+    of = [
+        max(colliders[a].spare, colliders[b].spare)
+        for a, b in zip(touch.pair_a, touch.pair_b, strict=True)
+    ]
+    return replace(touch, spare_pairs=_counts(touch.spares, of))
+
+
+def _overlaps(scene: Scene, touch: Touch) -> set[frozenset[int]]:
+    """Pairs of links of one part that pass through each other in the rest pose."""
+    part: dict[int, int] = {}
+    for k, p in enumerate(scene.forest.parts.values()):
+        part |= dict.fromkeys(range(p.links.start, p.links.stop), k)
+    zeros = _ints([0])
+    alone = replace(
+        touch,
+        ground_kind=0,
+        model=MODELS["impulse"],
+        friction=np.zeros(touch.surfaces),
+        restitution=np.zeros(touch.surfaces),
+        spares=0,
+        spare_colliders=zeros + len(touch.collider_body),
+        spare_probes=zeros + len(touch.probe_collider),
+        spare_pairs=zeros + len(touch.pair_a),
+    )
+    # the contacts of a step are those at its start
+    probe = _core.World(scene.model, scene.model, 1, 1e-6, False, 1, np.zeros(3), None, alone)
+    probe.write(scene.forest.rest_q, np.zeros(scene.nv), np.zeros(1), None, None)
+    probe.step(None, None, None, None, None, None, None, None, 1, 0, 3, 0, True, False)
+    which, _, _, _, gap = probe.contacts()
+    found = set()
+    for (_, a, b), depth in zip(which.astype(int), gap, strict=True):
+        one, two = int(touch.collider_link[a]), int(touch.collider_link[b])
+        if depth < 0.0 and one >= 0 and two >= 0 and part[one] == part[two]:
+            found.add(frozenset((one, two)))
+    return found
+
+
+def _without(touch: Touch, links: set[frozenset[int]]) -> Touch:
+    """Without the pairs of shapes that belong to these pairs of links."""
+    link = touch.collider_link
+    kept = [
+        i
+        for i, (a, b) in enumerate(zip(touch.pair_a, touch.pair_b, strict=True))
+        if frozenset((int(link[a]), int(link[b]))) not in links
+    ]
+    if len(kept) == len(touch.pair_a):
+        return touch
+    return replace(
+        touch,
+        pair_a=touch.pair_a[kept],
+        pair_b=touch.pair_b[kept],
+        pair_points=touch.pair_points[kept],
     )
 
 
-def _colliders(scene: Scene, obstacles: Sequence[Shape]) -> list[_Collider]:
-    forest, found = scene.forest, []
-    links = [link for character in scene.characters for link in character.links]
-    for i, link in enumerate(links):
-        frame = Pose(tuple(forest.link_E[i]), tuple(forest.link_p[i]))
-        for shape in link.shapes:
-            pose = frame @ Pose(shape.quat, shape.pos)
-            found.append(_Collider(int(forest.link_body[i]), i, shape, pose, i))
+def _colliders(scene: Scene, obstacles: Sequence[Shape], spares: int) -> list[_Collider]:
+    forest, characters = scene.forest, len(scene.characters) - spares
+    moving: list[_Collider] = []
+    waiting: list[_Collider] = []
+    i = 0
+    for part, character in enumerate(scene.characters):
+        for link in character.links:
+            frame = Pose(tuple(forest.link_E[i]), tuple(forest.link_p[i]))
+            for shape in link.shapes:
+                body, pose = int(forest.link_body[i]), frame @ Pose(shape.quat, shape.pos)
+                spare = max(0, part - characters + 1)
+                (waiting if spare else moving).append(_Collider(body, i, shape, pose, i, spare))
+            i += 1
+    still = []
     for k, shape in enumerate(obstacles):
         if not isinstance(shape, Shape):
             raise PoiseError(f"obstacles[{k}] must be a Shape, got {shape!r:.80}")
-        pose = Pose(shape.quat, shape.pos)
-        found.append(_Collider(-1, -1 - k, shape, pose, scene.nl + k))
-    return found
+        still.append(_Collider(-1, -1 - k, shape, Pose(shape.quat, shape.pos), scene.nl + k, 0))
+    return [*moving, *still, *waiting]
 
 
 def _probes(c: _Collider, cell: float) -> list[tuple[Any, ...]]:
@@ -241,7 +354,7 @@ def _probes(c: _Collider, cell: float) -> list[tuple[Any, ...]]:
     if shape.kind == "mesh":
         corners = np.array(shape.vertices)[np.unique(shape.triangles)]
         return [(at(corner), none, 0.0, 0.0, 0.0) for corner in corners]
-    grid = [(-1.0, 1.0)] * 3
+    grid: list[Any] = [(-1.0, 1.0)] * 3
     if not math.isinf(cell):
         grid = [np.linspace(-1.0, 1.0, min(5, 1 + math.ceil(2.0 * s / cell))) for s in shape.size]
     points = [
@@ -283,7 +396,7 @@ def _pairs(
             b = colliders[j]
             if max(KINDS[a.shape.kind], KINDS[b.shape.kind]) > 2:
                 continue
-            if a.body == b.body or (a.body < 0 and b.body < 0):
+            if a.body == b.body:
                 continue
             if a.link >= 0 and b.link >= 0:
                 same = part[a.link] == part[b.link]

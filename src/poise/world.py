@@ -9,19 +9,31 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from poise import _core
 from poise.arrays import Floats, choice, count, finite, floats, number, shaped
 from poise.character import Character
 from poise.command import Command
+from poise.contact import (
+    FRICTION,
+    MODELS,
+    GroundLike,
+    compile_touch,
+    default_spares,
+)
 from poise.dynamics import DTYPES, GRAVITY
 from poise.errors import Diverged, PoiseError, unknown_name
 from poise.forest import Part, fixed_mass, merge_inertia
-from poise.scene import scene_of
+from poise.scene import Scene, scene_of
+from poise.shape import Shape
 from poise.state import State
 
 _NO_TORQUE = np.zeros(3)
+Ints = NDArray[np.int64]
+
+LONGEST_STEP = 0.1
+"""With contact [s]: beyond it a step says nothing about what happens within."""
 
 
 class Loss(NamedTuple):
@@ -33,6 +45,28 @@ class Loss(NamedTuple):
     singular: bool
 
 
+class Touches(NamedTuple):
+    """Contacts of the last step, of all copies, one row each.
+
+    Attributes:
+        copy: Which copy, shape (k,).
+        link: Which link, by its index, shape (k,); spares come after the links of the scene.
+        other: What it touches: a link, -1 the ground, -2 - i the obstacle i, shape (k,).
+        point: Where, in the world [m], shape (k, 3).
+        normal: Unit vector towards link, shape (k, 3).
+        force: On link, the mean over the step [N], shape (k, 3).
+        depth: How deep it was when the step began, below zero a gap [m], shape (k,).
+    """
+
+    copy: Ints
+    link: Ints
+    other: Ints
+    point: Floats
+    normal: Floats
+    force: Floats
+    depth: Floats
+
+
 class World:
     """A scene, copied n times; copies never touch.
 
@@ -42,6 +76,17 @@ class World:
         dt: Time step [s].
         dtype: "float64" or "float32", the precision inside.
         threads: At most this many; None takes the cores. Results do not depend on it.
+        ground: True is the plane z = 0; False is none; or a Plane or a HeightField.
+        obstacles: Shapes that stand still, placed in the world.
+        contact: "impulse" (default), "penalty" (springs and dampers, for steps of 1 ms), or None:
+            nothing touches, and joints have no limits.
+        spares: How many balls wait to be thrown, or the objects themselves.
+        friction: Coefficient, a number for everything, or of the links, shape (nl,) or (n, nl),
+            or of all in a copy, shape (n, 1). Two surfaces have the geometric mean of theirs.
+        ground_friction: Of ground and obstacles; None takes `friction` if that is for everything.
+        restitution: As friction; two surfaces have the larger of theirs.
+        self_collision: Whether links of one character touch each other.
+        exclude: Pairs of links that do not.
         gravity: [m/s^2], shape (3,).
         on_divergence: "raise" raises Diverged, "freeze" stops a lost copy at its last good state;
             None raises for n = 1 and freezes otherwise.
@@ -59,6 +104,15 @@ class World:
         dt: float,
         dtype: str = "float64",
         threads: int | None = None,
+        ground: GroundLike = True,
+        obstacles: Sequence[Shape] = (),
+        contact: str | None = "impulse",
+        spares: int | Sequence[Character] = 8,
+        friction: ArrayLike = FRICTION,
+        ground_friction: float | None = None,
+        restitution: ArrayLike = 0.0,
+        self_collision: bool = True,
+        exclude: Sequence[tuple[str, str]] = (),
         gravity: ArrayLike = GRAVITY,
         on_divergence: str | None = None,
         mass: ArrayLike | None = None,
@@ -80,14 +134,39 @@ class World:
         numbers = self._own_numbers(mass, inertia, armature)
         self.scene = self.scene._replace(numbers=numbers)
         self._gravity = _gravity(gravity)
+        whole, touch = self.scene, None
+        if contact is not None:
+            choice(contact, "contact", tuple(MODELS))
+            if self.dt > LONGEST_STEP:
+                raise PoiseError(
+                    f"dt is {self.dt:g} s; with contact it must be {LONGEST_STEP:g} s or less"
+                )
+            waiting = default_spares(spares)
+            whole = scene_of([*self.scene.characters, *waiting]) if waiting else self.scene
+            sizes = len(waiting), len(obstacles)
+            touch = compile_touch(
+                whole,
+                ground=ground,
+                obstacles=obstacles,
+                model=contact,
+                friction=self._surfaces(friction, ground_friction, "friction", *sizes),
+                restitution=self._surfaces(restitution, None, "restitution", *sizes),
+                self_collision=self_collision,
+                exclude=exclude,
+                spares=len(waiting),
+            )
+            numbers = _with_spares(numbers, self.scene, whole)
+        self._touch = touch
         self._core = _core.World(
             self.scene.model,
+            whole.model,
             self.n,
             self.dt,
             self.dtype == "float32",
             count(threads, "threads", most=256),
             self._gravity,
             numbers,
+            touch,
         )
         self._live: weakref.ref[State] | None = None
         self._step = self._core.step
@@ -113,6 +192,23 @@ class World:
     def torque(self) -> Floats:
         """Torque that drive and forces applied in the last step [N, N·m], (nv,) or (n, nv)."""
         return self._shape(self._core.torque())
+
+    @property
+    def saturated(self) -> NDArray[np.bool_]:
+        """Which torques were at their effort limit in the last step, (nv,) or (n, nv)."""
+        limited: NDArray[np.bool_] = self._core.saturated()
+        return limited[0] if self.n == 1 else limited
+
+    @property
+    def contacts(self) -> Touches:
+        """What touched what in the last step."""
+        which, point, normal, impulse, gap = self._core.contacts()
+        copy, collider, other = which.astype(np.int64).T
+        touch = self._touch
+        link = np.zeros(0, dtype=np.int64) if touch is None else touch.collider_link
+        # obstacles are -1 - k among the colliders, and the ground comes before them
+        met = np.append(np.where(link < 0, link - 1, link), -1)[other]
+        return Touches(copy, link[collider], met, point, normal, impulse / self.dt, -gap)
 
     @property
     def threads(self) -> int:
@@ -262,7 +358,68 @@ class World:
             self._mask(where),
         )
 
+    def throw(
+        self,
+        position: ArrayLike,
+        velocity: ArrayLike,
+        *,
+        spin: ArrayLike = (0.0, 0.0, 0.0),
+        quat: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+        where: ArrayLike | None = None,
+    ) -> int:
+        """Throw a spare: it leaves its place and flies. Returns the index of its link.
+
+        Args:
+            position: Of its origin, in the world [m], shape (3,) or (n, 3).
+            velocity: [m/s], shape (3,) or (n, 3).
+            spin: Angular velocity in its own axes [rad/s], shape (3,) or (n, 3).
+            quat: Orientation, w x y z, shape (4,) or (n, 4).
+            where: Indices or mask of the copies; None is all.
+        """
+        q = _joined(position, quat, "position", "quat")
+        v = _joined(velocity, spin, "velocity", "spin")
+        if not (np.linalg.norm(q[..., 3:], axis=-1) > 1e-9).all():
+            raise PoiseError("quat: a quaternion of length 0 has no direction")
+        self._leave()
+        index = self._core.throw_spare(q, v, self._mask(where))
+        if index < 0:
+            count = 0 if self._touch is None else self._touch.spares
+            why = "this world has no spares" if not count else f"all {count} spares are out"
+            raise PoiseError(f"nothing left to throw: {why}; World(spares=...) sets how many")
+        return self.scene.nl + int(index)
+
+    @property
+    def thrown(self) -> Floats:
+        """Spares, shape (spares, 14) or (n, spares, 14): 1 if it is out, q (7), v (6)."""
+        return self._shape(self._core.spares())
+
     # ---- inside
+
+    def _surfaces(
+        self, value: ArrayLike, rest: float | None, name: str, spares: int, obstacles: int
+    ) -> Floats:
+        """A number for every surface: links, spares, obstacles, ground; (s,) or (n, s)."""
+        given, nl = finite(floats(value, name), name), self.scene.nl
+        if (given < 0.0).any():
+            raise PoiseError(f"{name} is negative; it must be 0 or more")
+        if name == "restitution" and (given > 1.0).any():
+            raise PoiseError("restitution is above 1; a bounce cannot add energy")
+        others = spares + obstacles + 1
+        if given.shape == () or given.shape == (self.n, 1):
+            whole = np.broadcast_to(given, (*given.shape[:1], nl + others)).copy()
+        elif given.shape in ((nl,), (self.n, nl)):
+            shape = (*given.shape[:-1], others)
+            default = FRICTION if name == "friction" else 0.0
+            whole = np.concatenate([given, np.full(shape, default)], axis=-1)
+        else:
+            wanted = f"(), ({nl},), ({self.n}, 1) or ({self.n}, {nl})"
+            raise PoiseError(f"{name} has shape {given.shape}, expected {wanted}")
+        if rest is not None:
+            ground = number(rest, f"ground_{name}", positive=False, unit="1")
+            if ground < 0.0:
+                raise PoiseError(f"ground_{name} is negative; it must be 0 or more")
+            whole[..., nl + spares :] = ground
+        return np.ascontiguousarray(whole[0] if self.n == 1 and whole.ndim == 2 else whole)
 
     def _snapshot(self) -> tuple[Floats, Floats, Floats, Floats]:
         q, v = self._core.read()
@@ -349,6 +506,39 @@ class World:
             at = int(np.argwhere(array < 0)[0][-1])
             raise PoiseError(f"{name} of {names[at]!r} is negative; it must be 0 or more")
         return array
+
+
+def _joined(a: ArrayLike, b: ArrayLike, one: str, two: str) -> Floats:
+    """Two arrays side by side; either may have an axis of copies."""
+    left, right = finite(floats(a, one), one), finite(floats(b, two), two)
+    for array, name, size in ((left, one, 3), (right, two, 4 if two == "quat" else 3)):
+        if array.ndim not in (1, 2) or array.shape[-1] != size:
+            raise PoiseError(f"{name} has shape {array.shape}, expected ({size},) or (n, {size})")
+    try:
+        lead = np.broadcast_shapes(left.shape[:-1], right.shape[:-1])
+    except ValueError:
+        raise PoiseError(f"{one} and {two} are for different numbers of copies") from None
+    parts = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (left, right)]
+    return np.ascontiguousarray(np.concatenate(parts, axis=-1))
+
+
+def _with_spares(
+    numbers: tuple[Floats | None, ...] | None, scene: Scene, whole: Scene
+) -> tuple[Floats | None, ...] | None:
+    """Numbers of a world's own, with those of its spares appended."""
+    if numbers is None or whole is scene:
+        return numbers
+    forest, nb, nv = whole.forest, len(scene.forest.parent), scene.nv
+    rest = (forest.mass[nb:], forest.mc[nb:], forest.Io[nb:], forest.armature[nv:])
+
+    def longer(array: Floats | None, more: Floats) -> Floats | None:
+        if array is None:
+            return None
+        lead = array.shape[: array.ndim - more.ndim]
+        more = np.broadcast_to(more, (*lead, *more.shape))
+        return np.ascontiguousarray(np.concatenate([array, more], axis=len(lead)))
+
+    return (*map(longer, numbers[:4], rest), *numbers[4:])
 
 
 def _gravity(value: ArrayLike) -> Floats:

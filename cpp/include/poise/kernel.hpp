@@ -54,6 +54,8 @@ struct ContactRecord {
     double gap;                    // when the step began [m]
 };
 
+constexpr int kSpare = 14;  // doubles of memory per spare
+
 struct StepCall {
     int steps = 1;
     double dt = 0;
@@ -81,8 +83,12 @@ class WorldKernel {
     virtual void write(const double* q, const double* v, std::int64_t q_stride,
                        std::int64_t v_stride, const std::uint8_t* which) = 0;
     virtual void read_torque(double* tau) const = 0;
+    virtual void read_limited(bool* limited) const = 0;     // (n, nv) torque at its limit
     virtual void read_impulses(double* impulse) const = 0;  // (n, slots, 3)
     virtual void write_impulses(const double* impulse, const std::uint8_t* which) = 0;
+    // (n, spares, 14): 1 if it is out, q, v
+    virtual void read_spares(double* out) const = 0;
+    virtual void write_spares(const double* in, const std::uint8_t* which) = 0;
     virtual std::int64_t count_contacts() const = 0;
     virtual void read_contacts(ContactRecord* out) const = 0;
     virtual int add_gains(const GainTable& gains) = 0;  // returns its place, old ones are dropped

@@ -20,8 +20,11 @@ struct Tile {
     S* v;
     Quat<S>* spin;            // exp(dt v)
     S* tau;                   // torque of the last step
+    MaskOf<S>* limited;       // (nv) whether it is at its limit
     bool passive;             // some joint has armature, a spring or a damper
     bool limits;              // some joint has an effort limit
+    Forest seen;              // the forest without spares: what is driven and asked for
+    const MaskOf<S>* out;     // (spares) copies in which they have been thrown
     const Touchables* touch;  // null without contact and joint limits
     ContactScratch<S>* contact;
     S* impulses;  // (slots, 3) of the last step
@@ -358,15 +361,16 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
         penalty_forces(*t.touch, call.dt, *t.contact, s.external.data());
     }
     if (pinned) {
-        move_target(f, call, step, t, false, zero3<S>(), s);
+        const Forest& g = t.seen;
+        move_target(g, call, step, t, false, zero3<S>(), s);
         const Placed<S> now = {s.work.data(), s.origin.data(), s.velocity.data()};
         const Placed<S> then = {s.target_work.data(), s.target_origin.data(),
                                 s.target_velocity.data()};
-        place(f, now.work, now.origin);
-        place(f, then.work, then.origin);
-        velocities(f, t.v, now.work, now.velocity);
-        velocities(f, s.tv.data(), then.work, then.velocity);
-        pin_forces(f, t.pin_table, rows_of(call.pin, t), Element<S>(call.dt), gravity, now, then,
+        place(g, now.work, now.origin);
+        place(g, then.work, then.origin);
+        velocities(g, t.v, now.work, now.velocity);
+        velocities(g, s.tv.data(), then.work, then.velocity);
+        pin_forces(g, t.pin_table, rows_of(call.pin, t), Element<S>(call.dt), gravity, now, then,
                    s.external.data(), s.pinned.data());
     }
     const Problem<S> p = {f,
@@ -390,7 +394,7 @@ void accelerate_limited(const Forest& f, const StepCall& call, int step, const T
                         const Vec3<S>& gravity, bool touch, Scratch<S>& s, MaskOf<S>& bad,
                         int* bad_body) {
     const LaneRows<S> strength = rows_of(call.strength, t);
-    within_limits(f, t.axis, strength, s, [&] {
+    within_limits(t.seen, t.axis, strength, s, [&] {
         accelerate(f, call, step, t, gravity, call.method, touch, s, bad, bad_body);
     });
 }
@@ -405,15 +409,15 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
         s.v_next[k] = t.v[k] + S(T(call.dt)) * s.qdd[k];
         speed = speed + s.v_next[k] * s.v_next[k];
     }
-    for (int i = 0; i < f.nb; ++i) {
+    for (int i = 0; i < t.seen.nb; ++i) {
         if (f.body[i].parent >= 0 || f.body[i].kind != Kind::free) continue;
         for (int k = 0; k < 3; ++k) speed = speed + t.q[f.body[i].q + k] * t.q[f.body[i].q + k];
     }
     const auto lost = bad | negate(speed < S(T(kFastest * kFastest)));
     const auto still = lost | frozen;
     // bodies that move by more than the velocities that they keep
-    const bool apart = t.touch && any(t.contact->moved);
-    if (!any(still) && !apart) {
+    const bool apart = t.touch && any(t.contact->moved), spares = f.nb > t.seen.nb;
+    if (!any(still) && !apart && !spares) {
         integrate(f, T(call.dt), t.q, t.v, s.v_next.data(), t.spin);
         return;
     }
@@ -430,6 +434,13 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
     }
     for (int k = 0; k < f.nq; ++k) t.q[k] = select(still, s.q_old[k], t.q[k]);
     for (int k = 0; k < f.nv; ++k) t.v[k] = select(still, s.v_old[k], t.v[k]);
+    for (int i = t.seen.nb; i < f.nb; ++i) {
+        // spares that have not been thrown wait
+        const auto out = t.out[i - t.seen.nb];
+        const Body& b = f.body[i];
+        for (int k = b.q; k < b.q + 7; ++k) t.q[k] = select(out, t.q[k], s.q_old[k]);
+        for (int k = b.v; k < b.v + 6; ++k) t.v[k] = select(out, t.v[k], s.v_old[k]);
+    }
     respin(f, T(call.dt), t.v, t.spin, s);
     for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane) {
         if (!get(lost, lane) || get(frozen, lane)) continue;
@@ -480,24 +491,28 @@ void step_tile(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<
     for (int step = 0; step < call.steps; ++step) {
         auto bad = constant_mask<S>(false);
         int bad_body[Traits<S>::lanes] = {};
-        ask_joints(f, call, step, t, gravity, s);
+        ask_joints(t.seen, call, step, t, gravity, s);
+        for (int k = t.seen.nv; k < f.nv; ++k) s.Q[k] = s.K[k] = s.Q_own[k] = s.K_own[k] = S(T(0));
         const bool touch = call.embedded;  // standalone torques know nothing of contact
         if (t.limits) accelerate_limited(f, call, step, t, gravity, touch, s, bad, bad_body);
         else accelerate(f, call, step, t, gravity, call.method, touch, s, bad, bad_body);
         if (!call.embedded) {
             // standalone: the torque is handed to a second, forward solve
-            for (int k = 0; k < f.nv; ++k) {
+            for (int k = 0; k < t.seen.nv; ++k) {
                 s.Q[k] = s.Q[k] - s.K[k] * s.qdd[k];
                 s.K[k] = S(T(0));
             }
             accelerate(f, call, step, t, gravity, Method::maba, true, s, bad, bad_body);
         }
         if (step + 1 == call.steps)
-            for (int k = 0; k < f.nv; ++k) t.tau[k] = s.Q[k] - s.K[k] * s.qdd[k];
+            for (int k = 0; k < t.seen.nv; ++k) {
+                t.tau[k] = s.Q[k] - s.K[k] * s.qdd[k];
+                if (t.limits) t.limited[k] = s.limited[k];
+            }
         settle(f, call, t, bad, bad_body, frozen, s);
         if (t.touch) remember(t, frozen, step + 1 == call.steps);
         if (any(frozen))  // copies that stand still apply nothing
-            for (int k = 0; k < f.nv; ++k) t.tau[k] = select(frozen, S(T(0)), t.tau[k]);
+            for (int k = 0; k < t.seen.nv; ++k) t.tau[k] = select(frozen, S(T(0)), t.tau[k]);
         for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane)
             if (!get(frozen, lane)) call.time[t.first + lane] += call.dt;
     }

@@ -7,6 +7,8 @@
 
 namespace poise::inline POISE_ISA {
 
+// Distances of rods that are only estimated are taken to be off by less than this [m].
+constexpr double kDoubt = 0.001;
 // Bounds of joints nearer than this take part [rad, m], and those that the step may reach.
 constexpr double kNearBound = 0.05;
 
@@ -48,16 +50,21 @@ class Detector {
         for (int k = 0; k < x.colliders; ++k) {
             const Collider& o = x.collider[k];
             const Vec3<S> p = constant(o.p);
-            c.center[k] = o.body < 0 ? p : origin[o.body] + work[o.body].R * p;
+            const Quat<double> E = {o.E[0], o.E[1], o.E[2], o.E[3]};
+            const Vec3<double> z = rotate(E, Vec3<double>{0, 0, 1});
+            const double along[3] = {z.x, z.y, z.z};
+            c.center[k] = p;
+            c.axis[k] = constant(along);
+            c.speed[k] = S(T(0));
+            if (o.body < 0) continue;
+            const Vec3<S> r = work[o.body].R * p;
+            const Motion<S>& m = c.base[o.body];
+            const Vec3<S> v = point_velocity(m, r);
+            c.center[k] = origin[o.body] + r;
+            c.axis[k] = work[o.body].R * c.axis[k];
+            // no point of the shape is faster
+            c.speed[k] = square_root(dot(v, v)) + S(T(o.reach)) * square_root(dot(m.al, m.al));
         }
-    }
-
-    // how far a shape may come towards a plane in this step
-    S sweep_of(const Collider& o, const Vec3<S>& n, const Vec3<S>& center) const {
-        const Motion<S>& m = c.base[o.body];
-        const S vn = dot(n, point_velocity(m, center - origin[o.body]));
-        const S turn = square_root(dot(m.al, m.al));
-        return S(T(dt)) * (larger(-vn, S(T(0))) + S(T(o.reach)) * turn);
     }
 
     void ground() {
@@ -74,7 +81,7 @@ class Detector {
                 S gap;
                 Vec3<S> n;
                 ground_gap(x.ground, c.center[last], 0, gap, n);
-                reach_n = S(T(kNear)) + sweep_of(o, n, c.center[last]);
+                reach_n = S(T(kNear)) + S(T(dt)) * c.speed[last];
                 close = any(gap < S(T(o.reach * slack())) + reach_n);
             }
             if (close) meet_ground(k, p, o, reach_n);
@@ -115,28 +122,37 @@ class Detector {
             const ColliderPair& p = x.pair[k];
             const Collider &a = x.collider[p.a], &b = x.collider[p.b];
             const Vec3<S> d = c.center[p.a] - c.center[p.b];
-            const S near = S(T(kNear)) + S(T(dt)) * closing(a, b, d);
+            const S near = S(T(kNear)) + S(T(dt)) * (c.speed[p.a] + c.speed[p.b]);
             const S most = S(T(a.reach + b.reach)) + near;
-            const auto close = dot(d, d) < most * most;
-            if (any(close)) narrow(p, a, b, close, near);
+            auto close = dot(d, d) < most * most;
+            if (!any(close)) continue;
+            if (a.kind <= Solid::capsule && b.kind <= Solid::capsule) {
+                // of two rods the distance itself is soon found
+                const S rods = S(T(a.size[0] + b.size[0] + kDoubt)) + near;
+                close = close & (rod_distance2(p.a, p.b, d) < rods * rods);
+                if (!any(close)) continue;
+            }
+            narrow(p, a, b, close, near);
         }
     }
-    // a bound of the speed at which two shapes come together
-    S closing(const Collider& a, const Collider& b, const Vec3<S>& d) const {
-        const auto motion = [&](const Collider& o) {
-            return o.body < 0 ? zero_motion<S>() : c.base[o.body];
-        };
-        const Motion<S> m = motion(a), n = motion(b);
-        Vec3<S> v = m.a - n.a;
-        (void)d;
-        const auto spin = [&](const Collider& o, const Motion<S>& k) {
-            double arm = o.reach;
-            if (o.body >= 0) arm += std::sqrt(o.p[0] * o.p[0] + o.p[1] * o.p[1] + o.p[2] * o.p[2]);
-            return S(T(arm)) * square_root(dot(k.al, k.al));
-        };
-        return square_root(dot(v, v)) + spin(a, m) + spin(b, n);
+    // distance of the axes of two capsules, squared; d is between their middles. Near enough to
+    // tell who may touch: collide() has the last word.
+    S rod_distance2(int k, int l, const Vec3<S>& d) const {
+        const S h = S(T(half_length(x.collider[k]))), g = S(T(half_length(x.collider[l])));
+        const Vec3<S>&u = c.axis[k], &v = c.axis[l];
+        const S b = dot(u, v), e = dot(u, d), f_ = dot(v, d);
+        const S det = larger(S(T(1)) - b * b, S(T(1e-6)));
+        const auto within = [](S a, S most) { return larger(-most, -larger(-most, -a)); };
+        S s = within((b * f_ - e) / det, h);
+        S t = within(f_ + s * b, g);
+        s = within(t * b - e, h);
+        t = within(f_ + s * b, g);
+        const Vec3<S> gap = d + s * u - t * v;
+        return dot(gap, gap);
     }
-
+    static double half_length(const Collider& o) {
+        return o.kind == Solid::capsule ? o.size[1] : 0;
+    }
     Posed posed(const Collider& o, const Vec3<S>& center, int lane) const {
         const Quat<double> E = {o.E[0], o.E[1], o.E[2], o.E[3]};
         Mat3<double> R = matrix(E);

@@ -37,6 +37,7 @@ struct ContactScratch {
     Buffer<Contact<S>> contact;
     Buffer<LimitRow<S>> limit;
     Buffer<Vec3<S>> center, axis;  // (colliders)
+    Buffer<S> speed;               // (colliders) of their fastest point, without contact [m/s]
     Buffer<S> dv, push;            // (nv)
     Flow<S> real, apart;
     MaskOf<S> moved;  // copies in which bodies move by more than their velocities
@@ -45,8 +46,8 @@ struct ContactScratch {
     ContactScratch(const Forest& f, const Touchables& x)
         : give(f.nb), T(f.nb), before(f.nb), base(f.nb), marked(f.nb), path(f.nb), head(f.nb),
           bound(f.nb), group(x.pairs + 1), way(2 * f.nb), contact(x.pair_slots + x.probes + 1),
-          limit(3 * x.bounds + 1), center(x.colliders + 1), axis(x.colliders + 1), dv(f.nv),
-          push(f.nv), real(f.nb), apart(f.nb) {}
+          limit(3 * x.bounds + 1), center(x.colliders + 1), axis(x.colliders + 1),
+          speed(x.colliders + 1), dv(f.nv), push(f.nv), real(f.nb), apart(f.nb) {}
 };
 
 // The contacts of a tile's last step.

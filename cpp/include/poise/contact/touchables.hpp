@@ -60,8 +60,20 @@ struct Ground {
 
 enum class ContactModel : std::int32_t { none = 0, impulse = 1, penalty = 2 };
 
+constexpr int kMostSpares = 32;
+
+// Spares are free bodies at the end of the forest that wait to be thrown. The user's q and v end
+// before them; their colliders, probes and pairs come last, one spare after the other.
+struct Spares {
+    std::int32_t count = 0;
+    std::int32_t nb, nq, nv;  // of the forest without them
+    // how many colliders, probes and pairs there are with the first k spares
+    std::int32_t colliders[kMostSpares + 1], probes[kMostSpares + 1], pairs[kMostSpares + 1];
+};
+
 struct Touchables {
     ContactModel model = ContactModel::none;
+    Spares spares;
     Ground ground;
     const Collider* collider;
     const Probe* probe;  // sorted by body
