@@ -122,10 +122,11 @@ def ours(
     Args:
         gains: Those of the paper if None.
         goal: The sway if None.
-        world: More arguments of World.
+        world: More arguments of World; nothing touches unless they say so.
         drive: More arguments of Drive: form, method, strength ...
     """
-    w = World(character, n=n, dt=DT, dtype=dtype, threads=threads, **(world or {}))
+    options: dict[str, Any] = {"contact": None, **(world or {})}
+    w = World(character, n=n, dt=DT, dtype=dtype, threads=threads, **options)
     gains = paper_gains(character) if gains is None else gains
     goal = target(character, rows) if goal is None else goal
     drive.setdefault("form", "spd")

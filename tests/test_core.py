@@ -16,11 +16,12 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import trees
+from free_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from poise import Command, Drive, Gains, State, Target, World, dynamics, load_character, reference
+from poise import Command, Drive, Gains, State, Target, dynamics, load_character, reference
 from poise.character import Character, Joint, Link
 from poise.forest import quat_matrix
 from poise.reference import spatial

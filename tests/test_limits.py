@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import trees
+from free_world import World
 from numpy.typing import NDArray
 from test_core import Batch, Case, assert_close, both_dtypes, fuzz
 
-from poise import Command, Drive, Gains, State, Target, World, dynamics, load_character, reference
+from poise import Command, Drive, Gains, State, Target, dynamics, load_character, reference
 from poise.character import Character, Joint, Link
 from poise.reference import spatial
 from poise.reference.limits import Limit, effort_limits

@@ -26,7 +26,7 @@ class WorldOf final : public WorldKernel {
           constants_((own_ ? tiles_ : 1) * f.nb), axis_((own_ ? tiles_ : 1) * f.nv),
           one_axis_(f.nb), q_(tiles_ * f.nq), v_(tiles_ * f.nv), tau_(tiles_ * f.nv),
           spin_(tiles_ * f.nb), out_(tiles_ * touchables.spares.count + 1), scratch_(threads),
-          contact_(threads) {
+          contact_(threads), flight_(threads) {
         seen_ = f;
         if (touch_.spares.count) {
             seen_.nb = touch_.spares.nb;
@@ -44,6 +44,7 @@ class WorldOf final : public WorldKernel {
         for (int i = 0; i < threads; ++i) {
             scratch_[i] = new Scratch<S>(f);
             contact_[i] = touches() ? new ContactScratch<S>(f, touch_) : nullptr;
+            flight_[i] = touches() ? new Flight<S>(f.nb) : nullptr;
         }
         if (!touches()) return;
         impulses_.resize(tiles_ * 3 * touch_.slots);
@@ -54,6 +55,7 @@ class WorldOf final : public WorldKernel {
         for (int i = 0; i < threads_; ++i) {
             delete scratch_[i];
             delete contact_[i];
+            delete flight_[i];
         }
         delete[] report_;
         for (GainSet<S>* g : gains_) delete g;
@@ -239,6 +241,7 @@ class WorldOf final : public WorldKernel {
             tile.out = out_.data() + t * touch_.spares.count;
             tile.touch = touches() ? &near : nullptr;
             tile.contact = contact_[thread];
+            tile.flight = flight_[thread];
             tile.impulses = touches() ? impulses_.data() + t * 3 * touch_.slots : nullptr;
             tile.report = report_ ? report_ + t : nullptr;
             tile.first = t * lanes;
@@ -318,6 +321,7 @@ class WorldOf final : public WorldKernel {
     Buffer<MaskOf<S>> limited_;  // (tiles, nv), if there are effort limits
     Buffer<Scratch<S>*> scratch_;
     Buffer<ContactScratch<S>*> contact_;
+    Buffer<Flight<S>*> flight_;
     Buffer<S> impulses_;
     Report<S>* report_ = nullptr;
     GainSet<S>* gains_[kGains] = {};

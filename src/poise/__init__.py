@@ -7,6 +7,7 @@ from poise.command import Command, Drive, Target
 from poise.control import PD, Gains, StablePD, suggest_gains
 from poise.errors import CharacterError, ClipError, Diverged, PoiseError
 from poise.motion import Clip, load_clip
+from poise.recording import Recording, load_recording
 from poise.run import run
 from poise.state import State
 from poise.world import World
@@ -26,6 +27,7 @@ __all__ = [
     "Joint",
     "Link",
     "PoiseError",
+    "Recording",
     "Shape",
     "StablePD",
     "State",
@@ -34,6 +36,7 @@ __all__ = [
     "dynamics",
     "load_character",
     "load_clip",
+    "load_recording",
     "run",
     "suggest_gains",
 ]

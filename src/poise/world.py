@@ -26,6 +26,7 @@ from poise.dynamics import DTYPES, GRAVITY
 from poise.errors import Diverged, PoiseError, unknown_name
 from poise.forest import Part, fixed_mass, merge_inertia
 from poise.scene import Scene, scene_of
+from poise.settings import settings_of
 from poise.shape import Shape
 from poise.state import State
 
@@ -170,6 +171,13 @@ class World:
         )
         self._live: weakref.ref[State] | None = None
         self._step = self._core.step
+        self.settings = settings_of(
+            self.scene.characters, n=self.n, dt=self.dt, dtype=self.dtype, ground=ground,
+            obstacles=obstacles, contact=contact, spares=spares, friction=friction,
+            ground_friction=ground_friction, restitution=restitution,
+            self_collision=self_collision, exclude=exclude, gravity=gravity,
+            on_divergence=self.on_divergence, mass=mass, inertia=inertia, armature=armature,
+        )  # fmt: skip
         self.reset()
 
     # ---- where it is

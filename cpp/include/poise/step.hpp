@@ -3,8 +3,9 @@
 // Semi-implicit Euler: v += dt q'', then x += dt v and q <- q exp(dt v) with the new v.
 #pragma once
 
-#include "poise/contact/penalty.hpp"
+#include "poise/flight.hpp"
 #include "poise/limits.hpp"
+#include "poise/spin.hpp"
 
 namespace poise::inline POISE_ISA {
 
@@ -27,6 +28,7 @@ struct Tile {
     const MaskOf<S>* out;     // (spares) copies in which they have been thrown
     const Touchables* touch;  // null without contact and joint limits
     ContactScratch<S>* contact;
+    Flight<S>* flight;
     S* impulses;  // (slots, 3) of the last step
     Report<S>* report;
     std::int64_t first, count;  // copies first .. first + count - 1
@@ -261,8 +263,7 @@ void find_rows(const Forest& f, const StepCall& call, const Tile<S>& t, const S*
     if (bounds) detector.bounds();
 }
 
-// What the ground and others push with now, about the joints, in s.external: by penalty the force
-// at this state, by impulses that of the step before.
+// What the ground and others push with now, about the joints, in s.external: as in the step before.
 template <class S>
 bool present_forces(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
                     Scratch<S>& s) {
@@ -272,10 +273,6 @@ bool present_forces(const Forest& f, const StepCall& call, const Tile<S>& t, con
     find_rows(f, call, t, t.v, false, s);
     ContactScratch<S>& c = *t.contact;
     for (int i = 0; i < f.nb; ++i) s.external[i] = zero_wrench<S>();
-    if (t.touch->model == ContactModel::penalty) {
-        penalty_forces(*t.touch, call.dt, c, s.external.data());
-        return true;
-    }
     const S per(T(1 / call.dt));
     for (int k = 0; k < c.contacts; ++k) {
         const Contact<S>& a = c.contact[k];
@@ -311,31 +308,21 @@ void ask_joints(const Forest& f, const StepCall& call, int step, const Tile<S>& 
     }
 }
 
-// Accelerations s.qdd without contact become those with it. Joint limits are rows under either
-// model of contact.
+// Accelerations s.qdd without contact become those with it, and with joints within their bounds.
 template <class S>
 void touch_down(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
-                bool impulses, Scratch<S>& s) {
+                Scratch<S>& s) {
     using T = Element<S>;
     ContactScratch<S>& c = *t.contact;
     const S h(T(call.dt));
     for (int k = 0; k < f.nv; ++k) s.v_next[k] = t.v[k] + h * s.qdd[k];
     c.moved = constant_mask<S>(false);
-    if (impulses) {
-        find_rows(f, call, t, s.v_next.data(), true, s);
-    } else {
-        // springs have acted already, their records stay; the bounds are rows of their own
-        motions(f, s.work.data(), s.v_next.data(), c.base.data());
-        Detector<S>(f, *t.touch, s.work.data(), s.origin.data(), t.q, call.dt, t.first, t.count,
-                    t.impulses, c)
-            .bounds();
-    }
-    if ((impulses && c.contacts) || c.limits) {
-        ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, gravity, impulses, c};
-        contact.solve();
-        const S per(T(1 / call.dt));
-        for (int k = 0; k < f.nv; ++k) s.qdd[k] = s.qdd[k] + per * c.dv[k];
-    }
+    find_rows(f, call, t, s.v_next.data(), true, s);
+    if (!c.contacts && !c.limits) return;
+    ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, gravity, c};
+    contact.solve();
+    const S per(T(1 / call.dt));
+    for (int k = 0; k < f.nv; ++k) s.qdd[k] = s.qdd[k] + per * c.dv[k];
 }
 
 // Accelerations under the present s.Q, s.K. touch: with contact, if the world has any.
@@ -350,15 +337,10 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
     move<S>(f, t.constants, t.q, t.v, nullptr, gravity, s.work.data());
     bool forced = call.memory && push_forces(f, call, t, s.work.data(), s.external.data());
     const bool pinned = call.pin.p && t.gain;
-    const bool impulses = touch && t.touch && t.touch->model != ContactModel::penalty;
-    const bool springs = touch && t.touch && t.touch->model == ContactModel::penalty;
-    if ((pinned || springs) && !forced) {
+    const bool touching = touch && t.touch;
+    if (pinned && !forced) {
         for (int i = 0; i < f.nb; ++i) s.external[i] = {zero3<S>(), zero3<S>()};
         forced = true;
-    }
-    if (springs) {
-        find_rows(f, call, t, t.v, false, s);
-        penalty_forces(*t.touch, call.dt, *t.contact, s.external.data());
     }
     if (pinned) {
         const Forest& g = t.seen;
@@ -383,9 +365,23 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
                           t.isotropic,
                           forced ? s.external.data() : nullptr,
                           pinned ? s.pinned.data() : nullptr,
-                          impulses || springs ? t.contact->give.data() : nullptr};
+                          touching ? t.contact->give.data() : nullptr};
     solve(method, p, s, s.qdd.data(), bad, bad_body);
-    if (impulses || springs) touch_down(f, call, t, gravity, impulses, s);
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        if (b.kind == Kind::free && b.leaf)
+            keep_spin(t.constants[i], s.work[i].R, Element<S>(call.dt), t.v + b.v,
+                      s.qdd.data() + b.v);
+    }
+    if (!touching) return;
+    touch_down(f, call, t, gravity, s);
+    // pins are implicit: what they add is not known before
+    for (int i = 0; i < f.nb; ++i) t.flight->flying[i] = constant_mask<S>(false);
+    if (pinned) return;
+    S* force = s.load.data();
+    for (int k = 0; k < f.nv; ++k) force[k] = p.Q[k] - p.K[k] * s.qdd[k];
+    expect_momentum(f, t.constants, s.work.data(), s.origin.data(), *t.contact, p.external,
+                    static_cast<const S*>(force), Element<S>(call.dt), gravity, *t.flight);
 }
 
 // Accelerations that respect the effort limits.
@@ -417,7 +413,9 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
     const auto still = lost | frozen;
     // bodies that move by more than the velocities that they keep
     const bool apart = t.touch && any(t.contact->moved), spares = f.nb > t.seen.nb;
-    if (!any(still) && !apart && !spares) {
+    bool flying = false;
+    for (int i = 0; i < f.nb && t.touch; ++i) flying = flying || any(t.flight->flying[i]);
+    if (!any(still) && !apart && !spares && !flying) {
         integrate(f, T(call.dt), t.q, t.v, s.v_next.data(), t.spin);
         return;
     }
@@ -434,6 +432,13 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
     }
     for (int k = 0; k < f.nq; ++k) t.q[k] = select(still, s.q_old[k], t.q[k]);
     for (int k = 0; k < f.nv; ++k) t.v[k] = select(still, s.v_old[k], t.v[k]);
+    if (flying) {
+        move<S>(f, t.constants, t.q, t.v, nullptr, zero3<S>(), s.work.data());
+        place(f, s.work.data(), s.origin.data());
+        motions(f, s.work.data(), static_cast<const S*>(t.v), t.contact->base.data());
+        correct_momentum(f, t.constants, s.work.data(), s.origin.data(), t.contact->base.data(),
+                         *t.flight, still, t.v);
+    }
     for (int i = t.seen.nb; i < f.nb; ++i) {
         // spares that have not been thrown wait
         const auto out = t.out[i - t.seen.nb];

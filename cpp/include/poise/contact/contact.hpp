@@ -32,14 +32,12 @@ struct ContactStep {
     const Work<S>* work;
     double dt;
     Vec3<S> gravity;
-    bool impulses;  // contacts are rows; else only the bounds of joints are
     ContactScratch<S>& c;
 
     // Change of the joint velocities in c.dv. In copies marked in c.moved bodies move by c.push
     // more than by their velocities.
     void solve() {
-        const int contacts = c.contacts, groups = c.groups;
-        if (!impulses) hide_contacts();
+        if (x.model == ContactModel::penalty) soften();
         Sweeper<S> sweeper(f, work, c);
         sweeper.prepare();
         sweeper.warm();
@@ -51,10 +49,9 @@ struct ContactStep {
             sweeper.template solve<Solve::push>(x.sweeps, c.moved);
             sweeper.rates(c.apart, c.push.data());
         }
+        if (x.model == ContactModel::penalty) return;
         const auto bounced = rebound();
         if (any(bounced)) bounce(sweeper, bounced);
-        c.contacts = contacts;
-        c.groups = groups;
     }
 
   private:
@@ -64,9 +61,24 @@ struct ContactStep {
         sweeper.template solve<Solve::normals>(x.sweeps, active);
         if (c.contacts) sweeper.template solve<Solve::all>(x.sweeps, active);
     }
-    void hide_contacts() {
-        for (int k = 0; k < c.contacts; ++k) c.head[c.contact[k].body] = -1;
-        c.contacts = c.groups = 0;
+    // Contact by springs and dampers is the same solve with rows that give way: with depth d before
+    // the step the normal force k (d - dt v_n) - c v_n, at the velocities after it, is the impulse
+    // of
+    //     v_n + soft l >= bound,   soft = 1 / (dt (c + dt k)),   bound = soft dt k d.
+    // Friction is viscous, -c_t v_t, within its cone.
+    void soften() {
+        const S zero(T(0));
+        const double soft = 1 / (dt * (x.damping + dt * x.stiffness));
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            a.on = a.on & (a.gap < zero);
+            a.ln = select(a.on, a.ln, zero);
+            a.lt = select(a.on, a.lt, zero);
+            a.lu = select(a.on, a.lu, zero);
+            a.soft = S(T(soft));
+            a.slick = S(T(1 / (dt * x.viscosity)));
+            a.bound = S(T(-soft * dt * x.stiffness)) * a.gap;
+        }
     }
     // Restitution. Velocities of a semi-implicit step belong to its middle: at its ends a falling
     // body is half a step of gravity faster. The speed of the impact itself follows from the gap.
@@ -76,22 +88,31 @@ struct ContactStep {
             Contact<S>& a = c.contact[k];
             const S zero(T(0)), half(T(0.5 * dt));
             if (!any(zero < a.bounce)) continue;
-            S vn = dot(a.n, point_velocity(c.before[a.body], a.r));
-            if (a.other >= 0) vn = vn - dot(a.n, point_velocity(c.before[a.other], a.r_other));
             // two bodies that fall together do not fall towards each other
             const S fall = a.other >= 0 ? zero : dot(a.n, gravity);
-            const S at_start = -(vn + half * fall);
-            const S more = larger(S(T(-2)) * fall * larger(a.gap, zero), zero);
-            const S impact = square_root(larger(at_start, zero) * larger(at_start, zero) + more);
+            // the slower of before and after the step: what else turns a body is not given back
+            const S early = -(speed_of(a, c.before.data()) + half * fall);
+            const S late = half * fall - speed_of(a, c.base.data());
+            const S start = select(early < late, early, late);
+            // never more than was there: the half step that a body at rest starts with is taken off
+            const S more = S(T(-2)) * fall * larger(a.gap, zero) - half * half * fall * fall;
+            const S impact = square_root(larger(start * start + more, zero));
             const S slow = S(T(2 * dt)) * square_root(dot(gravity, gravity));
             const auto on =
-                a.on & (zero < a.ln) & (zero < at_start) & (slow < impact) & (zero < a.bounce);
+                a.on & (zero < a.ln) & (zero < start) & (slow < impact) & (zero < a.bounce);
             if (!any(on)) continue;
             found = found | on;
             const S up = a.bounce * impact - half * fall;
             a.bound = select(on, up, a.bound);
         }
         return found;
+    }
+
+    // normal velocity of a contact under a set of motions
+    S speed_of(const Contact<S>& a, const Motion<S>* m) const {
+        S v = dot(a.n, point_velocity(m[a.body], a.r));
+        if (a.other >= 0) v = v - dot(a.n, point_velocity(m[a.other], a.r_other));
+        return v;
     }
 
     // The step ends where the bodies touch, with the velocities that follow.
@@ -115,9 +136,11 @@ struct ContactStep {
             return w - rate;
         };
         const S least(T(1e-3 * kPushShare / dt * 1e-2));  // a hundredth of a millimetre
+        const bool rigid = x.model != ContactModel::penalty;
         for (int k = 0; k < c.contacts; ++k) {
             Contact<S>& a = c.contact[k];
-            a.push_bound = want(a.gap, sweeper.normal_velocity(a));
+            // springs push by themselves
+            a.push_bound = rigid ? want(a.gap, sweeper.normal_velocity(a)) : S(T(-1e30));
             deep = deep | (a.on & (least < a.push_bound));
         }
         for (int k = 0; k < c.limits; ++k) {

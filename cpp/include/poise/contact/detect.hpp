@@ -245,7 +245,7 @@ class Detector {
             select(most * most < size2, most / square_root(larger(size2, S(T(1e-30)))), S(T(1)));
         a.lt = select(a.on, k * t, zero);
         a.lu = select(a.on, k * u, zero);
-        a.push = zero;
+        a.push = a.soft = a.slick = zero;
     }
 
     // contacts of one body in a chain each; of two bodies likewise

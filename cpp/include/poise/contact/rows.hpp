@@ -16,7 +16,7 @@ constexpr double kRest = 2e-4;
 constexpr double kPushShare = 0.2;
 constexpr double kPushSpeed = 2.0;
 // The solve ends in a copy when no velocity changed by more than this [m/s, rad/s].
-constexpr double kSettled = 1e-6;
+constexpr double kSettled = 1e-5;
 
 template <class S>
 struct Contact {
@@ -29,6 +29,7 @@ struct Contact {
     Vec3<S> n, t, u;               // normal, towards body; tangents
     S gap, mu, bounce;             // bounce: restitution
     S bound, push_bound;           // [m/s]
+    S soft, slick;                 // velocity that a unit impulse leaves: contact by penalty
     Motion<S> mine[3], theirs[3];  // what unit impulses along n, t, u do to body and to other
     S inv_n, tt, tu, uu;           // inverse of the normal's and of the tangents' own response
     S slip;                        // inverse of the tangents' largest response
@@ -80,8 +81,8 @@ POISE_INLINE void condense(Contact<S>& c) {
         return x;
     };
     const S tiny(T(1e-30)), one(T(1));
-    c.inv_n = one / larger(rate(c.n, 0), tiny);
-    const S tt = rate(c.t, 1), uu = rate(c.u, 2), tu = rate(c.t, 2);
+    c.inv_n = one / larger(rate(c.n, 0) + c.soft, tiny);
+    const S tt = rate(c.t, 1) + c.slick, uu = rate(c.u, 2) + c.slick, tu = rate(c.t, 2);
     const S det = one / larger(tt * uu - tu * tu, tiny);
     const S mean = S(T(0.5)) * (tt + uu), off = S(T(0.5)) * (tt - uu);
     c.slip = one / larger(mean + square_root(off * off + tu * tu), tiny);
@@ -106,6 +107,8 @@ template <class S>
 POISE_INLINE void solve_friction(Contact<S>& c, S vt, S vu, const MaskOf<S>& on, S& dt, S& du) {
     using T = Element<S>;
     const S zero(T(0));
+    vt = vt + c.slick * c.lt;
+    vu = vu + c.slick * c.lu;
     const S t = c.lt - (c.tt * vt + c.tu * vu);
     const S u = c.lu - (c.tu * vt + c.uu * vu);
     const S most = c.mu * c.ln;

@@ -433,8 +433,9 @@ class Sweeper {
         };
         for (int k = first; k >= 0; k = c.contact[k].next) {
             Contact<S>& x = c.contact[k];
-            const S dl = solve_push(dot(x.n, relative(x)), push<What> ? x.push_bound : x.bound,
-                                    x.inv_n, x.on & active, push<What> ? x.push : x.ln);
+            S& l = push<What> ? x.push : x.ln;
+            const S dl = solve_push(dot(x.n, relative(x)) + x.soft * l,
+                                    push<What> ? x.push_bound : x.bound, x.inv_n, x.on & active, l);
             note(dl, x.inv_n);
             move(x, 0, dl);
             receive(x, dl * x.n);
