@@ -26,7 +26,7 @@ def body(
     quat: Sequence[float] = UPRIGHT,
 ) -> Character:
     """One free link with one shape of even density, whose rest pose is where it starts."""
-    inertia = np.array(shape.inertia(mass))
+    x, y, z = map(tuple, shape.inertia(mass).tolist())
     link = Link(
         name,
         pos=(float(pos[0]), float(pos[1]), float(pos[2])),
@@ -34,7 +34,7 @@ def body(
         joints=(Joint(f"{name}-root", "free"),),
         mass=mass,
         com=shape.center,
-        inertia=tuple(tuple(float(x) for x in row) for row in inertia),
+        inertia=(x, y, z),
         shapes=(shape,),
     )
     return Character(name, (link,))
@@ -72,7 +72,7 @@ def random_turns(rng: np.random.Generator, n: int) -> Array:
 
 def deepest(world: World) -> float:
     """The deepest of the contacts of the last step [m]; 0 where nothing touches."""
-    return max(0.0, *world.contacts.depth.tolist(), 0.0)
+    return float(max(0.0, *world.contacts.depth, 0.0))
 
 
 def energy(world: World) -> Array:
@@ -85,7 +85,7 @@ def energy(world: World) -> Array:
     A, _ = dynamics.centroidal_momentum(world, state.q, state.v)
     momentum = np.einsum("...ij,...j->...i", A, state.v)[..., :3]
     half = 0.5 * world.dt * (momentum @ world.gravity)
-    return kinetic + potential + half
+    return np.asarray(kinetic + potential + half)
 
 
 def started(world: World, v: Sequence[float] | Array, q: Array | None = None) -> World:

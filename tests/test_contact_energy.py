@@ -11,6 +11,7 @@ from poise import Character, Joint, Link, State, World, dynamics, load_character
 from poise.shape import Shape
 
 Array = NDArray[np.float64]
+HUMANOID = load_character("humanoid")
 PRIMITIVES = ("sphere", "capsule", "box")
 
 
@@ -30,19 +31,32 @@ def test_an_object_in_free_flight_keeps_its_momentum(kind: str) -> None:
     np.testing.assert_allclose(momentum(world), before, rtol=0, atol=1e-10)
 
 
-def test_a_humanoid_in_free_flight_keeps_its_linear_momentum() -> None:
-    """Angular momentum of a tree drifts by the first order in dt; that is in test_nature."""
-    human = load_character("humanoid")
+def flying_humanoid(dt: float) -> World:
+    """High above the ground, limbs swinging, weightless."""
     rng = np.random.default_rng(0)
-    world = World(human, dt=DT, gravity=(0, 0, 0))
-    q = np.array(human.rest_q)
-    q[2] += 5.0
-    world.reset(State(q, [1.0, 2.0, 0.1, *rng.normal(size=human.nv - 3) * 0.2]))
+    world = World(HUMANOID, dt=dt, gravity=(0, 0, 0))
+    q = np.array(HUMANOID.rest_q)
+    q[2] += 50.0
+    world.reset(State(q, [1.0, 2.0, 0.1, *rng.normal(size=HUMANOID.nv - 3) * 0.5]))
+    return world
+
+
+@pytest.mark.parametrize("dt", [1 / 60, 1 / 240])
+def test_a_humanoid_in_free_flight_keeps_its_momentum(dt: float) -> None:
+    """Linear, and angular about its mass centre; limbs strike each other and their limits."""
+    world = flying_humanoid(dt)
     before = momentum(world)
-    world.step()
-    rate = (momentum(world) - before)[:3] / np.linalg.norm(before[:3])
-    assert np.abs(rate).max() < 1e-2
-    assert not len(world.contacts.copy)
+    world.step(steps=round(2 / dt))
+    np.testing.assert_allclose(momentum(world), before, rtol=0, atol=1e-10 * 60)
+
+
+@pytest.mark.parametrize("dt", [1 / 60, 1 / 240])
+def test_a_push_on_a_jointed_character_gives_22_newton_seconds(dt: float) -> None:
+    world = flying_humanoid(dt)
+    before = momentum(world)
+    world.push("head", (220.0, 0, 0), 0.1)
+    world.step(steps=round(0.3 / dt))
+    np.testing.assert_allclose((momentum(world) - before)[:3], [22.0, 0, 0], atol=22e-3)
 
 
 @pytest.mark.parametrize("dt", [1 / 1000, 1 / 60, 1 / 30])
@@ -147,9 +161,11 @@ def never_rises(scene: World, start: Array, seconds: float) -> None:
         np.maximum.at(depth, seen.copy, seen.depth)
         assert not scene.diverged
         gained = now - last - weight * depth
-        # the solve ends when velocities change by less than 1e-5 m/s
-        assert (gained <= 1e-4 * start).all(), f"{gained.max()} J of {start[gained.argmax()]} J"
+        # the solve ends when velocities change by less than 1e-5 m/s, at impulses of up to 50 N s
+        allowed = 1e-4 * start + 5e-4
+        assert (gained <= allowed).all(), f"{gained.max()} J of {start[gained.argmax()]} J"
         last = now
+    assert (last <= start * (1 + 1e-3)).all()
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -177,22 +193,24 @@ def test_in_ten_thousand_random_scenes_contact_never_adds_energy(seed: int) -> N
 def test_a_step_with_contact_has_no_more_kinetic_energy_than_one_without(dt: float) -> None:
     """Without restitution the impulses project v on what is allowed, in the metric of M.
 
-    A limp humanoid falls; at every step a twin without contact starts from the same state.
+    A limp humanoid falls; at every step a twin without contact starts from the same state. Those
+    in flight are left out: with contact their steps keep the momentum, and differ by order dt.
     """
-    human = load_character("humanoid")
     n = 8
     rng = np.random.default_rng(1)
-    world, twin = World(human, n=n, dt=dt), World(human, n=n, dt=dt, contact=None)
-    q = np.tile(human.rest_q, (n, 1))
+    world, twin = World(HUMANOID, n=n, dt=dt), World(HUMANOID, n=n, dt=dt, contact=None)
+    q = np.tile(HUMANOID.rest_q, (n, 1))
     q[:, 2] += 0.3
     q[:, 3:7] = random_turns(rng, n)
-    world.reset(State(q, rng.normal(size=(n, human.nv)) * 0.5))
+    world.reset(State(q, rng.normal(size=(n, HUMANOID.nv)) * 0.5))
     for _ in range(round(1.5 / dt)):
         state = world.state.copy()
         twin.reset(State(state.q, state.v))
-        M = dynamics.mass_matrix(human, state.q)
+        M = dynamics.mass_matrix(HUMANOID, state.q)
         world.step()
         twin.step()
         kept, free = (np.einsum("ni,nij,nj->n", w.state.v, M, w.state.v) for w in (world, twin))
+        seen, grounded = world.contacts, np.zeros(n, bool)
+        grounded[seen.copy[(seen.other < 0) & (seen.force[:, 2] > 0)]] = True
         # the solve ends when velocities change by less than 1e-5 m/s
-        assert (kept <= free * (1 + 1e-3) + 1e-3).all()
+        assert (kept <= free * (1 + 1e-3) + 1e-3)[grounded].all()

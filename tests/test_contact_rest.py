@@ -109,6 +109,20 @@ def test_a_solid_rests_on_a_height_field_without_sinking(kind: str) -> None:
         assert np.abs(world.state.v).max() < 1e-2
 
 
+@pytest.mark.parametrize("slope", [0.2, 1.0])
+def test_a_ball_comes_to_rest_in_a_valley(slope: float) -> None:
+    """It touches both sides at once: where it lies, friction on both stops it."""
+    heights = np.tile(slope * np.abs(np.arange(-4, 5)), (9, 1))
+    ball = body(SOLIDS["sphere"], pos=(0.05, 0.3, 1.0))
+    world = World(ball, dt=DT, ground=HeightField(heights, 1.0))
+    world.step(steps=1800)
+    # it may still roll along the valley
+    v = world.state.v
+    assert abs(v[0]) < 1e-3
+    assert abs(v[2]) < 1e-3
+    assert deepest(world) < 1e-3
+
+
 def test_a_level_height_field_is_the_plane() -> None:
     """Two ways through the ground's code, one physics."""
     shape = Shape("box", (0.1, 0.15, 0.2))

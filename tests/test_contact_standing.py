@@ -25,8 +25,8 @@ def driven(character: Character, kp: float, kd: float | None = None) -> Command:
     return Command(drive=Drive(Gains(character, stiff, damp), Target(character.rest_q)))
 
 
-def stands(kp: float, dt: float, seconds: float) -> None:
-    world = World(HUMANOID, dt=dt)
+def stands(kp: float, dt: float, seconds: float, dtype: str = "float64") -> None:
+    world = World(HUMANOID, dt=dt, dtype=dtype)
     command = driven(HUMANOID, kp)
     world.step(command, steps=round((seconds - 1) / dt))
     speeds = []
@@ -50,9 +50,22 @@ def test_the_humanoid_stands_still_however_stiff(kp: float, dt: float) -> None:
     stands(kp, dt, 6.0)
 
 
+def test_the_humanoid_stands_still_in_single_precision() -> None:
+    stands(1e5, DT, 6.0, "float32")
+
+
+def test_a_humanoid_too_soft_to_stand_falls_and_lies_still() -> None:
+    """Two ankles of 100 N m/rad cannot carry m g h, some 500 N m/rad."""
+    world = World(HUMANOID, dt=DT)
+    world.step(driven(HUMANOID, 1e2), steps=900)
+    assert float(world.state.q[2]) < 0.5 * HUMANOID.rest_q[2]
+    assert np.abs(world.state.v).max() < 1e-3
+    assert deepest(world) < 1e-3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dt", [1 / 60, 1 / 30])
-@pytest.mark.parametrize("kp", [3e2, 1e3, 1e4, 1e5, 1e6, 1e7])
+@pytest.mark.parametrize("kp", [1e3, 1e4, 1e5, 1e6, 1e7])
 def test_the_humanoid_stands_still_for_a_minute_however_stiff(kp: float, dt: float) -> None:
     stands(kp, dt, 60.0)
 
@@ -116,27 +129,38 @@ def test_the_torque_reported_is_the_torque_applied_and_within_the_limit(
 ) -> None:
     """The humanoid lands on its feet: inverse dynamics gives the reported torque back.
 
-    Joint limits push, too, and are no torque of the drive: without limits here.
+    Joint limits push, too, and are no torque of the drive: without limits here. In flight, steps
+    keep the momentum instead, and accelerations differ from those of the forces by order dt.
     """
     links = [
         replace(link, joints=tuple(replace(j, limits=None) for j in link.joints))
         for link in with_effort(HUMANOID, effort).links
     ]
     human = Character("strong", tuple(links))
-    command = driven(human, kp)
+    # towards a crouch: it lands while it bends
+    crouch = np.array(human.rest_q)
+    for side in ("left", "right"):
+        crouch[human.q_slice(f"{side}_knee")] = 1.2
+        crouch[human.q_slice(f"{side}_elbow")] = 1.0
+    drive = driven(human, kp).drive
+    assert drive is not None
+    command = Command(drive=Drive(drive.gains, Target(crouch)))
     world = World(human, dt=DT, spares=0)
     q = np.array(human.rest_q)
     q[2] += 0.1
     world.reset(State(q))
-    saturated = 0
+    saturated = landed = 0
     for _ in range(60):
         before = world.state.copy()
         world.step(command)
         tau = world.torque
         assert lengths(human, tau).max() <= effort * (1 + 1e-9)
         saturated += int(world.saturated.any())
-        measured = torque_from_motion(world, before)
-        np.testing.assert_allclose(measured, tau, atol=1e-6 * max(effort, MASS * G))
+        if (world.contacts.other < 0).any():
+            measured = torque_from_motion(world, before)
+            np.testing.assert_allclose(measured, tau, atol=1e-6 * max(effort, MASS * G))
+            landed += 1
+    assert landed > 5
     if effort < 100:
         assert saturated > 0
 
@@ -153,11 +177,15 @@ def test_the_drive_of_a_landing_humanoid_knows_of_the_ground() -> None:
     q = np.array(human.rest_q)
     q[2] += 0.2
     world.reset(State(q))
+    landed = 0
     for _ in range(40):
         before = world.state.copy()
         world.step(command)
-        measured = torque_from_motion(world, before)
-        np.testing.assert_allclose(measured, world.torque, atol=1e-6 * MASS * G)
+        if (world.contacts.other < 0).any():
+            measured = torque_from_motion(world, before)
+            np.testing.assert_allclose(measured, world.torque, atol=1e-6 * MASS * G)
+            landed += 1
+    assert landed > 5
 
 
 @pytest.mark.parametrize("ground", ["plane", "field"])
@@ -184,11 +212,19 @@ def ragdolls(ground: str, n: int, seed: int, seconds: int) -> None:
         link = int(rng.integers(len(HUMANOID.links)))
         world.push(link, 200 * rng.normal(size=(n, 3)), 0.1, at=0.5 + k)
     command, worst = driven(HUMANOID, 0.0, 2.0), 0.0
-    for _ in range(seconds * 2):
-        world.step(command, steps=30)
-        worst = max(worst, deepest(world))
+    for _ in range(60 * seconds // 3):
+        world.step(command, steps=3)
+        seen = world.contacts
+        worst = max(worst, float(seen.depth[seen.other < 0].max(initial=0.0)))
     assert not world.diverged
     assert worst < 0.02
-    speed = np.abs(world.state.v).max(axis=1)
-    print(f"{ground}: deepest {1e3 * worst:.2f} mm, fastest at the end {speed.max():.2e}")
-    assert (speed < 0.1).all(), speed.round(3)
+    # at rest: no link moves by more than 2 cm in a second
+    before = dynamics.forward_kinematics(HUMANOID, world.state.q)[0]
+    world.step(command, steps=60)
+    after = dynamics.forward_kinematics(HUMANOID, world.state.q)[0]
+    moved = np.linalg.norm(after - before, axis=-1)
+    print(f"{ground}: deepest {1e3 * worst:.2f} mm, at the end {1e3 * moved.max():.2f} mm in 1 s")
+    assert moved.max() < 0.02
+    # nor shakes on the spot
+    kinetic, _ = dynamics.energy(HUMANOID, world.state.q, world.state.v)
+    assert kinetic.max() < 0.02

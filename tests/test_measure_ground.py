@@ -17,7 +17,7 @@ from poise.contact import Plane
 
 Array = NDArray[np.float64]
 
-MODELS = [("impulse", 1 / 60), ("penalty", 2.5e-4)]
+MODELS = [("impulse", 1 / 60), ("penalty", 1e-3)]
 
 # ---- reaction and pressure
 

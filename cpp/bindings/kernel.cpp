@@ -170,6 +170,10 @@ class WorldOf final : public WorldKernel {
                 write_lane(q + copy * q_stride, seen_.nq, lane, tq);
                 unit_lane(seen_, lane, tq);
                 write_lane(v + copy * v_stride, seen_.nv, lane, tv);
+                for (int k = 0; k < seen_.nv; ++k) {
+                    put(tau_[t * f.nv + k], lane, T(0));
+                    if (limits_) put(limited_[t * f.nv + k], lane, false);
+                }
             }
             if (touched) respin(f, T(dt_), tv, spin_.data() + t * f.nb, *scratch_[0]);
         }

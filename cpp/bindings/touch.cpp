@@ -113,8 +113,8 @@ void OwnTouchables::read_probes(nb::handle source) {
     const auto collider = copy_ints(source.attr("probe_collider"), "probe_collider", count);
     const auto point = copy_in(source.attr("probe_point"), "probe_point", {count, 3});
     const auto axis = copy_in(source.attr("probe_axis"), "probe_axis", {count, 3});
-    // radius of the ball, radius of the rim, turn along it
-    const auto numbers = copy_in(source.attr("probe_numbers"), "probe_numbers", {count, 3});
+    // radius of the ball, radius of the rim, turn along it, rank of the facet
+    const auto numbers = copy_in(source.attr("probe_numbers"), "probe_numbers", {count, 4});
     probe_.resize(count);
     for (std::int64_t i = 0; i < count; ++i) {
         check_range(collider[i], 0, view_.colliders, "probe_collider");
@@ -122,9 +122,11 @@ void OwnTouchables::read_probes(nb::handle source) {
         p.collider = collider[i];
         std::copy_n(point.data() + 3 * i, 3, p.point);
         std::copy_n(axis.data() + 3 * i, 3, p.axis);
-        p.radius = numbers[3 * i];
-        p.rim = numbers[3 * i + 1];
-        p.turn = numbers[3 * i + 2];
+        p.radius = numbers[4 * i];
+        p.rim = numbers[4 * i + 1];
+        p.turn = numbers[4 * i + 2];
+        p.facet = static_cast<std::int32_t>(numbers[4 * i + 3]);
+        check_range(p.facet, 0, 3, "probe_numbers");
     }
     view_.probe = probe_.data();
     view_.probes = static_cast<std::int32_t>(count);

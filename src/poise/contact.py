@@ -187,13 +187,17 @@ def compile_touch(
     restitution: Floats,
     self_collision: bool = True,
     exclude: Iterable[tuple[str, str]] = (),
+    names: Sequence[str] | None = None,
     spares: int = 0,
     sweeps: int = SWEEPS,
     stiffness: float = 5e4,
     damping: float = 5e2,
     viscosity: float = 2e3,
 ) -> Touch:
-    """Colliders, probes, pairs and joint limits of a scene whose last parts are spares."""
+    """Colliders, probes, pairs and joint limits of a scene whose last parts are spares.
+
+    names: Of the links as the user knows them; with spares a single character has company.
+    """
     obstacles = list(obstacles)
     colliders = _colliders(scene, obstacles, spares)
     surfaces = scene.nl + len(obstacles) + 1
@@ -204,9 +208,15 @@ def compile_touch(
         for i, c in enumerate(colliders):
             if c.body >= 0:
                 probes += [(i, *probe) for probe in _probes(c, cell)]
-    pairs = _pairs(scene, colliders, self_collision, exclude)
-    # what concerns the last spares comes last
-    pairs.sort(key=lambda pair: max(0, *(colliders[i].spare for i in pair)))
+    pairs = _pairs(scene, colliders, self_collision, exclude, names or scene.forest.link_names)
+    # what concerns the last spares comes last; all pairs of two bodies are neighbours, so that the
+    # order in which bodies are solved is the same whatever touches
+    pairs.sort(
+        key=lambda pair: (
+            max(colliders[i].spare for i in pair),
+            *(colliders[i].body for i in pair),
+        )
+    )
     bounds = _bounds(scene)
     touch = Touch(
         model=MODELS[model],
@@ -228,7 +238,7 @@ def compile_touch(
         probe_collider=_ints([p[0] for p in probes]),
         probe_point=_rows([p[1] for p in probes], 3),
         probe_axis=_rows([p[2] for p in probes], 3),
-        probe_numbers=_rows([p[3:] for p in probes], 3),
+        probe_numbers=_rows([p[3:] for p in probes], 4),
         pair_a=_ints([a for a, _ in pairs]),
         pair_b=_ints([b for _, b in pairs]),
         pair_points=_ints([_points(colliders[a], colliders[b]) for a, b in pairs]),
@@ -331,31 +341,38 @@ def _colliders(scene: Scene, obstacles: Sequence[Shape], spares: int) -> list[_C
 
 
 def _probes(c: _Collider, cell: float) -> list[tuple[Any, ...]]:
-    """Points of a shape that meet the ground: (point, axis, radius, rim, turn)."""
+    """Points of a shape that meet the ground: (point, axis, radius, rim, turn, facet)."""
     none = (0.0, 0.0, 0.0)
     shape = c.shape
+    flat = math.isinf(cell)
 
     def at(point: Any) -> tuple[float, ...]:
         return tuple(float(x) for x in (c.pose @ Pose(r=tuple(point))).r)
 
+    def balls(points: Iterable[Any], radius: float) -> list[tuple[Any, ...]]:
+        # in a valley a ball lies on the facet below it and on those beside
+        facets = (0,) if flat else (0, 1, 2)
+        return [(at(p), none, radius, 0.0, 0.0, float(k)) for p in points for k in facets]
+
     if shape.kind == "sphere":
-        return [(at(none), none, shape.size[0], 0.0, 0.0)]
+        return balls([none], shape.size[0])
     if shape.kind == "capsule":
         radius, half = shape.size
-        between = 0 if math.isinf(cell) else min(6, math.ceil(2.0 * half / cell) - 1)
+        between = 0 if flat else min(6, math.ceil(2.0 * half / cell) - 1)
         heights = np.linspace(-half, half, 2 + max(between, 0)) if half > 0.0 else [0.0]
-        return [(at((0.0, 0.0, z)), none, radius, 0.0, 0.0) for z in heights]
+        return balls([(0.0, 0.0, z) for z in heights], radius)
     if shape.kind == "cylinder":
         radius, half = shape.size
         axis = (c.pose @ Pose(r=(0.0, 0.0, 1.0))).r
         axis = tuple(float(a - b) for a, b in zip(axis, c.pose.r, strict=True))
         turns = (0.0, 2.0 * math.pi / 3.0, -2.0 * math.pi / 3.0)
-        return [(at((0.0, 0.0, z)), axis, 0.0, radius, t) for z in (-half, half) for t in turns]
+        ends = [(0.0, 0.0, -half), (0.0, 0.0, half)]
+        return [(at(end), axis, 0.0, radius, turn, 0.0) for end in ends for turn in turns]
     if shape.kind == "mesh":
         corners = np.array(shape.vertices)[np.unique(shape.triangles)]
-        return [(at(corner), none, 0.0, 0.0, 0.0) for corner in corners]
+        return [(at(corner), none, 0.0, 0.0, 0.0, 0.0) for corner in corners]
     grid: list[Any] = [(-1.0, 1.0)] * 3
-    if not math.isinf(cell):
+    if not flat:
         grid = [np.linspace(-1.0, 1.0, min(5, 1 + math.ceil(2.0 * s / cell))) for s in shape.size]
     points = [
         (x * shape.size[0], y * shape.size[1], z * shape.size[2])
@@ -364,7 +381,7 @@ def _probes(c: _Collider, cell: float) -> list[tuple[Any, ...]]:
         for z in grid[2]
         if max(abs(x), abs(y), abs(z)) == 1.0
     ]
-    return [(at(point), none, 0.0, 0.0, 0.0) for point in points]
+    return [(at(point), none, 0.0, 0.0, 0.0, 0.0) for point in points]
 
 
 def _points(a: _Collider, b: _Collider) -> int:
@@ -377,16 +394,16 @@ def _pairs(
     colliders: Sequence[_Collider],
     self_collision: bool,
     exclude: Iterable[tuple[str, str]],
+    names: Sequence[str],
 ) -> list[tuple[int, int]]:
     forest = scene.forest
-    names = list(forest.link_names)
     apart = set()
     for one, two in exclude:
         for name in (one, two):
             if name not in names:
                 raise PoiseError("exclude: " + unknown_name("link", name, names))
         apart.add(frozenset((names.index(one), names.index(two))))
-    part = np.zeros(len(names), dtype=int)
+    part = np.zeros(len(forest.link_names), dtype=int)
     for k, p in enumerate(forest.parts.values()):
         part[p.links] = k
     carrier = _carriers(forest)

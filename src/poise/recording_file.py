@@ -24,7 +24,7 @@ from poise.arrays import number
 from poise.character import Character
 from poise.characters.formats import yaml
 from poise.characters.formats.yaml_read import LARGEST_TEXT as MOST_TEXT
-from poise.contact import HeightField, Plane
+from poise.contact import MOST_SPARES, HeightField, Plane
 from poise.errors import ClipError, PoiseError, shorten, unknown_name
 from poise.files import parse_json, write_atomically
 from poise.frames import TABLES, Array, Frames, layout
@@ -249,13 +249,15 @@ def _check_settings(s: Settings) -> None:
         ("ground", (bool, Plane, HeightField)), ("ground_friction", (float, int, type(None))),
     ):  # fmt: skip
         value = getattr(s, name)
-        if not isinstance(value, allowed) or (name in ("n", "spares") and value is True):
+        if not isinstance(value, allowed) or (name in ("n", "spares") and type(value) is bool):
             raise PoiseError(f"{name} is {value!r:.80}")
     number(s.dt, "dt")
     for name in ARRAYS[1:] + ("gravity",):
         value = getattr(s, name)
         if value is not None and not np.isfinite(value).all():
             raise PoiseError(f"{name}: every entry must be finite")
+    if not 0 <= s.waiting <= MOST_SPARES:
+        raise PoiseError(f"{s.waiting} spares; it must be 0 to {MOST_SPARES}")
     if s.n < 1 or not s.character:
         raise PoiseError("needs at least one copy and one character")
 

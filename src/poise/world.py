@@ -154,6 +154,7 @@ class World:
                 restitution=self._surfaces(restitution, None, "restitution", *sizes),
                 self_collision=self_collision,
                 exclude=exclude,
+                names=self.scene.forest.link_names,
                 spares=len(waiting),
             )
             numbers = _with_spares(numbers, self.scene, whole)

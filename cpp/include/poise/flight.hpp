@@ -78,8 +78,8 @@ void expect_momentum(const Forest& f, const Constants<S>* c, const Work<S>* work
         auto flying = constant_mask<S>(true);
         for (int k = 0; k < contact.contacts; ++k) {
             const Contact<S>& a = contact.contact[k];
-            const bool one = a.body >= i && a.body < last, two = a.other >= i && a.other < last;
-            const bool ours = one != two;  // what links do to each other stays in the tree
+            const bool mine = a.body >= i && a.body < last, theirs = a.other >= i && a.other < last;
+            const bool ours = mine != theirs;  // what links do to each other stays in the tree
             if (ours) flying = flying & negate(a.on & (S(Element<S>(0)) < a.ln));
         }
         out.flying[i] = flying;

@@ -12,7 +12,7 @@
 
 namespace poise::inline POISE_ISA {
 
-constexpr int kSpinRounds = 4;
+constexpr int kSpinRounds = 5;
 
 // x with A x = b
 template <class S>
@@ -69,13 +69,14 @@ void keep_spin(const Constants<S>& c, const Mat3<S>& R, Element<S> step, const S
     const Vec3<S> slow =
         w0 - solve3(J, dt * cross(w0, Iw)) + dt * al + solve3(full(I), dt * cross(w0, Iw));
     w = {select(lost, slow.x, w.x), select(lost, slow.y, w.y), select(lost, slow.z, w.z)};
-    const Vec3<S> d = w - w1;
+    // the velocity that the mass centre has found, seen from the origin where the step leads
+    const Vec3<S> center = cross(w0, at) + dt * (cross(al, at) + cross(w0, cross(w0, at)));
+    const Vec3<S> lin = R * (center - rotate(exponential(dt * w), cross(w, at)));
     const S per = one / dt;
-    const Vec3<S> lin = per * (R * cross(d, at));
-    qdd[0] = qdd[0] - lin.x;
-    qdd[1] = qdd[1] - lin.y;
-    qdd[2] = qdd[2] - lin.z;
-    store(qdd + 3, al + per * d);
+    qdd[0] = qdd[0] + per * lin.x;
+    qdd[1] = qdd[1] + per * lin.y;
+    qdd[2] = qdd[2] + per * lin.z;
+    store(qdd + 3, al + per * (w - w1));
 }
 
 }  // namespace poise::inline POISE_ISA

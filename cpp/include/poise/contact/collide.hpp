@@ -147,16 +147,35 @@ inline double nearest_to_box(const Point& p, const Point& d, double h, const dou
     return 0.5 * (low + high);
 }
 
-// a capsule against a box: both ends of its axis, and the nearest point between them
+// a capsule against a box: the nearest point of its axis, and the ends of the stretch that lies
+// over the face which that point looks at
 inline int capsule_box(const Posed& a, const Posed& b, double near, Touch* out) {
     const Point d = column(a.R, 2);
     const double h = a.kind == Solid::sphere ? 0 : a.size[1], radius = a.size[0];
     if (h == 0) return ball_box(a.p, radius, b, near, out);
-    int count = 0;
-    for (const double s : {-h, h}) count += ball_box(a.p + s * d, radius, b, near, out + count);
     const Point p = tmul(b.R, a.p - b.p), e = tmul(b.R, d);
     const double t = nearest_to_box(p, e, h, b.size);
-    if (std::fabs(t) < 0.98 * h) count += ball_box(a.p + t * d, radius, b, near, out + count);
+    Touch first;
+    if (!ball_box(a.p + t * d, radius, b, near, &first)) return 0;
+    const Point n = tmul(b.R, first.n);
+    int face = 0;
+    for (int k = 1; k < 3; ++k)
+        if (std::fabs(component(n, k)) > std::fabs(component(n, face))) face = k;
+    double low = -h, high = h;
+    for (int k = 0; k < 3; ++k) {
+        const double x = component(p, k), v = component(e, k);
+        if (k == face || std::fabs(v) < 1e-9) continue;
+        const double one = (-b.size[k] - x) / v, two = (b.size[k] - x) / v;
+        low = std::fmax(low, std::fmin(one, two));
+        high = std::fmin(high, std::fmax(one, two));
+    }
+    int count = 0;
+    const double apart = 0.02 * h;
+    if (low < high) {
+        count += ball_box(a.p + low * d, radius, b, near, out + count);
+        if (high - low > apart) count += ball_box(a.p + high * d, radius, b, near, out + count);
+    }
+    if (low >= high || (t - low > apart && high - t > apart)) out[count++] = first;
     return count;
 }
 

@@ -59,7 +59,10 @@ struct ContactStep {
     // before.
     void find_impulses(Sweeper<S>& sweeper, const MaskOf<S>& active) {
         sweeper.template solve<Solve::normals>(x.sweeps, active);
-        if (c.contacts) sweeper.template solve<Solve::all>(x.sweeps, active);
+        // copies that touch nothing have no friction, whatever their neighbours touch
+        auto touching = constant_mask<S>(false);
+        for (int k = 0; k < c.contacts; ++k) touching = touching | c.contact[k].on;
+        sweeper.template solve<Solve::all>(x.sweeps, active & touching);
     }
     // Contact by springs and dampers is the same solve with rows that give way: with depth d before
     // the step the normal force k (d - dt v_n) - c v_n, at the velocities after it, is the impulse
@@ -87,6 +90,7 @@ struct ContactStep {
         for (int k = 0; k < c.contacts; ++k) {
             Contact<S>& a = c.contact[k];
             const S zero(T(0)), half(T(0.5 * dt));
+            a.bounced = constant_mask<S>(false);
             if (!any(zero < a.bounce)) continue;
             // two bodies that fall together do not fall towards each other
             const S fall = a.other >= 0 ? zero : dot(a.n, gravity);
@@ -100,6 +104,7 @@ struct ContactStep {
             const S slow = S(T(2 * dt)) * square_root(dot(gravity, gravity));
             const auto on =
                 a.on & (zero < a.ln) & (zero < start) & (slow < impact) & (zero < a.bounce);
+            a.bounced = on;
             if (!any(on)) continue;
             found = found | on;
             const S up = a.bounce * impact - half * fall;
@@ -115,13 +120,79 @@ struct ContactStep {
         return v;
     }
 
-    // The step ends where the bodies touch, with the velocities that follow.
+    // relative velocity of the two points of a contact under a set of motions
+    Vec3<S> slip_of(const Contact<S>& a, const Motion<S>* m) const {
+        Vec3<S> v = point_velocity(m[a.body], a.r);
+        if (a.other >= 0) v = v - point_velocity(m[a.other], a.r_other);
+        return v;
+    }
+
+    // The step ends where the bodies touch, with the velocities that follow. Newton's law at
+    // several contacts at once, or with friction, may give more energy than there was: then only as
+    // much of the bounce is taken as there is energy for. Between the inelastic solution and the
+    // bounced one the work of the impulses, l (v_free + v) / 2, is a quadratic in the share.
     void bounce(Sweeper<S>& sweeper, const MaskOf<S>& bounced) {
-        const S zero(T(0));
-        for (int k = 0; k < f.nv; ++k) c.push[k] = select(c.moved, c.push[k], zero) + c.dv[k];
+        const S zero(T(0)), one(T(1)), half(T(0.5));
+        const Motion<S>* m = c.real.m.data();
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            a.v_first = slip_of(a, c.base.data()) + slip_of(a, m);
+            a.first[0] = a.ln;
+            a.first[1] = a.lt;
+            a.first[2] = a.lu;
+        }
+        for (int k = 0; k < c.limits; ++k) {
+            LimitRow<S>& a = c.limit[k];
+            a.v_first = sweeper.slack_rate(a, c.base.data()) + sweeper.slack_rate(a, m);
+            a.first = a.l;
+        }
+        for (int k = 0; k < f.nv; ++k) c.dv_first[k] = c.dv[k];
         find_impulses(sweeper, bounced);
         sweeper.rates(c.real, c.dv.data());
-        for (int k = 0; k < f.nv; ++k) c.push[k] = c.push[k] - c.dv[k];
+        S A = zero, B = zero, C = zero;
+        const auto row = [&](S l0, S l1, S v_free, S v0, S v1) {
+            const S dl = l1 - l0, dv = v1 - v0;
+            A = A + half * dl * dv;
+            B = B + half * (l0 * dv + dl * (v_free + v0));
+            C = C + half * l0 * (v_free + v0);
+        };
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            const Vec3<S> free = slip_of(a, c.base.data()), v1 = free + slip_of(a, m);
+            row(a.first[0], a.ln, dot(a.n, free), dot(a.n, a.v_first), dot(a.n, v1));
+            row(a.first[1], a.lt, dot(a.t, free), dot(a.t, a.v_first), dot(a.t, v1));
+            row(a.first[2], a.lu, dot(a.u, free), dot(a.u, a.v_first), dot(a.u, v1));
+            // what gravity gives on the way down to the contact
+            const S gift = half * a.ln * larger(dot(a.n, free) + a.bound, zero);
+            C = C - select(a.bounced & (dot(a.n, free) < zero), gift, zero);
+        }
+        for (int k = 0; k < c.limits; ++k) {
+            LimitRow<S>& a = c.limit[k];
+            const S free = sweeper.slack_rate(a, c.base.data());
+            row(a.first, a.l, free, a.v_first, free + sweeper.slack_rate(a, m));
+        }
+        // the largest share in 0 .. 1 with A s^2 + B s + C <= 0
+        C = select(C < zero, C, zero);
+        const S root = square_root(larger(B * B - S(T(4)) * A * C, zero));
+        const S most = S(T(-2)) * C / larger(B + root, S(T(1e-30)));
+        const auto whole = negate(zero < A + B + C) | negate(bounced);
+        const S share = select(whole, one, select(most < one, most, one));
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            a.ln = select(whole, a.ln, a.first[0] + share * (a.ln - a.first[0]));
+            a.lt = select(whole, a.lt, a.first[1] + share * (a.lt - a.first[1]));
+            a.lu = select(whole, a.lu, a.first[2] + share * (a.lu - a.first[2]));
+        }
+        for (int k = 0; k < c.limits; ++k) {
+            LimitRow<S>& a = c.limit[k];
+            a.l = select(whole, a.l, a.first + share * (a.l - a.first));
+        }
+        for (int k = 0; k < f.nv; ++k) {
+            const S first = c.dv_first[k];
+            c.dv[k] = select(whole, c.dv[k], first + share * (c.dv[k] - first));
+            const S pushed = select(c.moved, c.push[k], zero);
+            c.push[k] = select(bounced, pushed + (first - c.dv[k]), pushed);
+        }
         c.moved = c.moved | bounced;
     }
 

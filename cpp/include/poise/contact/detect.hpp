@@ -7,6 +7,8 @@
 
 namespace poise::inline POISE_ISA {
 
+// No contact is looked for beyond this [m].
+constexpr double kFarthest = 1.0;
 // Distances of rods that are only estimated are taken to be off by less than this [m].
 constexpr double kDoubt = 0.001;
 // Bounds of joints nearer than this take part [rad, m], and those that the step may reach.
@@ -63,7 +65,10 @@ class Detector {
             c.center[k] = origin[o.body] + r;
             c.axis[k] = work[o.body].R * c.axis[k];
             // no point of the shape is faster
-            c.speed[k] = square_root(dot(v, v)) + S(T(o.reach)) * square_root(dot(m.al, m.al));
+            const S speed = square_root(dot(v, v)) + S(T(o.reach)) * square_root(dot(m.al, m.al));
+            // what goes further in a step may pass through others
+            const S most(T(kFarthest / dt));
+            c.speed[k] = select(speed < most, speed, most);
         }
     }
 
@@ -80,7 +85,7 @@ class Detector {
                 last = p.collider;
                 S gap;
                 Vec3<S> n;
-                ground_gap(x.ground, c.center[last], 0, gap, n);
+                ground_gap(x.ground, c.center[last], 0, 0, gap, n);
                 reach_n = S(T(kNear)) + S(T(dt)) * c.speed[last];
                 close = any(gap < S(T(o.reach * slack())) + reach_n);
             }
@@ -94,10 +99,10 @@ class Detector {
         const Mat3<S>& R = work[o.body].R;
         Vec3<S> r = R * constant(p.point), n;
         S gap;
-        ground_gap(x.ground, origin[o.body] + r, p.radius, gap, n);
+        ground_gap(x.ground, origin[o.body] + r, p.radius, p.facet, gap, n);
         if (p.rim > 0) {
             r = r + rim_point(p, R, n);
-            ground_gap(x.ground, origin[o.body] + r, p.radius, gap, n);
+            ground_gap(x.ground, origin[o.body] + r, p.radius, p.facet, gap, n);
         }
         const auto on = gap < near;
         if (!any(on)) return;

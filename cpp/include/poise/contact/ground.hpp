@@ -42,32 +42,46 @@ inline Facet facet_at(const Ground& g, double x, double y) {
     return {height, {k * nx, k * ny, k}, key};
 }
 
-// Gap and normal of a ball over a height field: of the facet below its centre, or of one beside it
-// that the ball reaches.
-inline double field_gap(const Ground& g, const double p[3], double radius, double n[3]) {
+// Gap and normal of a ball over a height field: of the facet below its centre (rank 0), or of the
+// nearest (1) or next (2) of those beside it that the ball reaches.
+inline double field_gap(const Ground& g, const double p[3], double radius, int rank, double n[3]) {
     const Facet below = facet_at(g, p[0], p[1]);
-    double best = (p[2] - below.height) * below.n[2] - radius;
-    for (int k = 0; k < 3; ++k) n[k] = below.n[k];
-    if (radius == 0) return best;
-    const double side[4][2] = {{radius, 0}, {-radius, 0}, {0, radius}, {0, -radius}};
+    if (rank == 0) {
+        for (int k = 0; k < 3; ++k) n[k] = below.n[k];
+        return (p[2] - below.height) * below.n[2] - radius;
+    }
+    double best[2] = {1e30, 1e30};
+    Facet found[2] = {below, below};
+    constexpr double half = 0.7071067811865476;
+    const double side[8][2] = {{1, 0},       {-1, 0},       {0, 1},        {0, -1},
+                               {half, half}, {half, -half}, {-half, half}, {-half, -half}};
     for (const auto& d : side) {
-        const Facet f = facet_at(g, p[0] + d[0], p[1] + d[1]);
-        if (f.key < 0 || f.key == below.key) continue;
+        const double x = radius * d[0], y = radius * d[1];
+        const Facet f = facet_at(g, p[0] + x, p[1] + y);
+        if (f.key < 0 || f.key == below.key || f.key == found[0].key) continue;
+        const double same = f.n[0] * below.n[0] + f.n[1] * below.n[1] + f.n[2] * below.n[2];
+        if (same > 1 - 1e-9) continue;
         // distance to its plane, if the foot of the perpendicular lies on it
-        const double z = f.height + (d[0] * f.n[0] + d[1] * f.n[1]) / f.n[2];
+        const double z = f.height + (x * f.n[0] + y * f.n[1]) / f.n[2];
         const double far = (p[2] - z) * f.n[2];
-        if (far - radius >= best) continue;
         const Facet foot = facet_at(g, p[0] - far * f.n[0], p[1] - far * f.n[1]);
         if (foot.key != f.key) continue;
-        best = far - radius;
-        for (int k = 0; k < 3; ++k) n[k] = f.n[k];
+        const double gap = far - radius;
+        if (gap < best[0]) {
+            best[1] = best[0], found[1] = found[0];
+            best[0] = gap, found[0] = f;
+        } else if (gap < best[1]) {
+            best[1] = gap, found[1] = f;
+        }
     }
-    return best;
+    for (int k = 0; k < 3; ++k) n[k] = found[rank - 1].n[k];
+    return best[rank - 1];
 }
 
 // Gap and normal of a ball at p, lane by lane for a height field.
 template <class S>
-POISE_INLINE void ground_gap(const Ground& g, const Vec3<S>& p, double radius, S& gap, Vec3<S>& n) {
+POISE_INLINE void ground_gap(const Ground& g, const Vec3<S>& p, double radius, int rank, S& gap,
+                             Vec3<S>& n) {
     using T = Element<S>;
     if (g.kind == GroundKind::plane) {
         n = {S(T(g.normal[0])), S(T(g.normal[1])), S(T(g.normal[2]))};
@@ -80,7 +94,7 @@ POISE_INLINE void ground_gap(const Ground& g, const Vec3<S>& p, double radius, S
         double d[3] = {0, 0, 1};
         // a copy that is lost has no place
         const bool known = std::fabs(at[0]) < 1e9 && std::fabs(at[1]) < 1e9;
-        put(gap, lane, known ? T(field_gap(g, at, radius, d)) : T(1e30));
+        put(gap, lane, known ? T(field_gap(g, at, radius, rank, d)) : T(1e30));
         put(n.x, lane, T(d[0]));
         put(n.y, lane, T(d[1]));
         put(n.z, lane, T(d[2]));

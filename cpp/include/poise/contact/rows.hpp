@@ -23,7 +23,7 @@ struct Contact {
     std::int32_t body, other;               // other is -1 for ground and obstacles
     std::int32_t collider, other_collider;  // -1 is the ground
     std::int32_t slot, next;                // next of the same body, or of the same pair of bodies
-    MaskOf<S> on;
+    MaskOf<S> on, bounced;
     Vec3<S> at;                    // [m], in the world
     Vec3<S> r, r_other;            // from the joints
     Vec3<S> n, t, u;               // normal, towards body; tangents
@@ -34,6 +34,8 @@ struct Contact {
     S inv_n, tt, tu, uu;           // inverse of the normal's and of the tangents' own response
     S slip;                        // inverse of the tangents' largest response
     S ln, lt, lu, push;            // impulses [N s]
+    Vec3<S> v_first;               // relative velocity after the inelastic solve [m/s]
+    S first[3];                    // impulses of that solve
     S old[3], along[3];            // before this sweep; where sweeps lead
 };
 
@@ -44,6 +46,7 @@ struct LimitRow {
     Vec3<S> g;  // ball: gradient of the slack in world axes; else x is +-1
     S slack, bound, push_bound, inv;
     S l, push;
+    S v_first, first;
     S old, along;
 };
 

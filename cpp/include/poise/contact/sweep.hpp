@@ -38,7 +38,7 @@ struct ContactScratch {
     Buffer<LimitRow<S>> limit;
     Buffer<Vec3<S>> center, axis;  // (colliders)
     Buffer<S> speed;               // (colliders) of their fastest point, without contact [m/s]
-    Buffer<S> dv, push;            // (nv)
+    Buffer<S> dv, dv_first, push;  // (nv)
     Flow<S> real, apart;
     MaskOf<S> moved;  // copies in which bodies move by more than their velocities
     int contacts = 0, limits = 0, groups = 0, marks = 0;
@@ -47,7 +47,7 @@ struct ContactScratch {
         : give(f.nb), T(f.nb), before(f.nb), base(f.nb), marked(f.nb), path(f.nb), head(f.nb),
           bound(f.nb), group(x.pairs + 1), way(2 * f.nb), contact(x.pair_slots + x.probes + 1),
           limit(3 * x.bounds + 1), center(x.colliders + 1), axis(x.colliders + 1),
-          speed(x.colliders + 1), dv(f.nv), push(f.nv), real(f.nb), apart(f.nb) {}
+          speed(x.colliders + 1), dv(f.nv), dv_first(f.nv), push(f.nv), real(f.nb), apart(f.nb) {}
 };
 
 // The contacts of a tile's last step.
@@ -60,6 +60,7 @@ class Report {
         Vec3<S> at, n, impulse;
         S gap;
     };
+    static constexpr std::size_t kReserved = 16;
     void clear() { count_ = 0; }
     void forget(int lane) {
         for (int k = 0; k < count_; ++k) put(rows_[k].on, lane, false);
@@ -75,10 +76,10 @@ class Report {
     void grow() {
         Buffer<Row> old;
         old.swap(rows_);
-        rows_.resize(old.size() ? 2 * old.size() : 8);
+        rows_.resize(2 * old.size());
         for (int k = 0; k < count_; ++k) rows_[k] = old[k];
     }
-    Buffer<Row> rows_;
+    Buffer<Row> rows_{kReserved};
     int count_ = 0;
 };
 

@@ -28,9 +28,10 @@ struct Probe {
     std::int32_t collider;
     double point[3];  // in the body's frame
     double radius;
-    double axis[3];  // of a rim, in the body's frame; 0 for a ball
-    double rim;      // radius of the rim
-    double turn;     // [rad]
+    double axis[3];      // of a rim, in the body's frame; 0 for a ball
+    double rim;          // radius of the rim
+    double turn;         // [rad]
+    std::int32_t facet;  // of a ball on a height field: 0 the facet below, 1 and 2 those beside
 };
 
 // Two colliders that may meet, and how many points they may meet in. b may be an obstacle.
