@@ -53,7 +53,7 @@ class Rude:
         raise RuntimeError("no device")
 
     def __len__(self) -> int:
-        raise RuntimeError("no length")
+        raise TypeError("no length")
 
     def __index__(self) -> int:
         raise ValueError("no index")
