@@ -31,6 +31,7 @@ KINDS = {"sphere": 0, "capsule": 1, "box": 2, "cylinder": 3, "mesh": 4}
 POINTS = {frozenset((0,)): 1, frozenset((0, 1)): 1, frozenset((1,)): 2, frozenset((0, 2)): 1}
 """How many points two kinds of shapes may meet in; 3 for a capsule on a box, 4 for two boxes."""
 
+HIGHEST = 1e6  # of a height field [m]
 FRICTION = 0.8
 MOST_SPARES = 32
 SWEEPS = 100
@@ -68,18 +69,27 @@ class HeightField:
         if self.heights.ndim != 2 or min(self.heights.shape) < 2:
             raise PoiseError(f"heights has shape {self.heights.shape}, expected 2 x 2 or more")
         self.heights.flags.writeable = False
-        dx, dy = spacing if isinstance(spacing, tuple) else (spacing, spacing)
-        self.spacing = (number(dx, "spacing"), number(dy, "spacing"))
+        if np.abs(self.heights).max() > HIGHEST:
+            raise PoiseError(f"heights must be within {HIGHEST:g} m of 0")
+        dx, dy = _two(spacing, "spacing") if isinstance(spacing, tuple) else (spacing, spacing)
+        self.spacing = (number(dx, "spacing", unit="m"), number(dy, "spacing", unit="m"))
         if origin is None:
             rows, columns = self.heights.shape
             origin = (-0.5 * (columns - 1) * self.spacing[0], -0.5 * (rows - 1) * self.spacing[1])
+        x, y = _two(origin, "origin")
         self.origin = (
-            number(origin[0], "origin[0]", positive=False),
-            number(origin[1], "origin[1]", positive=False),
+            number(x, "origin[0]", positive=False, unit="m"),
+            number(y, "origin[1]", positive=False, unit="m"),
         )
 
 
 GroundLike = bool | Plane | HeightField
+
+
+def _two(value: Any, name: str) -> tuple[Any, Any]:
+    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
+        raise PoiseError(f"{name} must be two numbers, got {value!r:.80}")
+    return value[0], value[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +174,17 @@ def default_spares(spares: int | Sequence[Character]) -> list[Character]:
     return list(spares)
 
 
+def check_obstacles(obstacles: Iterable[Shape]) -> list[Shape]:
+    """Shapes that stand in the world."""
+    if isinstance(obstacles, (Shape, str)) or not isinstance(obstacles, Iterable):
+        raise PoiseError(f"obstacles must be a list of Shapes, got {obstacles!r:.80}")
+    found = list(obstacles)
+    for k, shape in enumerate(found):
+        if not isinstance(shape, Shape):
+            raise PoiseError(f"obstacles[{k}] must be a Shape, got {shape!r:.80}")
+    return found
+
+
 def _ball(number: int, radius: float = 0.1, mass: float = 3.0) -> Character:
     shape = Shape("sphere", (radius,), color=(0.85, 0.45, 0.2))
     moment = 0.4 * mass * radius * radius
@@ -198,7 +219,7 @@ def compile_touch(
 
     names: Of the links as the user knows them; with spares a single character has company.
     """
-    obstacles = list(obstacles)
+    obstacles = check_obstacles(obstacles)
     colliders = _colliders(scene, obstacles, spares)
     surfaces = scene.nl + len(obstacles) + 1
     kind, plane, grid, height = _ground(ground)
@@ -334,8 +355,6 @@ def _colliders(scene: Scene, obstacles: Sequence[Shape], spares: int) -> list[_C
             i += 1
     still = []
     for k, shape in enumerate(obstacles):
-        if not isinstance(shape, Shape):
-            raise PoiseError(f"obstacles[{k}] must be a Shape, got {shape!r:.80}")
         still.append(_Collider(-1, -1 - k, shape, Pose(shape.quat, shape.pos), scene.nl + k, 0))
     return [*moving, *still, *waiting]
 
@@ -398,8 +417,13 @@ def _pairs(
 ) -> list[tuple[int, int]]:
     forest = scene.forest
     apart = set()
-    for one, two in exclude:
-        for name in (one, two):
+    if isinstance(exclude, str) or not isinstance(exclude, Iterable):
+        raise PoiseError(f"exclude must be pairs of links, got {exclude!r:.80}")
+    for pair in exclude:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise PoiseError(f"exclude: {pair!r:.80} is not a pair of links")
+        one, two = pair
+        for name in pair:
             if name not in names:
                 raise PoiseError("exclude: " + unknown_name("link", name, names))
         apart.add(frozenset((names.index(one), names.index(two))))

@@ -19,6 +19,7 @@ from poise.contact import (
     FRICTION,
     MODELS,
     GroundLike,
+    check_obstacles,
     compile_touch,
     default_spares,
 )
@@ -142,6 +143,11 @@ class World:
                 raise PoiseError(
                     f"dt is {self.dt:g} s; with contact it must be {LONGEST_STEP:g} s or less"
                 )
+            if not isinstance(self_collision, (bool, np.bool_)):
+                raise PoiseError(
+                    f"self_collision must be True or False, got {self_collision!r:.80}"
+                )
+            obstacles = check_obstacles(obstacles)
             waiting = default_spares(spares)
             whole = scene_of([*self.scene.characters, *waiting]) if waiting else self.scene
             sizes = len(waiting), len(obstacles)

@@ -23,9 +23,11 @@ POISE_INLINE Vec3<S> solve3(const Mat3<S>& A, const Vec3<S>& b) {
     return {k * dot(b, yz), k * dot(x, cross(b, z)), k * dot(x, cross(y, b))};
 }
 
-// Change of a free body's accelerations (linear, then angular) at joint velocities v.
+// Change of a free body's accelerations (linear, then angular) at joint velocities v. Bodies that
+// are driven, by an inertia K of the drive, stay as they are: their torque goes by q''.
 template <class S>
-void keep_spin(const Constants<S>& c, const Mat3<S>& R, Element<S> step, const S* v, S* qdd) {
+void keep_spin(const Constants<S>& c, const Mat3<S>& R, Element<S> step, const S* v, const S* K,
+               S* qdd) {
     using T = Element<S>;
     const S dt(step), one(T(1)), zero(T(0));
     const Mat3<S> unit = {one, zero, zero, zero, one, zero, zero, zero, one};
@@ -73,10 +75,13 @@ void keep_spin(const Constants<S>& c, const Mat3<S>& R, Element<S> step, const S
     const Vec3<S> center = cross(w0, at) + dt * (cross(al, at) + cross(w0, cross(w0, at)));
     const Vec3<S> lin = R * (center - rotate(exponential(dt * w), cross(w, at)));
     const S per = one / dt;
-    qdd[0] = qdd[0] + per * lin.x;
-    qdd[1] = qdd[1] + per * lin.y;
-    qdd[2] = qdd[2] + per * lin.z;
-    store(qdd + 3, al + per * (w - w1));
+    S driven = zero;
+    for (int k = 0; k < 6; ++k) driven = driven + K[k];
+    const auto on = negate(zero < driven);
+    const Vec3<S> turn = al + per * (w - w1);
+    const S next[6] = {
+        qdd[0] + per * lin.x, qdd[1] + per * lin.y, qdd[2] + per * lin.z, turn.x, turn.y, turn.z};
+    for (int k = 0; k < 6; ++k) qdd[k] = select(on, next[k], qdd[k]);
 }
 
 }  // namespace poise::inline POISE_ISA

@@ -370,7 +370,7 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         if (b.kind == Kind::free && b.leaf)
-            keep_spin(t.constants[i], s.work[i].R, Element<S>(call.dt), t.v + b.v,
+            keep_spin(t.constants[i], s.work[i].R, Element<S>(call.dt), t.v + b.v, p.K + b.v,
                       s.qdd.data() + b.v);
     }
     if (!touching) return;

@@ -175,7 +175,10 @@ inline int capsule_box(const Posed& a, const Posed& b, double near, Touch* out) 
         count += ball_box(a.p + low * d, radius, b, near, out + count);
         if (high - low > apart) count += ball_box(a.p + high * d, radius, b, near, out + count);
     }
-    if (low >= high || (t - low > apart && high - t > apart)) out[count++] = first;
+    double deepest = 1e300;
+    for (int k = 0; k < count; ++k) deepest = std::fmin(deepest, out[k].gap);
+    const bool between = t - low > apart && high - t > apart;
+    if (between || first.gap < deepest - 1e-6) out[count++] = first;
     return count;
 }
 
