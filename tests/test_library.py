@@ -10,7 +10,7 @@ from poise.motion import library, poses
 from poise.motion.check import check
 
 NAMES = (
-    "walk", "run", "cartwheel", "sprint-jump-stop",
+    "walk", "run", "cartwheel", "backflip", "sprint-jump-stop",
     "dog-pace", "dog-trot", "dog-canter", "snake-slither",
     "butterflies", "toe-touch", "jab", "squat", "leg-swing", "side-kick", "forward-kick",
     "axe-kick", "leg-circle",
