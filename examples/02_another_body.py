@@ -14,8 +14,8 @@ import numpy as np
 
 import poise
 from poise import measure
-from poise.motion.check import check
-from poise.motion.matching import match
+from poise.motion.checks import check
+from poise.motion.retargeting.matching import match
 from poise.view import contact_sheet, save_image
 
 parser = argparse.ArgumentParser(description=__doc__)

@@ -13,21 +13,14 @@ import poise
 from poise.character import Character, Joint, Link, Shape
 from poise.characters import load_character
 from poise.errors import ClipError
-from poise.motion import ground_forces, quaternions, strength
-from poise.motion.bodies import body_of
-from poise.motion.check import (
-    Examined,
-    Finding,
-    check,
-    falls,
-    flows,
-    is_explained,
-    keeps_limits,
-    spins,
-    stands,
-)
+from poise.motion import quaternions
+from poise.motion.authoring import ground_forces
+from poise.motion.checks import Finding, check, strength
+from poise.motion.checks.claims import falls, flows, is_explained, keeps_limits, spins, stands
+from poise.motion.checks.examined import Examined
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, feet_of
+from poise.motion.retargeting.bodies import body_of
 
 FPS = 120.0
 HUMANOID = load_character("humanoid")

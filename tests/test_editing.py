@@ -13,11 +13,13 @@ from poise import dynamics, load_character
 from poise.character import Character, Joint, Link
 from poise.errors import ClipError, PoiseError
 from poise.motion import Clip, load_clip, poses, quaternions
-from poise.motion.check import Examined, check, keeps_limits
+from poise.motion.checks import check
+from poise.motion.checks.claims import keeps_limits
+from poise.motion.checks.examined import Examined
 from poise.motion.contacts import feet_of, positions
 from poise.motion.detect import detect_contacts, ground_height
-from poise.motion.editing import heading_of
-from poise.motion.mirroring import Mirror, opposite
+from poise.motion.editing.cutting import heading_of
+from poise.motion.editing.mirroring import Mirror, opposite
 from poise.motion.quaternions import Floats
 
 BUILTIN = [

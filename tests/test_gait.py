@@ -12,11 +12,11 @@ import poise
 from poise.character import Character
 from poise.characters import load_character
 from poise.errors import ClipError
-from poise.motion import gait, gait_ranges
-from poise.motion.check import Examined, Finding
+from poise.motion.checks import gait, gait_ranges
+from poise.motion.checks.examined import Examined, Finding
+from poise.motion.checks.gait import Stride, stride_of
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, feet_of
-from poise.motion.gait import Stride, stride_of
 
 FPS = 100.0
 HUMANOID, DOG = load_character("humanoid"), load_character("dog")

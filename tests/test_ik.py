@@ -15,8 +15,9 @@ from poise.character import Character
 from poise.errors import ClipError
 from poise.motion import ik, limits, poses
 from poise.motion import quaternions as quat
-from poise.motion.goals import checked
-from poise.motion.kinematics import tree_of
+from poise.motion.ik.goals import checked
+from poise.motion.ik.kinematics import tree_of
+from poise.motion.ik.solver import _Solver
 from poise.pose import quat_matrix
 
 Floats = NDArray[np.float64]
@@ -84,9 +85,7 @@ def test_the_right_hand_side_is_the_slope_of_the_cost(humanoid: Character, kind:
         "aim": [ik.Aim("left_shin", (0.0, 0.3, -1.0), rng.normal(size=(4, 3)))],
         "limits": [],
     }
-    solver = ik._Solver(
-        humanoid, checked(humanoid, goals[kind], 4), np.full(humanoid.nv, 1e-3), 2.0
-    )
+    solver = _Solver(humanoid, checked(humanoid, goals[kind], 4), np.full(humanoid.nv, 1e-3), 2.0)
     frames = np.arange(4)
     _, _, g = solver.system(q, q, frames)
     for d in range(humanoid.nv):

@@ -16,13 +16,12 @@ from poise.character import Character
 from poise.characters import load_character
 from poise.errors import ClipError, PoiseError
 from poise.motion import quaternions
+from poise.motion.authoring.refine import Options
 from poise.motion.contacts import positions
-from poise.motion.keyframe_file import load_keyframes, parse_keyframes
-from poise.motion.keyframe_ik import tip
-from poise.motion.keyframes import Keyframes
-from poise.motion.mirroring import Mirror
+from poise.motion.editing.mirroring import Mirror
+from poise.motion.keyframes import Keyframes, load_keyframes, parse_keyframes
+from poise.motion.keyframes.targets import tip
 from poise.motion.poses import difference
-from poise.motion.refine import Options
 from poise.motion.splines import TooFar, curve, turning
 
 DOC = Path(__file__).parents[1] / "docs" / "keyframes.md"

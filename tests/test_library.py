@@ -7,7 +7,7 @@ import pytest
 
 import poise
 from poise.motion import library, poses
-from poise.motion.check import check
+from poise.motion.checks import check
 
 NAMES = (
     "walk", "run", "cartwheel", "backflip", "sprint-jump-stop",
@@ -51,8 +51,8 @@ def test_a_clip_of_ours_moves_another_character() -> None:
 
 def again(name: str) -> float:
     """How far the clip that its keyframes make is from the one that is kept [rad, m]."""
-    from poise.motion.author import author
-    from poise.motion.keyframe_file import load_keyframes
+    from poise.motion.authoring.author import author
+    from poise.motion.keyframes import load_keyframes
 
     made, kept = author(load_keyframes(library.sources()[name])), library.builtin_clip(name)
     assert made.frames.shape == kept.frames.shape

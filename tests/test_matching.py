@@ -13,9 +13,9 @@ import poise
 from poise.character import Character
 from poise.errors import ClipError
 from poise.motion import Clip, load_clip
-from poise.motion.bodies import body_of, role_of
-from poise.motion.matching import match
-from poise.motion.retarget import retarget
+from poise.motion.retargeting.bodies import body_of, role_of
+from poise.motion.retargeting.matching import match
+from poise.motion.retargeting.retarget import retarget
 
 
 def unnamed(character: Character) -> tuple[Character, dict[str, str]]:

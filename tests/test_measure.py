@@ -11,7 +11,7 @@ import pytest
 from poise import load_character, measure
 from poise.arrays import Floats
 from poise.motion.contacts import Contacts, feet_of
-from poise.motion.matching import match
+from poise.motion.retargeting.matching import match
 from poise.view import plots
 
 HUMANOID = load_character("humanoid")

@@ -19,9 +19,9 @@ from poise.errors import ClipError
 from poise.motion import Clip, limits, load_clip, save_clip
 from poise.motion import quaternions as quat
 from poise.motion.contacts import positions
-from poise.motion.footing import Sole, fall, planted, tidied, turning, yaw_of
-from poise.motion.like import on_rig
-from poise.motion.retarget import Retargeted, retarget
+from poise.motion.retargeting.footing import Sole, fall, planted, tidied, turning, yaw_of
+from poise.motion.retargeting.like import on_rig
+from poise.motion.retargeting.retarget import Retargeted, retarget
 from poise.motion.rig import poses_of
 
 Floats = NDArray[np.float64]

@@ -9,8 +9,8 @@ from scipy.optimize import nnls
 from poise import dynamics
 from poise.characters import load_character
 from poise.errors import ClipError
-from poise.motion import ground_forces
-from poise.motion.check import check
+from poise.motion.authoring import ground_forces
+from poise.motion.checks import check
 from poise.motion.clip import Clip
 from poise.motion.contacts import positions
 from poise.motion.slither import slither

@@ -10,8 +10,8 @@ from poise import load_character
 from poise.errors import ClipError, PoiseError
 from poise.motion import Clip, poses, quaternions
 from poise.motion.contacts import Contacts, positions, runs
+from poise.motion.editing.smoothing import lowpass, residual_cutoff, smoothing_report
 from poise.motion.quaternions import Floats
-from poise.motion.smoothing import lowpass, residual_cutoff, smoothing_report
 
 TWO_LINK = load_character("two-link")
 

@@ -8,21 +8,16 @@ import pytest
 import poise
 from poise import Character, Joint, Link, Shape, dynamics
 from poise.motion import contacts as feet
-from poise.motion import (
-    ground_forces,
-    poses,
-    quaternions,
-    rate_terms,
-    spacetime,
-    spacetime_terms,
-)
-from poise.motion.author import held, sideways
+from poise.motion import poses, quaternions
+from poise.motion.authoring import ground_forces, rate_terms, spacetime
+from poise.motion.authoring import terms as spacetime_terms
+from poise.motion.authoring.author import held, sideways
+from poise.motion.authoring.normal_equations import SOFT, Basis, System, directions, gathered
+from poise.motion.authoring.refine import Options, _Task, refine
+from poise.motion.authoring.spacetime import Motion, Travel
 from poise.motion.contacts import Contacts, Point
-from poise.motion.keyframe_file import parse_keyframes
-from poise.motion.mirroring import Mirror
-from poise.motion.normal_equations import SOFT, Basis, System, directions, gathered
-from poise.motion.refine import Options, _Task, refine
-from poise.motion.spacetime import Motion, Travel
+from poise.motion.editing.mirroring import Mirror
+from poise.motion.keyframes import parse_keyframes
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from poise.scene import SceneLike, scene_of
 if TYPE_CHECKING:
     from poise.character import Character
     from poise.motion.contacts import Contacts
-    from poise.motion.matching import Match
+    from poise.motion.retargeting.matching import Match
 
 
 class TrackingError(NamedTuple):
@@ -143,7 +143,7 @@ def limb_directions(match: Match, source: ArrayLike, target: ArrayLike) -> dict[
     Upper and lower arms and legs count, as far as both characters have them.
 
     Args:
-        match: Which link follows which: `poise.motion.matching.match`.
+        match: Which link follows which: `poise.motion.retargeting.matching.match`.
         source: Frames of the source, shape (k, nq).
         target: Frames of the target, shape (k, nq).
 
@@ -151,7 +151,7 @@ def limb_directions(match: Match, source: ArrayLike, target: ArrayLike) -> dict[
         By link of the target, shape (k,).
     """
     from poise.motion.quaternions import rotate
-    from poise.motion.transfer import limb_bones
+    from poise.motion.retargeting.transfer import limb_bones
 
     ours, theirs = match.target.character, match.source.character
     R_t = dynamics.forward_kinematics(ours, target)[1]

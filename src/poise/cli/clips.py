@@ -13,7 +13,7 @@ from poise.errors import PoiseError
 
 if TYPE_CHECKING:
     from poise.motion import Clip
-    from poise.motion.check import Finding
+    from poise.motion.checks import Finding
 
 clips = typer.Typer(
     invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False
@@ -124,7 +124,7 @@ def check(
     poise clips check take.bvh --cutoff auto
     poise clips check walk.txt --character humanoid3d.txt --json
     """
-    from poise.motion.check import check as examine
+    from poise.motion.checks import check as examine
 
     raw = load(source, character)
     clip, note = _smoothed(raw, cutoff)
@@ -203,7 +203,7 @@ def _with_contacts(clip: Clip) -> Clip:
 
 def _smoothed(clip: Clip, cutoff: str) -> tuple[Clip, str]:
     """The clip without its noise, and what that did to it."""
-    from poise.motion.smoothing import residual_cutoff, smoothing_report
+    from poise.motion.editing.smoothing import residual_cutoff, smoothing_report
 
     if cutoff == "auto":
         frequency = residual_cutoff(clip)

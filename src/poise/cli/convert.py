@@ -139,7 +139,7 @@ def _convert_motion(
     if editing.cutoff != 0.0:
         clip = _smoothed(clip, editing.cutoff)
     if editing.like is not None:
-        from poise.motion.like import on_rig
+        from poise.motion.retargeting.like import on_rig
 
         with _progress(f"back to {editing.like.name}") as progress:
             clip = on_rig(clip, load_clip(editing.like), progress=progress)
@@ -152,8 +152,8 @@ def _authored(source: str) -> Clip:
     """Keyframes, refined."""
     from rich.console import Console
 
-    from poise.motion.author import author
-    from poise.motion.keyframe_file import load_keyframes
+    from poise.motion.authoring.author import author
+    from poise.motion.keyframes import load_keyframes
 
     keys = load_keyframes(source)
     with Console(stderr=True).status(f"{source}: refining") as status:
@@ -164,7 +164,7 @@ def _authored(source: str) -> Clip:
 
 def _smoothed(clip: Clip, cutoff: float | None) -> Clip:
     """The clip without noise; says what that moved."""
-    from poise.motion.smoothing import residual_cutoff, smoothing_report
+    from poise.motion.editing.smoothing import residual_cutoff, smoothing_report
 
     cutoff = residual_cutoff(clip) if cutoff is None else cutoff
     after = clip.smoothed(cutoff)

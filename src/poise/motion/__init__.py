@@ -20,7 +20,7 @@ from poise.files import check_file
 from poise.motion.clip import Clip
 
 if TYPE_CHECKING:
-    from poise.motion.matching import MapLike
+    from poise.motion.retargeting.matching import MapLike
 
 READERS = {
     ".bvh": "bvh",
@@ -79,7 +79,7 @@ def load_clip(
 
         clip = builtin_clip(str(source))
     elif path.name.endswith(".keys.yaml"):
-        from poise.motion.keyframe_file import load_keyframes
+        from poise.motion.keyframes import load_keyframes
 
         clip = load_keyframes(path).clip()
     else:
@@ -136,7 +136,7 @@ def save_clip(
     write = _module(path, WRITERS, "written").write
     _check_options(write, options, path)
     if like is not None:
-        from poise.motion.like import on_rig
+        from poise.motion.retargeting.like import on_rig
 
         clip = on_rig(clip, like)
     write(clip, path, **options)

@@ -20,7 +20,7 @@ from poise.state import State
 
 if TYPE_CHECKING:
     from poise.motion.contacts import Contacts
-    from poise.motion.matching import MapLike
+    from poise.motion.retargeting.matching import MapLike
     from poise.motion.rig import Rig
 
 
@@ -118,87 +118,87 @@ class Clip:
         )
 
     def smoothed(self, cutoff: float | None = None, *, feet: bool = True) -> Clip:
-        """Without noise, standing feet where they stood: `poise.motion.smoothing`.
+        """Without noise, standing feet where they stood: `poise.motion.editing.smoothing`.
 
         Args:
             cutoff: What is slower passes [Hz]; None finds it by residual analysis, 0 is off.
             feet: Keep standing feet in place.
         """
-        from poise.motion.smoothing import smoothed
+        from poise.motion.editing.smoothing import smoothed
 
         return smoothed(self, cutoff, feet=feet)
 
     def trimmed(self, start: float = 0.0, end: float | None = None) -> Clip:
         """The part from start to end [s]."""
-        from poise.motion.editing import trimmed
+        from poise.motion.editing.cutting import trimmed
 
         return trimmed(self, start, end)
 
     def resampled(self, fps: float) -> Clip:
         """The same motion at another rate [1/s]."""
-        from poise.motion.editing import resampled
+        from poise.motion.editing.cutting import resampled
 
         return resampled(self, fps)
 
     def at_speed(self, factor: float) -> Clip:
         """The same motion `factor` times as fast."""
-        from poise.motion.editing import at_speed
+        from poise.motion.editing.cutting import at_speed
 
         return at_speed(self, factor)
 
     def warped(self, times: ArrayLike, new_times: ArrayLike) -> Clip:
         """The same motion at another pace: what happened at `times` happens at `new_times` [s]."""
-        from poise.motion.editing import warped
+        from poise.motion.editing.cutting import warped
 
         return warped(self, times, new_times)
 
     def moved(self, by: Sequence[float]) -> Clip:
         """Shifted by x, y, z [m]."""
-        from poise.motion.editing import moved
+        from poise.motion.editing.cutting import moved
 
         return moved(self, by)
 
     def turned(self, angle: float, about: Sequence[float] | None = None) -> Clip:
         """Turned about the vertical [rad] through a point [m]; None is where the root starts."""
-        from poise.motion.editing import turned
+        from poise.motion.editing.cutting import turned
 
         return turned(self, angle, about)
 
     def placed(self, position: Sequence[float] | None = None, heading: float | None = None) -> Clip:
         """With the root starting at x, y [m], looking along a heading [rad]."""
-        from poise.motion.editing import placed
+        from poise.motion.editing.cutting import placed
 
         return placed(self, position, heading)
 
     def grounded(self, ground: float = 0.0) -> Clip:
         """Shifted up or down so that its feet stand at the height of the ground [m]."""
-        from poise.motion.editing import grounded
+        from poise.motion.editing.cutting import grounded
 
         return grounded(self, ground)
 
     def mirrored(self) -> Clip:
         """With left and right exchanged."""
-        from poise.motion.mirroring import mirrored
+        from poise.motion.editing.mirroring import mirrored
 
         return mirrored(self)
 
     def looped(
         self, cycles: int = 1, *, blend: float | None = None, turn: float | None = None
     ) -> Clip:
-        """Again and again, travelling on: `poise.motion.joining`.
+        """Again and again, travelling on: `poise.motion.editing.joining`.
 
         Args:
             cycles: How many rounds.
             blend: Time on each side of the seam over which it is faded [s].
             turn: By how much the heading changes in a round [rad]; None as in the clip.
         """
-        from poise.motion.joining import looped
+        from poise.motion.editing.joining import looped
 
         return looped(self, cycles, blend=blend, turn=turn)
 
     def blended(self, other: Clip, duration: float = 0.2, *, at: float | None = None) -> Clip:
         """Turning into another clip of the same character, over a duration [s]."""
-        from poise.motion.joining import blended
+        from poise.motion.editing.joining import blended
 
         return blended(self, other, duration, at=at)
 
@@ -211,7 +211,7 @@ class Clip:
         level_feet: bool = False,
         progress: Callable[[float], None] | None = None,
     ) -> Clip:
-        """The same motion on another character, standing feet in place: `poise.motion.retarget`.
+        """The same motion on another character, standing feet in place: `poise.motion.retargeting`.
 
         Args:
             character: Who shall have it.
@@ -220,7 +220,7 @@ class Clip:
             level_feet: Make feet that stand flat, heel and toes on the ground.
             progress: Called with the share that is done, 0 to 1.
         """
-        from poise.motion.retarget import retarget
+        from poise.motion.retargeting.retarget import retarget
 
         made = retarget(
             self, character, map=map, scale=scale, level_feet=level_feet, progress=progress

@@ -47,8 +47,8 @@ def make(name: str) -> Clip:
 
     from poise.characters import load_character
     from poise.motion import slither
-    from poise.motion.author import author
-    from poise.motion.keyframe_file import load_keyframes
+    from poise.motion.authoring.author import author
+    from poise.motion.keyframes import load_keyframes
 
     known = sources()
     if name == slither.NAME:

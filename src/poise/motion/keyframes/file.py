@@ -28,12 +28,12 @@ from poise.characters import load_character
 from poise.errors import ClipError, PoiseError
 from poise.files import read_text
 from poise.motion import quaternions
+from poise.motion.authoring.spacetime import Travel
 from poise.motion.contacts import tip_of
-from poise.motion.keyframe_contacts import StandReader
-from poise.motion.keyframes import Keyframes, Reach, Track
+from poise.motion.keyframes.keys import Keyframes, Reach, Track
+from poise.motion.keyframes.stands import StandReader
 from poise.motion.limits import swing_twist
 from poise.motion.quaternions import Floats
-from poise.motion.spacetime import Travel
 from poise.yaml_nodes import Node
 
 ENDING = ".keys.yaml"
@@ -295,7 +295,7 @@ class _File(StandReader):
             )
 
     def reach(self, link: str, time: float, node: Node) -> None:
-        from poise.motion.keyframe_ik import limb_of
+        from poise.motion.keyframes.targets import limb_of
 
         target = self.vector(node, f"reach of {link!r}", 3)
         try:

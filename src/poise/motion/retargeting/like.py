@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 
 from poise.motion.clip import Clip
-from poise.motion.matching import MapLike
-from poise.motion.retarget import retarget
+from poise.motion.retargeting.matching import MapLike
+from poise.motion.retargeting.retarget import retarget
 
 
 def on_rig(

@@ -22,9 +22,9 @@ from poise import dynamics
 from poise.motion import quaternions
 from poise.motion.clip import Clip
 from poise.motion.detect import size_of
-from poise.motion.matching import Match, Pair
 from poise.motion.quaternions import Floats, conjugate, multiply, rotate
-from poise.motion.rested import Rested
+from poise.motion.retargeting.matching import Match, Pair
+from poise.motion.retargeting.rested import Rested
 
 BENT = 0.6
 """Bones of trunk and neck that differ at rest by more than this are aligned by their bones, not by

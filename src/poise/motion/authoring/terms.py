@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
 from poise.character import Character
-from poise.motion import contacts, ground_forces, poses, quaternions
+from poise.motion import contacts, poses, quaternions
+from poise.motion.authoring import ground_forces
+from poise.motion.authoring.spacetime import Motion, Rows, Term
 from poise.motion.contacts import Point
 from poise.motion.limits import excesses
 from poise.motion.quaternions import Floats
-from poise.motion.spacetime import Motion, Rows, Term
 
 CENTIMETRE = 0.01
 TENTH = 0.1  # [rad]

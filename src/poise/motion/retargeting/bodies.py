@@ -25,7 +25,7 @@ from poise.character import Character
 from poise.characters.body_parts import part_of, side_of
 from poise.errors import ClipError
 from poise.motion.quaternions import Floats
-from poise.motion.tree_shape import ROLES, SIDES, AtRest, Limbs, limbs_by_shape
+from poise.motion.retargeting.tree_shape import ROLES, SIDES, AtRest, Limbs, limbs_by_shape
 
 LIMB = {role: limb for limb, roles in ROLES.items() for role in roles}
 

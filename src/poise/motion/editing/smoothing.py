@@ -40,7 +40,7 @@ from poise.motion import poses
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, feet_of, positions, runs
 from poise.motion.detect import Mask, detect_contacts, size_of, speeds
-from poise.motion.holding import FADE, bridge, held
+from poise.motion.editing.holding import FADE, bridge, held
 from poise.motion.quaternions import Floats
 
 NOISE = (10.0, 20.0)

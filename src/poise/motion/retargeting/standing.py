@@ -17,15 +17,15 @@ from scipy.ndimage import gaussian_filter1d
 from poise.character import Character
 from poise.errors import ClipError, shorten
 from poise.motion import quaternions
-from poise.motion.bodies import Body
 from poise.motion.clip import Clip
 from poise.motion.contacts import SOLE, Contacts, Point, surface_points
 from poise.motion.detect import detect_contacts
-from poise.motion.footing import Mask, Sole, pitch_of, planted, tidied, turning
-from poise.motion.matching import Match
 from poise.motion.quaternions import Floats, conjugate, multiply, rotate
-from poise.motion.rested import Rested, sole_points
-from poise.motion.transfer import Wanted
+from poise.motion.retargeting.bodies import Body
+from poise.motion.retargeting.footing import Mask, Sole, pitch_of, planted, tidied, turning
+from poise.motion.retargeting.matching import Match
+from poise.motion.retargeting.rested import Rested, sole_points
+from poise.motion.retargeting.transfer import Wanted
 
 SETTLE = 0.4
 """The ground is the mean over standing feet within about this time [s]."""

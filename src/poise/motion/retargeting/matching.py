@@ -19,8 +19,8 @@ from typing import Any
 from poise.character import Character
 from poise.errors import ClipError, shorten, unknown_name
 from poise.files import read_text
-from poise.motion.bodies import Body, body_of
-from poise.motion.tree_shape import ROLES, SIDES
+from poise.motion.retargeting.bodies import Body, body_of
+from poise.motion.retargeting.tree_shape import ROLES, SIDES
 from poise.yaml_nodes import Node, Reader
 
 LARGEST_MAP = 2**18  # [bytes]

@@ -23,14 +23,15 @@ import numpy as np
 from poise import dynamics
 from poise.character import Character
 from poise.errors import ClipError
-from poise.motion import gait_ranges, quaternions
-from poise.motion.bodies import body_of
-from poise.motion.check import Examined, Finding, Mask
+from poise.motion import quaternions
+from poise.motion.checks import gait_ranges
+from poise.motion.checks.examined import Examined, Finding, Mask
 from poise.motion.clip import Clip
 from poise.motion.contacts import feet_of, positions, runs
 from poise.motion.detect import size_of
-from poise.motion.mirroring import Mirror
+from poise.motion.editing.mirroring import Mirror
 from poise.motion.quaternions import Floats
+from poise.motion.retargeting.bodies import body_of
 
 MIRROR = 2.0  # [degrees]
 UNEVEN = 0.25  # strides of a gait differ by less from their median

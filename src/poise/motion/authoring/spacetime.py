@@ -28,8 +28,8 @@ import numpy as np
 
 from poise.character import Character
 from poise.motion import poses, quaternions
+from poise.motion.authoring.normal_equations import Basis, System, directions, gathered, mirrored
 from poise.motion.clip import Clip
-from poise.motion.normal_equations import Basis, System, directions, gathered, mirrored
 from poise.motion.quaternions import Floats
 
 

@@ -16,10 +16,10 @@ import numpy as np
 from poise.arrays import count, number
 from poise.errors import ClipError
 from poise.motion import poses
-from poise.motion.blend_feet import planted
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts
-from poise.motion.editing import carried, heading_of, resampled
+from poise.motion.editing.blend_feet import planted
+from poise.motion.editing.cutting import carried, heading_of, resampled
 from poise.motion.quaternions import Floats
 
 Travel = tuple[float, Floats, Floats]

@@ -16,14 +16,14 @@ import numpy as np
 
 from poise.character import Character
 from poise.errors import ClipError, unknown_name
+from poise.motion.authoring.refine import Options, refine
+from poise.motion.authoring.spacetime import Motion, repeated
+from poise.motion.authoring.terms import mirror_matrix
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts
+from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import Keyframes
-from poise.motion.mirroring import Mirror
 from poise.motion.quaternions import Floats
-from poise.motion.refine import Options, refine
-from poise.motion.spacetime import Motion, repeated
-from poise.motion.spacetime_terms import mirror_matrix
 
 CYCLES, MOST_CYCLES = 3, 100
 

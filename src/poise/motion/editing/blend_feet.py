@@ -14,10 +14,10 @@ import numpy as np
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, positions
 from poise.motion.detect import Mask, size_of
-from poise.motion.holding import FADE, bridge, held
+from poise.motion.editing.holding import FADE, bridge, held
+from poise.motion.editing.smoothing import lowpass
 from poise.motion.limits import excesses
 from poise.motion.quaternions import Floats
-from poise.motion.smoothing import lowpass
 
 NEAR = 0.03
 """In a blend a foot is kept in place if its places in both clips are this near, as a part of the

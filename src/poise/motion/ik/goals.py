@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from poise.arrays import floats
 from poise.character import Character, Vector
 from poise.errors import ClipError, unknown_name
-from poise.motion.kinematics import cross
+from poise.motion.ik.kinematics import cross
 from poise.motion.quaternions import Floats
 from poise.pose import quat_matrix
 

@@ -17,15 +17,15 @@ import numpy as np
 from poise.character import Character, Link
 from poise.errors import ClipError
 from poise.motion import ik, quaternions
-from poise.motion.bodies import Body
 from poise.motion.clip import Clip
-from poise.motion.footing import near, pitch_of, planted
-from poise.motion.matching import MapLike, Match, match
 from poise.motion.quaternions import Floats, conjugate, multiply, rotate
-from poise.motion.rested import Rested, sole_points
-from poise.motion.standing import Foot, contacts_of, feet_of_match, level_soles, settle
-from poise.motion.transfer import Wanted, transfer
-from poise.motion.tree_shape import SIDES
+from poise.motion.retargeting.bodies import Body
+from poise.motion.retargeting.footing import near, pitch_of, planted
+from poise.motion.retargeting.matching import MapLike, Match, match
+from poise.motion.retargeting.rested import Rested, sole_points
+from poise.motion.retargeting.standing import Foot, contacts_of, feet_of_match, level_soles, settle
+from poise.motion.retargeting.transfer import Wanted, transfer
+from poise.motion.retargeting.tree_shape import SIDES
 
 STAND, SWING = 3e4, 1e3
 """Weights of a foot's points while it stands and while it swings [1/m^2], of all its points."""

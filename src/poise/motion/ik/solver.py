@@ -29,8 +29,8 @@ from poise.character import Character
 from poise.errors import ClipError
 from poise.motion import limits as bounds
 from poise.motion import poses
-from poise.motion.goals import Aim, Checked, Goal, Place, Turn, checked
-from poise.motion.kinematics import cross, tree_of
+from poise.motion.ik.goals import Aim, Checked, Goal, Place, Turn, checked
+from poise.motion.ik.kinematics import cross, tree_of
 from poise.motion.quaternions import Floats
 
 CHUNK = 512

@@ -16,11 +16,11 @@ from poise.character import Character, Link, Vector
 from poise.errors import ClipError
 from poise.motion import ik, limits, poses, quaternions
 from poise.motion.contacts import Point, positions, tip_of
-from poise.motion.goals import Place
+from poise.motion.ik.goals import Place
 from poise.motion.quaternions import Floats
 
 if TYPE_CHECKING:
-    from poise.motion.keyframes import Keyframes, Track
+    from poise.motion.keyframes.keys import Keyframes, Track
 
 MISS = 0.002
 """A target that is missed by more than this is out of reach [m]."""
@@ -43,7 +43,7 @@ def reached(keys: Keyframes, times: Floats, q: Floats) -> Mapping[str, Track]:
         times: All times of reaches [s], shape (k,).
         q: Poses at these times, shape (k, nq).
     """
-    from poise.motion.keyframes import Track
+    from poise.motion.keyframes.keys import Track
 
     character = keys.character
     goals: list[Place] = []

@@ -17,11 +17,11 @@ import numpy as np
 
 from poise.character import Character, Vector
 from poise.errors import ClipError
+from poise.motion.authoring.spacetime import Travel
 from poise.motion.contacts import feet_of, tip_of
-from poise.motion.keyframes import Keyframes, Reach, Stand
-from poise.motion.mirroring import Mirror
+from poise.motion.editing.mirroring import Mirror
+from poise.motion.keyframes.keys import Keyframes, Reach, Stand
 from poise.motion.quaternions import Floats
-from poise.motion.spacetime import Travel
 from poise.yaml_nodes import Node, Reader
 
 
@@ -168,7 +168,7 @@ class StandReader(Reader):
 
     def check_free(self, reaches: Iterable[Reach], stands: Iterable[Stand]) -> None:
         """Refuse that a limb reaches for one place while it stands on another."""
-        from poise.motion.keyframe_ik import limb_of
+        from poise.motion.keyframes.targets import limb_of
 
         held = [stand for stand in stands if stand.foothold is not None]
         limbs = {s.foot: {x.name for x in limb_of(self.character, s.foot)} for s in held}

@@ -21,10 +21,10 @@ from poise.arrays import number
 from poise.character import Character, Vector
 from poise.errors import ClipError
 from poise.motion import quaternions, splines
+from poise.motion.authoring.spacetime import Travel
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, Point, feet_of, positions
 from poise.motion.quaternions import Floats
-from poise.motion.spacetime import Travel
 
 MOST_FRAMES = 36_000
 """Most frames of a clip: ten minutes at 60 per second."""
@@ -148,7 +148,7 @@ class Keyframes:
         Args:
             fps: Frames per second; the file's unless given.
         """
-        from poise.motion.keyframe_feet import footed
+        from poise.motion.keyframes.feet import footed
 
         times = self.times(fps)
         return footed(self, times, self.q(times))
@@ -182,7 +182,7 @@ class Keyframes:
         """The joints' tracks with keys where inverse kinematics brought them to their reaches."""
         if not self.reaches:
             return self.joints
-        from poise.motion.keyframe_ik import reached
+        from poise.motion.keyframes.targets import reached
 
         times = np.array(sorted({reach.time for reach in self.reaches}))
         return reached(self, times, self._sampled(times, self.joints))

@@ -33,10 +33,10 @@ from poise import dynamics
 from poise.character import Character
 from poise.characters.builtin.anatomy import MOMENTS, UNCONFIRMED
 from poise.motion import quaternions
-from poise.motion.bodies import Body, body_of
-from poise.motion.check import RESIDUAL, Examined, Finding
+from poise.motion.checks.examined import RESIDUAL, Examined, Finding
 from poise.motion.contacts import feet_of
 from poise.motion.quaternions import Floats
+from poise.motion.retargeting.bodies import Body, body_of
 
 STRETCHED = 1.4
 STRONG = 1.6

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from poise.character import Character
 from poise.errors import ClipError
 from poise.motion import contacts as feet
-from poise.motion import rate_terms, spacetime_terms
+from poise.motion.authoring import rate_terms
+from poise.motion.authoring import terms as spacetime_terms
+from poise.motion.authoring.spacetime import Motion, Term, Travel, optimise, powers
 from poise.motion.contacts import Contacts, runs
 from poise.motion.quaternions import Floats
-from poise.motion.spacetime import Motion, Term, Travel, optimise, powers
 
 EASE = 0.5
 """How much less the ground's residual counts in the round before."""
@@ -253,7 +254,7 @@ class _Task:
         """Least and largest torques [N m], (nv,) each."""
         least, most = np.full((2, self.character.nv), np.inf) * [[-1.0], [1.0]]
         if self.options.human:
-            from poise.motion.strength import torque_bounds
+            from poise.motion.checks.strength import torque_bounds
 
             least, most = (self.options.human * x for x in torque_bounds(self.character))
         for joint in self.character.joints:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from poise import dynamics
-from poise.motion.bodies import Body
 from poise.motion.contacts import Point, feet_of, surface_points
-from poise.motion.matching import Pair
 from poise.motion.quaternions import Floats, multiply, rotate
-from poise.motion.tree_shape import SIDES
+from poise.motion.retargeting.bodies import Body
+from poise.motion.retargeting.matching import Pair
+from poise.motion.retargeting.tree_shape import SIDES
 from poise.pose import quat_matrix
 
 UP = np.array([0.0, 0.0, 1.0])

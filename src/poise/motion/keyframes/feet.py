@@ -19,10 +19,11 @@ from poise import dynamics
 from poise.character import Link, Vector
 from poise.errors import ClipError
 from poise.motion import poses, quaternions
+from poise.motion.authoring.spacetime import powers
 from poise.motion.contacts import positions, runs
-from poise.motion.goals import Place
-from poise.motion.keyframe_contacts import stances_of
-from poise.motion.keyframe_ik import (
+from poise.motion.ik.goals import Place
+from poise.motion.keyframes.stands import stances_of
+from poise.motion.keyframes.targets import (
     FIRM,
     MISS,
     freedoms_of,
@@ -33,10 +34,9 @@ from poise.motion.keyframe_ik import (
     unreachable,
 )
 from poise.motion.quaternions import Floats
-from poise.motion.spacetime import powers
 
 if TYPE_CHECKING:
-    from poise.motion.keyframes import Keyframes, Stand
+    from poise.motion.keyframes.keys import Keyframes, Stand
 
 FASTEST = 12.0
 """Corrections of a standing limb that change faster are jumps [rad/s, m/s]."""

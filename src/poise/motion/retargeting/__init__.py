@@ -1,0 +1,1 @@
+"""Any clip on any character: match links, transfer the motion, keep feet where they stand."""
