@@ -3,6 +3,7 @@
 `retarget` says what a target would do (`transfer`), finds on the source when its feet stand, gives
 the target's feet a place on the ground for each standing (`footing`), and solves for its joints
 (`ik`): limbs point as the source's do, the hips follow its path, and feet are where they shall be.
+At last what frames made for themselves is calmed in time (`finishing`).
 Weights are of squared radians and metres: a foot that stands may miss by a tenth of a millimetre
 for a degree of a limb, the hips give way by a centimetre for ten degrees.
 """
@@ -10,7 +11,7 @@ for a degree of a limb, the hips give way by a centimetre for ten degrees.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from poise.motion import ik, quaternions
 from poise.motion.clip import Clip
 from poise.motion.quaternions import Floats, conjugate, multiply, rotate
 from poise.motion.retargeting.bodies import Body
+from poise.motion.retargeting.finishing import bent, calmed, clear_of_ground
 from poise.motion.retargeting.footing import near, pitch_of, planted
 from poise.motion.retargeting.matching import MapLike, Match, match
 from poise.motion.retargeting.rested import Rested, sole_points
@@ -45,6 +47,9 @@ SPIN = 0.1
 SOFT = 0.3
 """Weight of joint limits [1/rad^2]: people go beyond what tables say, and feet come first."""
 
+
+FIRST = 0.6
+"""Share of the work that is done when each frame is solved by itself."""
 
 BACKWARD = 1.5
 """A foot that reaches this much farther behind its joint than before it points backward."""
@@ -108,15 +113,39 @@ def retarget(
     if feet:
         level_soles(feet, wanted)
         settle(feet, wanted, clip.fps)
-    goals = _body_goals(character, found, wanted)
-    for foot in feet:
-        goals += _foot_goals(foot, wanted, clip.fps)
     start = pose_of(character, wanted)
-    q, report = ik.solve(
-        character, start, goals, limits=limits, posture=1e-3, iterations=12, progress=progress
+    body = _body_goals(character, found, wanted)
+    firm = _firm_goals(character, feet, start, wanted, clip.fps)
+    say = progress or (lambda share: None)
+    q, first = ik.solve(
+        character,
+        bent(found.target, start, firm, clip.fps),
+        body + firm,
+        limits=limits,
+        posture=1e-3,
+        iterations=16,
+        tolerance=1e-3,
+        near=True,
+        progress=lambda share: say(FIRST * share),
     )
+    q = calmed(
+        found.target,
+        start,
+        q,
+        firm,
+        clip.fps,
+        pieces=wanted.pieces,
+        limits=limits is True,
+        progress=lambda share: say(FIRST + (1.0 - FIRST) * share),
+    )
+    _, report = ik.solve(character, q, body + firm, limits=False, iterations=0)
+    report = replace(report, iterations=first.iterations)
     made = Clip(
-        character, q, clip.fps, name=clip.name, contacts=contacts_of(feet, found.target, wanted)
+        character,
+        q,
+        clip.fps,
+        name=clip.name,
+        contacts=contacts_of(feet, found.target, wanted, clip.fps),
     )
     return Retargeted(made, found, report, wanted.scale)
 
@@ -180,10 +209,23 @@ def _body_goals(character: Character, found: Match, wanted: Wanted) -> list[ik.G
     return goals
 
 
+def _firm_goals(
+    character: Character, feet: list[Foot], start: Floats, wanted: Wanted, fps: float
+) -> list[ik.Goal]:
+    """Goals that come first: feet where they stand, and nothing in the ground."""
+    if not feet:
+        return []
+    soles = {name for foot in feet for name in (foot.name, *(toe for toe, _ in foot.toes))}
+    goals = [goal for foot in feet for goal in _foot_goals(foot, wanted, fps)]
+    return goals + clear_of_ground(character, start, soles)
+
+
 def _foot_goals(foot: Foot, wanted: Wanted, fps: float) -> list[ik.Goal]:
     """Places of the points of a sole."""
     i = foot.sole.link
-    p, R = planted(foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, fps, foot.level)
+    p, R = planted(
+        foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, fps, foot.level, wanted.pieces
+    )
     close = near(foot.stands, RAMP * fps)
     weight = SWING * (STAND / SWING) ** close / len(foot.local)
     goals: list[ik.Goal] = [

@@ -22,7 +22,7 @@ from poise.motion.contacts import SOLE, Contacts, Point, surface_points
 from poise.motion.detect import detect_contacts
 from poise.motion.quaternions import Floats, conjugate, multiply, rotate
 from poise.motion.retargeting.bodies import Body
-from poise.motion.retargeting.footing import Mask, Sole, pitch_of, planted, tidied, turning
+from poise.motion.retargeting.footing import STEP, Mask, Sole, pitch_of, planted, tidied, turning
 from poise.motion.retargeting.matching import Match
 from poise.motion.retargeting.rested import Rested, sole_points
 from poise.motion.retargeting.transfer import Wanted
@@ -88,11 +88,21 @@ def feet_of_match(
         foot = _make_foot(body, ours, points, heel | toe, heel & toe, level)
         i = foot.sole.link
         stands = tidied(foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, clip.fps)
+        _part_at_cuts(stands, wanted, clip.fps)
         feet.append(replace(foot, stands=stands))
     return feet
 
 
-def contacts_of(feet: list[Foot], body: Body, wanted: Wanted) -> Contacts | None:
+def _part_at_cuts(stands: Mask, wanted: Wanted, fps: float) -> None:
+    """No foot stands across a cut, nor in what is too short to stand in, as a T-pose; in place."""
+    for a, b in wanted.pieces:
+        if a > 0:
+            stands[a - 1 : a + 1] = False
+        if b - a < STEP * fps and b - a < len(stands):
+            stands[a:b] = False
+
+
+def contacts_of(feet: list[Foot], body: Body, wanted: Wanted, fps: float) -> Contacts | None:
     """Which points of the target's soles stand."""
     if not feet:
         return None
@@ -100,7 +110,7 @@ def contacts_of(feet: list[Foot], body: Body, wanted: Wanted) -> Contacts | None
     on = np.zeros((len(wanted.p), len(points)), dtype=bool)
     for foot in feet:
         pitch = pitch_of(foot.sole, wanted.R[:, foot.sole.link], foot.level)
-        stands = foot.stands & ~turning(foot.sole, wanted.R[:, foot.sole.link], foot.stands)
+        stands = foot.stands & ~turning(foot.sole, wanted.R[:, foot.sole.link], foot.stands, fps)
         for i, point in enumerate(points):
             if point.foot == foot.name:
                 on[:, i] = stands & (pitch * foot.side[i] >= 0.0)
@@ -239,21 +249,37 @@ def level_soles(feet: list[Foot], wanted: Wanted) -> None:
 def settle(feet: list[Foot], wanted: Wanted, fps: float) -> None:
     """Shift the motion up or down so that what stands is on the ground, on the average.
 
-    Floors of captures slope, so the shift follows the feet, slowly.
+    Floors of captures slope, so the shift follows the feet, slowly. What a cut leaves too short to
+    stand in is shifted by itself.
     """
+    _settle(feet, wanted, fps)
+    for a, b in wanted.pieces:
+        if b - a < STEP * fps and b - a < len(wanted.p):
+            wanted.p[a:b, :, 2] -= _lowest(feet, wanted)[a:b].min()
+
+
+def _lowest(feet: list[Foot], wanted: Wanted) -> Floats:
+    """Height of the lowest point of the soles [m], shape (k,)."""
+    low = []
+    for foot in feet:
+        i = foot.sole.link
+        at = wanted.p[:, i, None] + rotate(wanted.R[:, i, None], foot.local[None])
+        low.append(at[..., 2].min(axis=1))
+    return np.asarray(np.min(low, axis=0))
+
+
+def _settle(feet: list[Foot], wanted: Wanted, fps: float) -> None:
     k = len(wanted.p)
     total, count = np.zeros(k), np.zeros(k)
     for foot in feet:
         i, stands = foot.sole.link, foot.stands
-        p, _ = planted(foot.sole, wanted.p[:, i], wanted.R[:, i], stands, fps, foot.level)
+        p, _ = planted(
+            foot.sole, wanted.p[:, i], wanted.R[:, i], stands, fps, foot.level, wanted.pieces
+        )
         total += np.where(stands, p[:, 2] - wanted.p[:, i, 2], 0.0)
         count += stands
     if not count.any():
-        low = [
-            (wanted.p[:, x.sole.link, None] + rotate(wanted.R[:, x.sole.link, None], x.local[None]))
-            for x in feet
-        ]
-        wanted.p[..., 2] -= min(float(z[..., 2].min()) for z in low)
+        wanted.p[..., 2] -= _lowest(feet, wanted).min()
         return
     middle = float(np.median(total[count > 0] / count[count > 0]))
     # a mean over the standing frames near in time; far from all of them, over all
