@@ -46,7 +46,7 @@ def test_on_one_foot_the_mass_centre_stays_over_it(name: str) -> None:
     at = positions(clip.character, contacts.points, clip.frames)[..., :2]
     center = dynamics.center_of_mass(clip.character, clip.frames)[:, :2]
     of = np.array([point.foot for point in contacts.points])
-    standing = {foot: contacts.on[:, of == foot].any(axis=1) for foot in set(of)}
+    standing = {f: np.asarray(contacts.on[:, of == f].any(axis=1)) for f in set(of)}
     alone = np.flatnonzero(np.sum(list(standing.values()), axis=0) == 1)
     assert len(alone) > 0.3 * clip.fps
     for k in alone:
