@@ -547,7 +547,8 @@ def test_a_foot_that_stands_all_the_time_stays_in_a_loop(name: str) -> None:
 def test_between_two_frames_a_point_stands_if_it_does_in_both(name: str) -> None:
     clip = load_clip(name)
     finer = clip.resampled(2.0 * clip.fps)
-    assert clip.contacts is not None and finer.contacts is not None
+    assert clip.contacts is not None
+    assert finer.contacts is not None
     assert np.array_equal(finer.contacts.on[::2], clip.contacts.on)
     between = clip.contacts.on[:-1] & clip.contacts.on[1:]
     assert np.array_equal(finer.contacts.on[1::2], between)
