@@ -53,6 +53,7 @@ class Foot:
         flat: When heel and toes of the source stand, shape (k,).
         level: Whether it is level whenever it stands.
         toes: Links that hang on it and touch the ground, with their level orientation (4,).
+        tip: Of a hand, the points by which it stands, all at once; of a foot none.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Foot:
     flat: Mask
     level: bool
     toes: tuple[tuple[str, Floats], ...]
+    tip: tuple[Point, ...] = ()
 
 
 def feet_of_match(
@@ -78,7 +80,7 @@ def feet_of_match(
         text = f"feet are not kept in place: {why}; {found.in_line()}"
         if required:
             raise ClipError(text)
-        warnings.warn(text, stacklevel=_outside())
+        warnings.warn(text, stacklevel=outside())
     if not pairs:
         return []
     contacts = clip.contacts or detect_contacts(clip, theirs)
@@ -88,12 +90,12 @@ def feet_of_match(
         foot = _make_foot(body, ours, points, heel | toe, heel & toe, level)
         i = foot.sole.link
         stands = tidied(foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, clip.fps)
-        _part_at_cuts(stands, wanted, clip.fps)
+        part_at_cuts(stands, wanted, clip.fps)
         feet.append(replace(foot, stands=stands))
     return feet
 
 
-def _part_at_cuts(stands: Mask, wanted: Wanted, fps: float) -> None:
+def part_at_cuts(stands: Mask, wanted: Wanted, fps: float) -> None:
     """No foot stands across a cut, nor in what is too short to stand in, as a T-pose; in place."""
     for a, b in wanted.pieces:
         if a > 0:
@@ -103,20 +105,26 @@ def _part_at_cuts(stands: Mask, wanted: Wanted, fps: float) -> None:
 
 
 def contacts_of(feet: list[Foot], body: Body, wanted: Wanted, fps: float) -> Contacts | None:
-    """Which points of the target's soles stand."""
+    """Which points of the target's soles stand, and of its hands."""
     if not feet:
         return None
     points = sole_points(body)
     on = np.zeros((len(wanted.p), len(points)), dtype=bool)
+    tips = []
     for foot in feet:
-        pitch = pitch_of(foot.sole, wanted.R[:, foot.sole.link], foot.level)
-        stands = foot.stands & ~turning(foot.sole, wanted.R[:, foot.sole.link], foot.stands, fps)
+        R = wanted.R[:, foot.sole.link]
+        pitch = pitch_of(foot.sole, R, foot.level)
+        stands = foot.stands
+        if len(foot.local) > 1:  # one point may turn in place
+            stands = stands & ~turning(foot.sole, R, stands, fps)
         for i, point in enumerate(points):
-            if point.foot == foot.name:
+            if point.foot == foot.name and not foot.tip:
                 on[:, i] = stands & (pitch * foot.side[i] >= 0.0)
                 if foot.side[i] == 0:
                     on[:, i] &= pitch == 0.0
-    return Contacts(points, on)
+        tips += [(point, stands) for point in foot.tip]
+    on = np.concatenate([on, *(stands[:, None] for _, stands in tips)], axis=1)
+    return Contacts((*points, *(point for point, _ in tips)), on)
 
 
 def _no_feet(odd: dict[str, str], one: Character, other: Character) -> str:
@@ -130,7 +138,7 @@ def _no_feet(odd: dict[str, str], one: Character, other: Character) -> str:
     return f"in their rest poses no feet of {one.name!r} match feet of {other.name!r}"
 
 
-def _outside() -> int:
+def outside() -> int:
     """The stack level, for the caller's warning, of the code that called this package."""
     level, frame = 0, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("poise."):
@@ -154,12 +162,12 @@ def _same_feet(
         limb = found.target.limb_of(point.foot)
         if limb in limbs and limb is not None and limb[0] in ("leg", "arm"):
             other = limbs[limb]
-            same = _is_foot(found.target, point.foot) == _is_foot(found.source, other)
+            same = is_foot(found.target, point.foot) == is_foot(found.source, other)
             (pairs if same else odd)[point.foot] = other
     return pairs, odd
 
 
-def _is_foot(body: Body, name: str) -> bool:
+def is_foot(body: Body, name: str) -> bool:
     """Whether a link is the end of a limb: no shin, and no forearm."""
     where = body.where(name)
     return where is None or where[2] in ("foot", "toe", "hand")
