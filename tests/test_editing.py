@@ -554,3 +554,8 @@ def test_between_two_frames_a_point_stands_if_it_does_in_both(name: str) -> None
     assert np.array_equal(finer.contacts.on[1::2], between)
     bad = [str(finding) for finding in check(finer) if finding.good is False]
     assert not [text for text in bad if "standing feet" in text]
+
+
+def test_a_loop_without_blend_leaves_every_frame() -> None:
+    clip = load_clip("leg-circle")
+    assert np.array_equal(clip.looped(2, blend=0.0).frames[: len(clip) - 1], clip.frames[:-1])

@@ -249,7 +249,7 @@ def _feet_kept(
     far from there slides while the seam is faded, and its contact ends meanwhile.
     """
     contacts = clip.contacts
-    if contacts is None or contacts.sliding or not _free(clip):
+    if not faded or contacts is None or contacts.sliding or not _free(clip):
         return frames, contacts
     contacts = replace(contacts, on=contacts.on.copy())
     was, now = (positions(clip.character, contacts.points, q) for q in (clip.frames, frames))
