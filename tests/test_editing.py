@@ -558,4 +558,6 @@ def test_between_two_frames_a_point_stands_if_it_does_in_both(name: str) -> None
 
 def test_a_loop_without_blend_leaves_every_frame() -> None:
     clip = load_clip("leg-circle")
-    assert np.array_equal(clip.looped(2, blend=0.0).frames[: len(clip) - 1], clip.frames[:-1])
+    looped = clip.looped(2, blend=0.0)
+    # quaternions are normalised again
+    assert np.abs(looped.frames[: len(clip) - 1] - clip.frames[:-1]).max() < 1e-15
