@@ -526,3 +526,38 @@ def test_real_clips_mirror(name: str) -> None:
     # MASS's file writes its offsets to six digits
     assert np.allclose(places(image)[:, other], mirror.places(places(clip)), atol=1e-4)
     assert np.abs(image.mirrored().frames - clip.frames).max() < 1e-12
+
+
+STANDS = ["leg-circle", "axe-kick", "forward-kick", "leg-swing", "side-kick", "jab", "squat"]
+
+
+@pytest.mark.parametrize("name", STANDS)
+def test_a_foot_that_stands_all_the_time_stays_in_a_loop(name: str) -> None:
+    clip = load_clip(name)
+    twice = clip.looped(2)
+    assert clip.contacts is not None
+    always = clip.contacts.on.all(axis=0)
+    at = positions(clip.character, clip.contacts.points, twice.frames)[:, always]
+    assert np.linalg.norm(at - at[0], axis=-1).max() < 0.005
+    bad = [str(finding) for finding in check(twice) if finding.good is False]
+    assert not [text for text in bad if "standing feet" in text]
+
+
+@pytest.mark.parametrize("name", ["run", "backflip", "sprint-jump-stop", "dog-canter"])
+def test_between_two_frames_a_point_stands_if_it_does_in_both(name: str) -> None:
+    clip = load_clip(name)
+    finer = clip.resampled(2.0 * clip.fps)
+    assert clip.contacts is not None
+    assert finer.contacts is not None
+    assert np.array_equal(finer.contacts.on[::2], clip.contacts.on)
+    between = clip.contacts.on[:-1] & clip.contacts.on[1:]
+    assert np.array_equal(finer.contacts.on[1::2], between)
+    bad = [str(finding) for finding in check(finer) if finding.good is False]
+    assert not [text for text in bad if "standing feet" in text]
+
+
+def test_a_loop_without_blend_leaves_every_frame() -> None:
+    clip = load_clip("leg-circle")
+    looped = clip.looped(2, blend=0.0)
+    # quaternions are normalised again
+    assert np.abs(looped.frames[: len(clip) - 1] - clip.frames[:-1]).max() < 1e-15

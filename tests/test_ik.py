@@ -51,7 +51,7 @@ def goals_of(character: Character, q: Floats) -> list[ik.Goal]:
 def test_links_are_where_the_core_puts_them(name: str) -> None:
     character = poise.load_character(name)
     q = some_poses(character, 5)
-    p, R, _ = tree_of(character).forward(q)
+    p, _, R = tree_of(character).places(q)
     p_core, R_core = dynamics.forward_kinematics(character, q)
     # both round a few times per joint
     np.testing.assert_allclose(p, p_core, atol=1e-13)
@@ -63,7 +63,8 @@ def test_twists_of_random_trees_are_the_cores_jacobians(seed: int) -> None:
     rng = np.random.default_rng(seed)
     character = random_character(rng, 7)
     q = np.stack([random_state(rng, character)[0] for _ in range(3)])
-    p, _, S = tree_of(character).forward(q)
+    placed = tree_of(character).places(q)
+    p, S = placed.p, tree_of(character).twists(q, placed).transpose(0, 2, 1)
     for i, moved in enumerate(tree_of(character).chain):
         J = dynamics.jacobian(character, q, i)
         arm = (p[:, i] - p[:, 0])[:, :, None]
@@ -75,7 +76,7 @@ def test_twists_of_random_trees_are_the_cores_jacobians(seed: int) -> None:
 # the equations
 
 
-@pytest.mark.parametrize("kind", ["place", "turn", "aim", "limits"])
+@pytest.mark.parametrize("kind", ["place", "turn", "aim", "above", "limits"])
 def test_the_right_hand_side_is_the_slope_of_the_cost(humanoid: Character, kind: str) -> None:
     rng = np.random.default_rng(3)
     q = poses.move(humanoid, humanoid.rest_q, 0.5 * rng.normal(size=(4, humanoid.nv)))
@@ -83,9 +84,11 @@ def test_the_right_hand_side_is_the_slope_of_the_cost(humanoid: Character, kind:
         "place": [ik.Place("left_foot", rng.normal(size=(4, 3)), (0.1, 0.0, 0.0), 3.0)],
         "turn": [ik.Turn("head", rng.normal(size=(4, 4)))],
         "aim": [ik.Aim("left_shin", (0.0, 0.3, -1.0), rng.normal(size=(4, 3)))],
+        "above": [ik.Above("left_foot", (1.0,), (0.1, 0.0, 0.0), 3.0), ik.Above("head", (0.0,))],
         "limits": [],
     }
-    solver = _Solver(humanoid, checked(humanoid, goals[kind], 4), np.full(humanoid.nv, 1e-3), 2.0)
+    asked = checked(humanoid, goals[kind], 4)
+    solver = _Solver(humanoid, asked, np.full(humanoid.nv, 1e-3), 2.0, 4)
     frames = np.arange(4)
     _, _, g = solver.system(q, q, frames)
     for d in range(humanoid.nv):
@@ -139,6 +142,32 @@ def test_an_aim_straight_back_is_found(humanoid: Character) -> None:
     goal = ik.Aim("left_upper_arm", (0.0, 0.0, -1.0), (0.0, 0.0, 1.0))
     _, report = ik.solve(humanoid, q, [goal], limits=False, posture=0.0)
     assert report.miss.max() < 1e-4
+
+
+def test_what_is_below_its_height_comes_up_and_what_is_above_stays(humanoid: Character) -> None:
+    q = np.tile(humanoid.rest_q, (2, 1))
+    hold = ik.Turn("chest", (1.0, 0.0, 0.0, 0.0), 1e3)
+    height = np.array([[1.2], [0.1]])  # the elbow is in between
+    found, report = ik.solve(humanoid, q, [hold, ik.Above("left_forearm", height, weight=1e6)])
+    assert report.miss[1].max() < 1e-4  # a weight of 1e6 against a posture of 1e-3
+    i = [link.name for link in humanoid.links].index("left_forearm")
+    was, now = (dynamics.forward_kinematics(humanoid, x)[0][:, i, 2] for x in (q, found))
+    assert 0.1 < was[0] < 1.2 - 1e-3
+    # what a step too long lifts it above stays
+    assert 1.2 - 1e-4 < now[0] < 1.2 + 5e-3
+    assert now[1] == was[1]
+
+
+def test_short_steps_from_a_near_start_end_where_long_ones_do(humanoid: Character) -> None:
+    q = some_poses(humanoid, 20)
+    start = poses.move(humanoid, q, np.random.default_rng(1).normal(size=(20, humanoid.nv)) * 0.1)
+    goals = [*goals_of(humanoid, q), ik.Place("left_foot", (0.1, 0.2, 0.3), weight=1e4)]
+    usual, near = (
+        ik.solve(humanoid, start, goals, limits=0.3, iterations=100, near=near)[0]
+        for near in (False, True)
+    )
+    # both stop where a round gains a millionth of the cost
+    np.testing.assert_allclose(poses.difference(humanoid, usual, near), 0.0, atol=1e-3)
 
 
 def test_kept_limits_are_kept(humanoid: Character) -> None:

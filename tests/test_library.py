@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 
 import poise
+from poise import dynamics
 from poise.motion import library, poses
 from poise.motion.checks import check
+from poise.motion.contacts import positions
 
 NAMES = (
-    "walk", "run", "cartwheel", "sprint-jump-stop",
+    "walk", "run", "cartwheel", "backflip", "sprint-jump-stop",
     "dog-pace", "dog-trot", "dog-canter", "snake-slither",
     "butterflies", "toe-touch", "jab", "squat", "leg-swing", "side-kick", "forward-kick",
     "axe-kick", "leg-circle",
@@ -30,6 +33,27 @@ def test_a_clip_of_ours_could_be_true(name: str) -> None:
     assert not bad, bad
     if clip.character.joints[0].kind == "free":
         assert clip.contacts is not None
+
+
+SINGLE = ("leg-swing", "side-kick", "forward-kick", "axe-kick", "leg-circle", "tail-biped-dance")
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_on_one_foot_the_mass_centre_stays_over_it(name: str) -> None:
+    clip = poise.load_clip(name)
+    contacts = clip.contacts
+    assert contacts is not None
+    at = positions(clip.character, contacts.points, clip.frames)[..., :2]
+    center = dynamics.center_of_mass(clip.character, clip.frames)[:, :2]
+    of = np.array([point.foot for point in contacts.points])
+    standing = {f: np.asarray(contacts.on[:, of == f].any(axis=1)) for f in set(of)}
+    alone = np.flatnonzero(np.sum(list(standing.values()), axis=0) == 1)
+    assert len(alone) > 0.3 * clip.fps
+    for k in alone:
+        foot = next(foot for foot, on in standing.items() if on[k])
+        sole = ConvexHull(at[k, of == foot])
+        outside = (sole.equations[:, :2] @ center[k] + sole.equations[:, 2]).max()
+        assert outside < 0.03, f"{outside:.3f} m beside {foot} at {k / clip.fps:.2f} s"
 
 
 def test_an_unknown_clip_lists_the_known_ones() -> None:

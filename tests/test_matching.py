@@ -168,6 +168,13 @@ def test_links_that_are_no_limb_match_by_equal_names() -> None:
     assert ignored.unmatched_target == ["segment_3"]
 
 
+def test_a_short_snake_moves_the_front_of_a_long_one() -> None:
+    long, short = poise.load_character("snake-72"), poise.load_character("snake-36")
+    found = match(short, long)
+    assert found.unmatched_source == []
+    assert "segment_20" in found.unmatched_target
+
+
 def test_a_snake_bends_as_the_longer_one_does() -> None:
     long, short = poise.load_character("snake-72"), poise.load_character("snake-36")
     q = np.tile(long.rest_q, (9, 1))

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.ndimage import binary_erosion
 from test_contacts import HUMANOID, needs_data, stepping, take
 
 from poise import load_character
 from poise.errors import ClipError, PoiseError
 from poise.motion import Clip, poses, quaternions
-from poise.motion.contacts import Contacts, positions, runs
-from poise.motion.editing.smoothing import lowpass, residual_cutoff, smoothing_report
+from poise.motion.contacts import Contacts, positions
+from poise.motion.detect import Mask, size_of, speeds
+from poise.motion.editing.smoothing import (
+    STILL,
+    firm,
+    lowpass,
+    parts,
+    residual_cutoff,
+    smoothing_report,
+)
 from poise.motion.quaternions import Floats
 
 TWO_LINK = load_character("two-link")
@@ -199,37 +208,60 @@ def test_lowpass_keeps_columns_apart() -> None:
         assert np.allclose(lowpass(x[:, i : i + 1], 5.0, 100.0)[:, 0], together[:, i], atol=1e-14)
 
 
-def stance_acceleration(clip: Clip, frames: Floats, contacts: Contacts) -> float:
-    """RMS of the second differences of standing points, 0.05 s inside of each stance [m/s²]."""
-    p = positions(clip.character, contacts.points, frames)
-    a = np.linalg.norm(np.diff(p, 2, axis=0), axis=-1) * clip.fps**2
-    inset = round(0.05 * clip.fps)
-    inside = [
-        a[s + inset : e - inset - 2, i]
-        for i in range(len(contacts.points))
-        for s, e in runs(contacts.on[:, i])
-        if e - s > 2 * inset + 6
-    ]
-    return float(np.sqrt(np.mean(np.concatenate(inside) ** 2)))
+def firmly(clip: Clip, contacts: Contacts, inset: float = 0.05) -> Mask:
+    """Where points stand firmly, by more than an inset [s] from where they come and go."""
+    p = positions(clip.character, contacts.points, clip.frames)
+    still = speeds(p, clip.fps) < STILL * np.sqrt(9.81 * size_of(clip.character))
+    inside = np.ones((2 * round(inset * clip.fps) + 1, 1))
+    return np.asarray(binary_erosion(firm(contacts, still), inside))
+
+
+def stance_noise(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) -> float:
+    """RMS acceleration of points that stand firmly, of what is faster than the cutoff [m/s²].
+
+    What is slower is motion, says the residual analysis: a heel that comes up, weight that shifts.
+    """
+    (_, a), *more = parts(clip)
+    begin = a if more and a < 5 else 0  # the T-pose
+    p = positions(clip.character, contacts.points, frames[begin:])
+    flat = p.reshape(len(p), -1)
+    fast = (flat - lowpass(flat, cutoff, clip.fps)).reshape(p.shape)
+    a2 = np.sum(np.diff(fast, 2, axis=0) ** 2, axis=-1) * clip.fps**4
+    return float(np.sqrt(np.mean(a2[firmly(clip, contacts)[begin + 1 : -1]])))
+
+
+TAKES = {
+    # mean and 95 % of how far it is moved [mm]; measured, they are a quarter less
+    "02_01": (2.8, 8.5),
+    "02_04": (3.3, 11.0),
+    "10_01": (1.5, 5.2),
+    "16_35": (3.6, 8.0),
+    "22_14": (2.4, 8.0),
+    "42_01": (2.0, 5.6),
+    "49_18": (0.7, 1.6),
+    "87_04": (9.0, 31.0),  # its feet jump by decimetres
+    "88_07": (5.0, 12.5),
+    "115_01": (1.0, 2.3),
+}
 
 
 @needs_data
 @pytest.mark.data
 @pytest.mark.parametrize(
-    ("name", "mean", "p95"),
-    # measured: 1.8 and 5.2, 1.0 and 3.3, 0.5 and 1.2 mm
-    [("02_01.bvh", 2.5, 8.0), ("10_01.bvh", 1.5, 5.0), ("49_18.bvh", 1.0, 2.0)],
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("02_01", "115_01") else [pytest.mark.slow])
+        for name in TAKES
+    ],
 )
-def test_smoothing_a_take_moves_it_by_millimetres_and_quiets_its_feet(
-    name: str, mean: float, p95: float
-) -> None:
-    clip = take(name)
-    smooth = clip.smoothed()
-    moved = smoothing_report(clip, smooth)
+def test_smoothing_a_take_moves_it_by_millimetres_and_quiets_its_feet(name: str) -> None:
+    clip = take(f"{name}.bvh")
+    cutoff = residual_cutoff(clip)
+    smooth = clip.smoothed(cutoff)
+    moved, (mean, p95) = smoothing_report(clip, smooth), TAKES[name]
     assert moved.mean < mean
     assert moved.p95 < p95
     assert smooth.contacts is not None
-    before = stance_acceleration(clip, clip.frames, smooth.contacts)
-    after = stance_acceleration(clip, smooth.frames, smooth.contacts)
+    before, after = (stance_noise(clip, x.frames, smooth.contacts, cutoff) for x in (clip, smooth))
     assert after < 0.1 * before
-    assert 4.0 < residual_cutoff(clip) < 9.0
+    assert 4.0 < cutoff < 9.0

@@ -9,12 +9,15 @@ import poise
 from poise import Character, Joint, Link, Shape, dynamics
 from poise.motion import contacts as feet
 from poise.motion import poses, quaternions
-from poise.motion.authoring import ground_forces, spacetime
+from poise.motion.authoring import ground_forces, rate_terms, spacetime
 from poise.motion.authoring import terms as spacetime_terms
-from poise.motion.authoring.refine import Options, refine
+from poise.motion.authoring.author import held, sideways
+from poise.motion.authoring.normal_equations import SOFT, Basis, System, directions, gathered
+from poise.motion.authoring.refine import Options, _Task, refine
 from poise.motion.authoring.spacetime import Motion, Travel
 from poise.motion.contacts import Contacts, Point
 from poise.motion.editing.mirroring import Mirror
+from poise.motion.keyframes import parse_keyframes
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +78,45 @@ def test_forces_stay_inside_their_cones(humanoid: Character, friction: float) ->
     assert (np.linalg.norm(f[..., :2], axis=-1) <= friction * f[..., 2] + 1e-9).all()
 
 
+def test_with_a_small_barrier_forces_are_nearly_those_without(humanoid: Character) -> None:
+    """Interior point method against active sets."""
+    rng = np.random.default_rng(5)
+    points = feet.feet_of(humanoid)
+    q = np.tile(humanoid.rest_q, (8, 1))
+    v, a = 0.5 * rng.normal(size=(2, 8, humanoid.nv))
+    on = rng.random((8, len(points))) < 0.7
+    exact, soft = (
+        ground_forces.explain(humanoid, q, v, a, points, on, barrier=mu) for mu in (0.0, 1e-10)
+    )
+    assert exact.forces.any()
+    # forces that are zero without it are about mu / epsilon^2 = 1e-6 of body weight with it; those
+    # that share a load are hardly bound, hence a percent
+    weight = humanoid.mass * 9.81
+    assert np.allclose(soft.residual, exact.residual, atol=1e-4)
+    assert np.allclose(soft.forces, exact.forces, atol=0.01 * weight)
+    assert (soft.forces[~on] == 0.0).all()
+
+
+def test_forces_with_a_barrier_answer_as_their_derivative_says(humanoid: Character) -> None:
+    rng = np.random.default_rng(6)
+    points = feet.feet_of(humanoid)
+    arms = rng.normal(size=(1, len(points), 3)) * [0.1, 0.1, 0.01] - [0.0, 0.0, 0.9]
+    on, center = np.ones((1, len(points)), dtype=bool), np.array([[0.0, 0.0, 0.9]])
+    mass = humanoid.mass
+    wrench = mass * 9.81 * np.array([[0.1, 0.0, 1.0, 0.0, 0.05, 0.0]])
+    step = mass * 9.81 * 1e-6 * rng.normal(size=(1, 6))
+    scale = ground_forces.scales(mass, center)
+    more, less = (
+        ground_forces.cone_forces(mass, w, arms, on, 0.7, center, 1e-5)[0]
+        for w in (wrench + step, wrench - step)
+    )
+    _, ways = ground_forces.cone_forces(mass, wrench, arms, on, 0.7, center, 1e-5)
+    answer = ways.answer[0] @ (step * scale)[0]
+    edges = (answer[:, None] * ways.force).reshape(len(points), -1, 3)
+    # the method stops at a thousandth of mu
+    assert np.allclose((more - less)[0] / 2.0, edges.sum(axis=1), atol=0.01 * np.abs(edges).max())
+
+
 def test_what_hangs_in_the_air_without_falling_is_not_explained() -> None:
     motion = still(cube(), 3)
     points: list[Point] = []
@@ -113,17 +155,18 @@ def test_derivatives_of_the_terms_are_those_of_the_cost(humanoid: Character) -> 
         "near": spacetime_terms.near(np.tile(humanoid.rest_q, (k, 1)), np.ones(humanoid.nv)),
         "limits": spacetime_terms.limits(margin=1.0),
         "center": spacetime_terms.center_over(np.zeros((k, 3)), np.ones((k, 3))),
+        "pressing": rate_terms.pressing(),
     }
-    basis = spacetime.Basis(k, 3, False, motion.fps)
+    basis = Basis(k, 3, False, motion.fps)
     for name, term in terms.items():
-        _, g = spacetime._normal_equations(motion, [term], basis)
+        _, g = spacetime._normal_equations(motion, [term], basis, np.eye(humanoid.nv))
         for _ in range(3):
             c = 1e-6 * rng.normal(size=(basis.size, humanoid.nv))
             there, back = (
                 spacetime._cost(motion.moved(spacetime._steps(basis, s * c)), [term])[0]
                 for s in (1.0, -1.0)
             )
-            slope = 2.0 * float(g @ c.ravel())
+            slope = 2.0 * float(g.ravel() @ c.ravel())
             # splines of steps and of frames differ a little; logarithms far from the sketch too
             assert (there - back) / 2.0 == pytest.approx(slope, rel=0.08), name
 
@@ -195,6 +238,78 @@ def test_the_second_half_of_a_mirrored_loop_mirrors_the_first(humanoid: Characte
     assert np.allclose(moved[k // 2 :], moved[: k // 2] @ S.T, atol=1e-12)
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+def test_blocks_are_solved_as_the_matrix_they_stand_for(periodic: bool) -> None:
+    """The band, or the loop, against the normal equations of J itself."""
+    rng = np.random.default_rng(7)
+    basis, n = Basis(24, 3, periodic, 30.0), 2
+    D, r = rng.normal(size=(24, 5, n)), rng.normal(size=(24, 5))
+    J = np.zeros((24, 5, basis.size, n))
+    for k in range(24):
+        for j in range(4):
+            J[k, :, basis.index[k, j]] += basis.weights[0, k, j] * D[k]
+    local = basis.weights[0][:, None, :, None] * D[:, :, None]
+    blocks = np.einsum("kmia,kmjb->kiajb", local, local)
+    H, g = gathered(basis, blocks, np.einsum("kmia,km->kia", local, r))
+    full = J.reshape(24 * 5, -1)
+    lifted = full.T @ full
+    mean = np.diag(lifted).mean()
+    lifted += np.diag(0.1 * np.maximum(np.diag(lifted), SOFT * mean) + 1e-9 * mean)
+    expected = np.linalg.solve(lifted, -full.T @ r.ravel())
+    assert np.allclose(System(H, g, periodic, None).solve(0.1).ravel(), expected, atol=1e-12)
+
+
+def test_in_the_plane_both_sides_move_alike_and_nothing_goes_sideways(humanoid: Character) -> None:
+    mirror = Mirror.of(humanoid)
+    pairs = {joint.name: mirror.joint(joint.name).name for joint in humanoid.joints}
+    S = spacetime_terms.mirror_matrix(humanoid, pairs)
+    ways = directions(humanoid.nv, S, sideways(humanoid))
+    # root x, z and pitch; chest and neck; shoulder, elbow, hip, knee and ankle of both sides
+    assert ways.shape == (humanoid.nv, 3 + 2 + 5)
+    assert np.array_equal(S @ ways, ways)
+    q = poses.move(humanoid, humanoid.rest_q, 0.3 * ways.sum(axis=1))
+    at = dict(
+        zip(
+            [link.name for link in humanoid.links],
+            dynamics.forward_kinematics(humanoid, q)[0],
+            strict=True,
+        )
+    )
+    assert at["head"][1] == pytest.approx(0.0, abs=1e-12)
+    assert np.allclose(at["left_foot"] * [1.0, -1.0, 1.0], at["right_foot"], atol=1e-12)
+
+
+def test_a_key_that_holds_less_counts_less() -> None:
+    text = """
+clip: nod
+character: humanoid
+fps: 10
+keys:
+- {time: 0, joints: {neck: [0, 0, 0]}}
+- {time: 0.4, hold: 0.2, joints: {neck: [0, 20, 0]}, root: {turn: [0, 5, 0]}}
+- {time: 1, joints: {neck: [0, 0, 0]}}
+"""
+    keys = parse_keyframes(text, "nod")
+    hold, neck = held(keys, 11), keys.character.v_slice("neck")
+    # in a straight line from key to key
+    assert np.allclose(hold[:5, neck.start], [1.0, 0.8, 0.6, 0.4, 0.2])
+    assert np.allclose(hold[[0, 4, 10], neck.stop - 1], [1.0, 0.2, 1.0])
+    assert np.allclose(hold[:, 3:6], 0.2)
+    assert np.allclose(hold[:, :3], 1.0)
+
+
+def test_forces_may_jump_in_flight_and_at_a_touchdown_only() -> None:
+    lamp = poise.load_character("lamp")
+    points, k = feet.feet_of(lamp), 60
+    on = np.ones((k, len(points)), dtype=bool)
+    on[20:40] = False
+    q = np.tile(lamp.rest_q, (k, 1))
+    task = _Task(lamp, q, 60.0, Contacts(points, on), Options(), None, None)
+    steady = task._steady()
+    # from the last frame on the ground until 0.05 s after the first one again
+    assert np.array_equal(np.flatnonzero(steady == 0.0), np.arange(19, 43))
+
+
 def test_a_loop_that_turns_is_refused(humanoid: Character) -> None:
     points = feet.feet_of(humanoid)
     contacts = Contacts(points, np.ones((6, len(points)), dtype=bool))
@@ -205,12 +320,12 @@ def test_a_loop_that_turns_is_refused(humanoid: Character) -> None:
 
 def test_knots_must_fit_a_loop() -> None:
     with pytest.raises(poise.PoiseError, match="every 3 frames"):
-        spacetime.Basis(10, 3, True, 30.0)
+        Basis(10, 3, True, 30.0)
 
 
 def test_b_splines_add_up_to_one_and_their_derivatives_agree() -> None:
     for periodic in (True, False):
-        basis = spacetime.Basis(24, 3, periodic, 30.0)
+        basis = Basis(24, 3, periodic, 30.0)
         B = np.zeros((4, 24, basis.size))
         for n in range(4):
             np.put_along_axis(B[n], basis.index, basis.weights[n], axis=1)

@@ -90,9 +90,10 @@ def by_link(character: SceneLike, error: TrackingError) -> dict[str, dict[str, S
 
 
 def limb_directions(match: Match, source: ArrayLike, target: ArrayLike) -> dict[str, Floats]:
-    """Angle between each limb's bone and that of its source, frame by frame [degrees].
+    """Angle between each link's bone and that of its source, frame by frame [degrees].
 
-    Upper and lower arms and legs count, as far as both characters have them.
+    Upper and lower arms and legs, feet, trunk and head count, as far as both characters have them.
+    Trunks are not built alike: an angle that is the same in all frames is of the rigs.
 
     Args:
         match: Which link follows which: `poise.motion.retargeting.matching.match`.

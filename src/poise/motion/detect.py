@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
@@ -49,6 +50,9 @@ NEAR = 0.5
 
 DRIFT = 0.06
 """The ground drifts by at most this part of the character's size."""
+
+ROWS = 4096
+"""Frames whose medians are taken together; bounds the memory."""
 
 GAP = 0.06
 """Shorter gaps are closed [s]."""
@@ -151,12 +155,20 @@ def _floor(z: Floats, slow: Mask, fps: float, drift: float) -> Floats:
         return np.full(k, float(np.percentile(low, 10)))
     whole = float(np.median(low[says]))
     reach = max(1, round(NEAR * fps))
-    here = np.full(k, whole)
-    for i in range(k):
-        window = slice(max(0, i - reach), i + reach + 1)
-        if says[window].any():
-            here[i] = np.median(low[window][says[window]])
+    padded = np.pad(np.where(says, low, np.inf), reach, constant_values=np.inf)
+    windows = sliding_window_view(padded, 2 * reach + 1)
+    here = np.concatenate([_medians(windows[a : a + ROWS], whole) for a in range(0, k, ROWS)])
     return np.asarray(np.clip(here, whole - drift, whole + drift))
+
+
+def _medians(rows: Floats, otherwise: float) -> Floats:
+    """Medians of what is finite in each row (k, n); of a row without, the other number."""
+    rows = np.sort(rows, axis=1)
+    count = np.isfinite(rows).sum(axis=1)
+    i = np.arange(len(rows))
+    some = np.maximum(count, 1)
+    middle = (rows[i, (some - 1) // 2] + rows[i, some // 2]) / 2.0
+    return np.where(count > 0, middle, otherwise)
 
 
 def _tidied(begins: Mask, lasts: Mask, fps: float) -> Mask:

@@ -2,6 +2,7 @@
 
 `options` of the file are those of `refine.Options`, and:
     symmetric: true    both sides move alike, at the same time
+    sagittal: true     and joints turn fore and aft only, as a somersault's
     cycles: 3          of a loop, how many cycles the clip has
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from poise.character import Character
 from poise.errors import ClipError, unknown_name
 from poise.motion.authoring.refine import Options, refine
 from poise.motion.authoring.spacetime import Motion, repeated
@@ -21,6 +23,7 @@ from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import Keyframes
+from poise.motion.quaternions import Floats
 
 CYCLES, MOST_CYCLES = 3, 100
 
@@ -33,9 +36,8 @@ def author(keys: Keyframes, watch: Callable[[str, float], None] | None = None) -
         watch: Called with the stage and its cost.
     """
     given = dict(keys.options)
-    symmetric, cycles = given.pop("symmetric", False), given.pop("cycles", CYCLES)
-    if not isinstance(symmetric, bool):
-        raise ClipError(f"{keys.source}: options: symmetric must be true or false")
+    symmetric, sagittal = (_flag(keys.source, given, name) for name in ("symmetric", "sagittal"))
+    cycles = given.pop("cycles", CYCLES)
     if cycles not in range(1, MOST_CYCLES + 1):
         raise ClipError(f"{keys.source}: options: cycles must be 1 to {MOST_CYCLES}")
     options = options_of(keys.source, given)
@@ -54,10 +56,50 @@ def author(keys: Keyframes, watch: Callable[[str, float], None] | None = None) -
         contacts,
         travel=keys.loop,
         symmetry=symmetry,
+        fixed=sideways(keys.character) if sagittal else (),
+        hold=held(keys, len(frames)),
         options=options,
         watch=watch,
     )
     return _clip(keys, motion, contacts, int(cycles))
+
+
+def _flag(source: str, given: dict[str, Any], name: str) -> bool:
+    value = given.pop(name, False)
+    if not isinstance(value, bool):
+        raise ClipError(f"{source}: options: {name} must be true or false")
+    return value
+
+
+def held(keys: Keyframes, frames: int) -> Floats:
+    """How firmly the sketch counts in each frame, (frames, nv): from key to key in a straight
+    line."""
+    times = np.arange(frames) / keys.fps
+    out = np.ones((frames, keys.character.nv))
+    for joint in keys.character.joints:
+        at = keys.character.v_slice(joint)
+        places = [(keys.joints.get(joint.name), at)]
+        if joint.kind == "free":
+            turn = slice(at.start + 3, at.stop)
+            places = [(keys.root_pos, slice(at.start, turn.start)), (keys.root_turn, turn)]
+        for track, where in places:
+            if track is not None:
+                out[:, where] = np.interp(times, track.times, track.hold)[:, None]
+    return out
+
+
+def sideways(character: Character) -> list[int]:
+    """Velocities that lead out of the plane y = 0, where link frames rest along the world's."""
+    out: list[int] = []
+    for joint in character.joints:
+        first = character.v_slice(joint).start
+        if joint.kind == "free":
+            out += [first + i for i in (1, 3, 5)]
+        elif joint.kind == "ball":
+            out += [first, first + 2]
+        elif (abs(joint.axis[1]) > 0.5) != (joint.kind == "hinge"):
+            out.append(first)
+    return out
 
 
 def options_of(source: str, given: Mapping[str, Any]) -> Options:

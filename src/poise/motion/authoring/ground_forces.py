@@ -9,6 +9,10 @@ their friction cones, that explain the root's wrench w = [F, N] about the mass c
 with W = diag(1 / (m g), 1 / (m g h)), h the height of the mass centre. Cones are pyramids of eight
 edges, f_i = sum_e g_ie d_e, g_ie >= 0: a non-negative least-squares problem. What remains of w is
 the residual: a motion without one could be true.
+
+Who moves the motion wants forces that answer smoothly. With a barrier -mu sum_ie log g_ie besides,
+no force ever leaves the ground quite, and all have derivatives (Nocedal and Wright, Numerical
+Optimization, chapter 19).
 """
 
 from __future__ import annotations
@@ -32,29 +36,34 @@ EDGES = 8
 EPSILON = 1e-2
 """Weight of the forces themselves, against the residual: among many, the smallest."""
 
+INSIDE = 40
+"""Most steps of the interior point method; about 12 are enough."""
+
 G = 9.81  # [m/s^2]
 
 
 class Ways(NamedTuple):
-    """Edges of cones along which forces act in a frame, and may act more or less.
+    """How forces along the edges of all cones may change, n of them.
 
     Attributes:
         point: Of each edge its point, (n,).
         force: Force of a unit of it [N], (n, 3).
-        effect: Its effect on the residual, in its units, (6, n).
+        effect: Its effect on the residual, in its units, (frames, 6, n).
+        ease: How easily it changes, 0 where it cannot, (frames, n).
     """
 
     point: NDArray[np.int64]
     force: Floats
     effect: Floats
+    ease: Floats
 
     @property
-    def inverse(self) -> Floats:
-        """How much of each edge answers a change of the residual, (n, 6)."""
-        A = self.effect
-        n = A.shape[1]
-        answer: Floats = np.linalg.solve(A.T @ A + EPSILON**2 * np.eye(n), A.T)
-        return answer
+    def answer(self) -> Floats:
+        """How much of each edge answers a change of the residual, (frames, n, 6).
+
+        It is (A' A + D)^-1 A' = D^-1 A' (1 + A D^-1 A')^-1, A the effect and 1 / D the ease.
+        """
+        return _answer(self.effect, self.ease)
 
 
 class Explained(NamedTuple):
@@ -69,7 +78,7 @@ class Explained(NamedTuple):
         center: Mass centre [m], shape (frames, 3).
         wrench: Force [N] and moment about the mass centre [N m] that the motion asks for,
             (frames, 6).
-        ways: Of each frame the ways in which the forces can still change.
+        ways: How the forces can still change.
     """
 
     forces: Floats
@@ -77,7 +86,7 @@ class Explained(NamedTuple):
     residual: Floats
     center: Floats
     wrench: Floats
-    ways: list[Ways]
+    ways: Ways
 
 
 def explain(
@@ -89,6 +98,7 @@ def explain(
     on: ArrayLike,
     *,
     friction: float = 0.8,
+    barrier: float = 0.0,
 ) -> Explained:
     """Find the ground forces of a motion.
 
@@ -100,6 +110,7 @@ def explain(
         points: Points that may touch the ground.
         on: Which of them do, shape (frames, points).
         friction: Friction coefficient.
+        barrier: mu, in squares of body weight; 0: none.
     """
     q, v, a = (np.atleast_2d(np.asarray(x, dtype=np.float64)) for x in (q, v, a))
     stands = np.asarray(on, dtype=bool).reshape(len(q), len(points))
@@ -108,7 +119,7 @@ def explain(
     wrench = root_wrench(character, q, tau, center)
     at = contacts.positions(character, points, q) if points else np.zeros((len(q), 0, 3))
     arms = at - center[:, None]
-    forces, ways = cone_forces(character.mass, wrench, arms, stands, friction, center)
+    forces, ways = cone_forces(character.mass, wrench, arms, stands, friction, center, barrier)
     left = wrench - _sum(forces, arms)
     torque = tau.copy()
     for i, point in enumerate(points):
@@ -137,7 +148,8 @@ def cone_forces(
     on: NDArray[np.bool_],
     friction: float,
     center: Floats,
-) -> tuple[Floats, list[Ways]]:
+    barrier: float = 0.0,
+) -> tuple[Floats, Ways]:
     """Forces in friction cones that come nearest to a wrench.
 
     Args:
@@ -147,33 +159,79 @@ def cone_forces(
         on: Which points stand, (k, p).
         friction: Friction coefficient.
         center: Mass centre [m], (k, 3).
+        barrier: mu, in squares of body weight; 0: none.
 
     Returns:
-        Forces (k, p, 3) [N], and of each frame the ways in which they can still change.
+        Forces (k, p, 3) [N], and the ways in which they can still change.
     """
-    from scipy.optimize import nnls
-
     k, p = on.shape
     angle = np.arange(EDGES) * 2.0 * np.pi / EDGES
     edges = np.stack([friction * np.cos(angle), friction * np.sin(angle), np.ones(EDGES)], axis=1)
-    forces = np.zeros((k, p, 3))
-    ways: list[Ways] = []
+    # wrenches of forces of body weight along all edges of all points
+    moments = np.cross(arms[:, :, None], edges)
+    unit = np.concatenate([np.broadcast_to(edges, moments.shape), moments], axis=3)
     scale, weight = scales(mass, center), mass * G
-    goal = wrench * scale
-    for i in range(k):
-        standing = np.flatnonzero(on[i])
-        if not len(standing):
-            ways.append(Ways(standing, np.zeros((0, 3)), np.zeros((6, 0))))
-            continue
-        moments = np.cross(arms[i, standing][:, None], edges[None])
-        unit = np.concatenate([np.broadcast_to(edges, moments.shape), moments], axis=2)
-        A = (unit.reshape(-1, 6) * (scale[i] * weight)).T
-        n = A.shape[1]
-        g, _ = nnls(np.vstack([A, EPSILON * np.eye(n)]), np.concatenate([goal[i], np.zeros(n)]))
-        forces[i, standing] = weight * (g.reshape(-1, EDGES) @ edges)
-        used = np.flatnonzero(g)
-        ways.append(Ways(standing[used // EDGES], weight * edges[used % EDGES], A[:, used]))
+    A = (unit.reshape(k, p * EDGES, 6) * (scale * weight)[:, None]).swapaxes(1, 2)
+    solve = _inside if barrier else _nearest
+    g, ease = solve(A, wrench * scale, np.repeat(on, EDGES, axis=1), barrier)
+    forces = weight * (g.reshape(k, p, EDGES) @ edges)
+    ways = Ways(np.repeat(np.arange(p), EDGES), weight * np.tile(edges, (p, 1)), A, ease)
     return forces, ways
+
+
+def _nearest(A: Floats, b: Floats, on: NDArray[np.bool_], _: float) -> tuple[Floats, Floats]:
+    """min |A g - b|^2 + epsilon^2 |g|^2, g >= 0, frame by frame; with the ease of each edge."""
+    from scipy.optimize import nnls
+
+    g = np.zeros(on.shape)
+    for i in np.flatnonzero(on.any(axis=1)):
+        n = int(on[i].sum())
+        rows = np.vstack([A[i][:, on[i]], EPSILON * np.eye(n)])
+        g[i, on[i]] = nnls(rows, np.concatenate([b[i], np.zeros(n)]))[0]
+    return g, (g > 0.0) / EPSILON**2
+
+
+def _inside(A: Floats, b: Floats, on: NDArray[np.bool_], mu: float) -> tuple[Floats, Floats]:
+    """The same with a barrier, for all frames at once, by a primal-dual interior point method.
+
+    With z = mu / g the conditions are A' (A g - b) + epsilon^2 g - z = 0 and g z = mu. Newton steps
+    go on towards smaller mu and stay inside.
+    """
+    if not on.any():
+        return np.zeros(on.shape), np.zeros(on.shape)
+    g, z = np.where(on, 0.1, 1.0), np.where(on, 1.0, 0.0)
+    count = np.maximum(on.sum(axis=1, keepdims=True), 1)
+    for _ in range(INSIDE):
+        gap = np.sum(g * z, axis=1, keepdims=True) / count
+        goal = np.maximum(0.1 * gap, mu)
+        slope = _times(A.swapaxes(1, 2), _times(A, np.where(on, g, 0.0)) - b) + EPSILON**2 * g
+        ease = on / (EPSILON**2 + z / g)
+        # (A' A + 1 / ease) dg = -(slope - goal / g)
+        side = ease * (goal / g - slope)
+        dg = side - _times(_answer(A, ease), _times(A, side))
+        dz = np.where(on, goal / g - z - z / g * dg, 0.0)
+        size = np.minimum(_room(g, dg), _room(z, dz))
+        g, z = g + size * dg, z + size * dz
+        if (np.abs(g * z - mu) <= 1e-3 * mu)[on].all() and (size == 1.0).all():
+            break
+    return np.where(on, g, 0.0), on / (EPSILON**2 + z / g)
+
+
+def _room(x: Floats, dx: Floats) -> Floats:
+    """How much of a step (k, n) keeps x above zero, (k, 1)."""
+    most = np.where(dx < 0.0, -0.95 * x / np.minimum(dx, -1e-300), 1.0).min(axis=1, keepdims=True)
+    return np.asarray(np.minimum(most, 1.0))
+
+
+def _answer(A: Floats, ease: Floats) -> Floats:
+    """(A' A + D)^-1 A' (k, n, 6) of matrices A (k, 6, n), 1 / D = ease (k, n)."""
+    eased = A * ease[:, None]
+    inner = np.eye(A.shape[1]) + eased @ A.swapaxes(1, 2)
+    return np.asarray(np.linalg.solve(inner, eased).swapaxes(1, 2))
+
+
+def _times(A: Floats, x: Floats) -> Floats:
+    return np.asarray((A @ x[..., None])[..., 0])
 
 
 def _sum(forces: Floats, arms: Floats) -> Floats:

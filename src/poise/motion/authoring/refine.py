@@ -7,7 +7,8 @@ stand move to where the motion wants them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from poise.character import Character
 from poise.errors import ClipError
 from poise.motion import contacts as feet
+from poise.motion.authoring import rate_terms
 from poise.motion.authoring import terms as spacetime_terms
 from poise.motion.authoring.spacetime import Motion, Term, Travel, optimise, powers
 from poise.motion.contacts import Contacts, runs
@@ -23,6 +25,9 @@ from poise.motion.quaternions import Floats
 
 EASE = 0.5
 """How much less the ground's residual counts in the round before."""
+
+IMPACT = 0.05
+"""So long after a touchdown the ground's force may jump [s]."""
 
 HARDLY, STIFF = 0.3, 10.0
 """A ball that swings less than the first [rad] is all but a hinge: there the sketch counts more."""
@@ -38,7 +43,8 @@ class Options:
         residual: Weight of a percent of body weight that the ground does not explain.
         torque: Weight of the joint torques.
         jerk: Weight of 1000 rad/s³.
-        press: Weight of a rise of the ground's force by a body weight in a tenth of a second.
+        press: Weight of a rise of the ground's force by a body weight in a tenth of a second, but
+            where contacts change.
         keep: Weight of 0.1 rad off the sketch, of joints; `joints` has others by name.
         root: Weight of 10 cm off the sketch, of the root's position.
         lean: Weight of 0.1 rad off the sketch, of the root's rotation.
@@ -88,6 +94,8 @@ def refine(
     *,
     travel: Travel | None = None,
     symmetry: Floats | None = None,
+    fixed: Sequence[int] = (),
+    hold: Floats | None = None,
     options: Options | None = None,
     watch: Callable[[str, float], None] | None = None,
 ) -> Motion:
@@ -100,6 +108,8 @@ def refine(
         contacts: Which points stand when.
         travel: Of a loop, how the root moves in a cycle; None: no loop.
         symmetry: Of a loop whose second half mirrors the first, the matrix that mirrors a step.
+        fixed: Velocities whose joints stay as sketched.
+        hold: How firmly the sketch counts, 0 to 1, (k, nv); None: 1.
         options: What counts.
         watch: Called with the stage and its cost.
     """
@@ -107,7 +117,7 @@ def refine(
     if travel is not None and travel.turn:
         raise ClipError("a loop that turns cannot be refined; make it straight")
     motion = Motion(character, np.array(sketch, dtype=np.float64), fps, travel)
-    task = _Task(character, np.array(sketch), fps, contacts, options, travel)
+    task = _Task(character, np.array(sketch), fps, contacts, options, travel, hold)
     for stage in range(options.rounds + 1):
         # the ground's share grows from round to round, so that none jumps far
         share = 0.0 if stage == 0 else EASE ** max(options.rounds - 2 - stage, 0)
@@ -118,6 +128,7 @@ def refine(
             task.terms(share),
             spacing=options.spacing,
             symmetry=symmetry,
+            fixed=fixed,
             iterations=options.iterations,
             watch=None if watch is None else _named(watch, f"round {stage}"),
         )
@@ -146,9 +157,11 @@ class _Task:
         contacts: Contacts,
         options: Options,
         travel: Travel | None,
+        hold: Floats | None,
     ) -> None:
         self.character, self.sketch, self.fps, self.options = character, sketch, fps, options
         self.points, self.on, self.travel = contacts.points, contacts.on, travel
+        self.hold = np.ones((len(sketch), character.nv)) if hold is None else hold
         self.anchors = np.zeros((len(sketch), len(self.points), 3))
 
     def anchor(self, motion: Motion) -> None:
@@ -173,19 +186,21 @@ class _Task:
         return [(np.arange(a, b), np.arange(a, b) // k) for a, b in found]
 
     def terms(self, share: float) -> list[Term]:
+        """What counts; `share` of what has to do with forces, which mean little until they are
+        those of the ground."""
         options = self.options
         weights = np.repeat(self.on[..., None], 3, axis=2).astype(np.float64)
         terms = [
             spacetime_terms.standing(self.points, self.anchors, weights, weight=options.stand),
             spacetime_terms.above(self.points, self._least(), weight=5.0),
-            spacetime_terms.near(self.sketch, self._keep()),
+            spacetime_terms.near(self.sketch, self.hold * self._keep()),
             spacetime_terms.limits(weight=options.limits),
-            spacetime_terms.smooth(options.jerk),
+            rate_terms.smooth(options.jerk),
         ]
         if options.rest and self.travel is None:
             terms.append(spacetime_terms.at_rest(self._resting(), weight=5.0))
-        if options.press:
-            terms.append(spacetime_terms.pressing(options.press))
+        if options.press and share:
+            terms.append(rate_terms.pressing(share * options.press * self._steady()))
         if options.center:
             terms.append(self._center())
         if share:
@@ -194,7 +209,7 @@ class _Task:
                     self.points,
                     self.on,
                     weight=share * options.residual,
-                    torque=options.torque,
+                    torque=share * options.torque,
                     bounds=self._strength(),
                     strict=share,
                     friction=options.friction,
@@ -207,6 +222,18 @@ class _Task:
         k = len(self.sketch)
         n = min(1 + round(self.options.still * self.fps), k)
         return [*range(n), *range(k - n, k)]
+
+    def _steady(self) -> Floats:
+        """1 in frames in which forces are not to jump; 0 in flight, and where contacts change or
+        have just begun, (k,)."""
+        k, on = len(self.on), self.on
+        after = np.roll(on, -1, axis=0)
+        steady = np.where(on.any(axis=1) & (on == after).all(axis=1), 1.0, 0.0)
+        begins = np.flatnonzero((~on & after).any(axis=1))
+        for frame in begins if self.travel is not None else begins[begins < k - 1]:
+            touched = frame + np.arange(math.ceil(IMPACT * self.fps) + 1)
+            steady[touched % k if self.travel is not None else touched[touched < k]] = 0.0
+        return steady
 
     def _keep(self) -> Floats:
         """Weights of the sketch, (nv,)."""

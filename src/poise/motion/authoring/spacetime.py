@@ -11,10 +11,10 @@ q ⊕ d the velocity and acceleration of a turning joint change, in its own fram
     dv = d' + w x d        da = d'' + w x d' + w' x d
 
 Each term gives residuals r(q, v, a) and their derivatives; the steps come from the damped normal
-equations (Levenberg, Marquardt) of all of them. Ground forces are found anew for each pose; where
-they can still change they absorb the residual, so its derivative is projected (variable projection,
-Kaufman 1975). A loop has periodic steps and a root that travels; a mirrored one repeats its first
-half on the other side.
+equations (Levenberg, Marquardt) of all of them. Ground forces are found anew for each pose, with a
+small barrier that lets them answer smoothly; they absorb the residual, so its derivative is
+projected (variable projection, Kaufman 1975). A loop has periodic steps and a root that travels; a
+mirrored one repeats its first half on the other side.
 """
 
 from __future__ import annotations
@@ -25,12 +25,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_array, eye_array, kron, vstack
 
 from poise.character import Character
-from poise.errors import ClipError
 from poise.motion import poses, quaternions
+from poise.motion.authoring.normal_equations import Basis, System, directions, gathered, mirrored
 from poise.motion.clip import Clip
 from poise.motion.quaternions import Floats
 
@@ -131,60 +129,6 @@ Term = Callable[[Motion, bool], Sequence[Rows]]
 """A term of the cost: (motion, whether derivatives are wanted) -> rows."""
 
 
-@dataclass(frozen=True)
-class Basis:
-    """Cubic B-splines over frames.
-
-    Args:
-        frames: Number of frames.
-        spacing: Frames between two knots.
-        periodic: Whether the end meets the start; frames must then be a multiple of the spacing.
-        fps: Frames per second.
-    """
-
-    frames: int
-    spacing: int
-    periodic: bool
-    fps: float
-
-    def __post_init__(self) -> None:
-        if self.periodic and self.frames % self.spacing:
-            raise ClipError(
-                f"a loop of {self.frames} frames cannot have a knot every {self.spacing} frames"
-            )
-
-    @property
-    def size(self) -> int:
-        """Number of splines."""
-        if self.periodic:
-            return self.frames // self.spacing
-        return (self.frames - 2) // self.spacing + 4
-
-    @cached_property
-    def index(self) -> np.ndarray:
-        """Splines that act at each frame, (frames, 4)."""
-        first = np.arange(self.frames) // self.spacing
-        if not self.periodic:
-            first = np.minimum(first, self.size - 4)
-        index: np.ndarray = (first[:, None] + np.arange(4)) % self.size
-        return index
-
-    @cached_property
-    def weights(self) -> Floats:
-        """Their values and first three derivatives, (4 derivatives, frames, 4)."""
-        i = np.arange(self.frames)
-        first = i // self.spacing if self.periodic else np.minimum(i // self.spacing, self.size - 4)
-        u = i / self.spacing - first
-        one, rate = np.ones_like(u), self.fps / self.spacing
-        value = [(1 - u) ** 3, 3 * u**3 - 6 * u**2 + 4, -3 * u**3 + 3 * u**2 + 3 * u + 1, u**3]
-        slope = [-3 * (1 - u) ** 2, 9 * u**2 - 12 * u, -9 * u**2 + 6 * u + 3, 3 * u**2]
-        bend = [6 * (1 - u), 18 * u - 12, -18 * u + 6, 6 * u]
-        jerk = [-6 * one, 18 * one, -18 * one, 6 * one]
-        return np.stack(
-            [np.stack(w, axis=1) / 6.0 * rate**n for n, w in enumerate((value, slope, bend, jerk))]
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class Result:
     """What an optimisation found.
@@ -224,19 +168,17 @@ def optimise(
         fixed: Velocities whose joints shall not move.
         watch: Called with the iteration and its cost.
     """
-    character = motion.character
     basis = Basis(len(motion.q), spacing, motion.travel is not None, motion.fps)
-    free = _free_coefficients(basis, character.nv, symmetry, fixed)
+    ways = directions(motion.character.nv, symmetry if not basis.periodic else None, fixed)
+    fold = mirrored(basis, ways, symmetry) if basis.periodic and symmetry is not None else None
     cost, parts = _cost(motion, terms)
     costs, damping = [cost], 1e-3
     for iteration in range(iterations):
-        H, g = _normal_equations(motion, terms, basis)
-        H, g = free.T @ (free.T @ H).T, free.T @ g
+        system = System(*_normal_equations(motion, terms, basis, ways), basis.periodic, fold)
         gained = False
         for _ in range(8):
-            lifted = H + np.diag(damping * np.diag(H) + 1e-9 * np.trace(H) / len(H))
-            c = free @ -cho_solve(cho_factor(lifted), g)
-            new = motion.moved(_steps(basis, c.reshape(basis.size, -1)))
+            c = system.solve(damping)
+            new = motion.moved(_steps(basis, c @ ways.T))
             new_cost, new_parts = _cost(new, terms)
             if new_cost < cost:
                 gained = True
@@ -265,11 +207,24 @@ def _steps(basis: Basis, c: Floats) -> Floats:
     return steps
 
 
-def _normal_equations(motion: Motion, terms: Sequence[Term], basis: Basis) -> tuple[Floats, Floats]:
-    nv, k = motion.character.nv, len(motion.q)
-    w, dw = turning(motion, motion.v), turning(motion, motion.a)
-    blocks, sides = np.zeros((k, 4, nv, 4, nv)), np.zeros((k, 4, nv))
-    i = np.arange(nv)
+def _normal_equations(
+    motion: Motion, terms: Sequence[Term], basis: Basis, ways: Floats
+) -> tuple[Floats, Floats]:
+    """The normal equations of steps d = ways c(t).
+
+    Args:
+        motion: Where they are made.
+        terms: What counts.
+        basis: Splines of c(t).
+        ways: How the joints may move, (nv, n).
+
+    Returns:
+        As `gathered` gives them.
+    """
+    nv, k, n = motion.character.nv, len(motion.q), ways.shape[1]
+    w, dw = (turning(motion, x) @ ways for x in (motion.v, motion.a))
+    blocks, sides = np.zeros((k, 4 * n, 4 * n)), np.zeros((k, 4, n))
+    plain = np.zeros((k, 4, 4, nv))
     for term in terms:
         for rows in term(motion, True):
             pairs = zip(basis.weights, rows[1:], strict=True)
@@ -277,30 +232,31 @@ def _normal_equations(motion: Motion, terms: Sequence[Term], basis: Basis) -> tu
             if diagonal:
                 # each number of the step by itself; that joints turn meanwhile is left out
                 J = sum(B[:, :, None] * D[:, None] for B, D in diagonal)
-                sides += J * rows.r[:, None]
-                blocks[:, :, i, :, i] += np.einsum("kjv,klv->vkjl", J, J)
+                sides += (J * rows.r[:, None]) @ ways
+                plain += J[:, :, None] * J[:, None]
                 continue
-            # derivatives by d, d', d'', d'''
-            D = [np.zeros((*rows.r.shape, nv)) if x is None else x for x in rows[1:]]
+            # derivatives by d and its first three rates
+            D = [None if x is None else x @ ways for x in rows[1:]]
             if rows.a is not None:
-                D[0], D[1] = D[0] + rows.a @ dw, D[1] + rows.a @ w
+                D[0], D[1] = _added(D[0], rows.a @ dw), _added(D[1], rows.a @ w)
             if rows.v is not None:
-                D[0] = D[0] + rows.v @ w
+                D[0] = _added(D[0], rows.v @ w)
             J = sum(
-                basis.weights[n][:, None, :, None] * D[n][:, :, None]
-                for n in range(4)
-                if n == 0 or D[n].any()
-            ).reshape(k, -1, 4 * nv)
+                B[:, None, :, None] * x[:, :, None]
+                for B, x in zip(basis.weights, D, strict=True)
+                if x is not None
+            ).reshape(k, -1, 4 * n)
             Jt = J.swapaxes(1, 2)
-            blocks += (Jt @ J).reshape(blocks.shape)
+            blocks += Jt @ J
             sides += (Jt @ rows.r[..., None]).reshape(sides.shape)
-    H, g = np.zeros((basis.size, basis.size, nv, nv)), np.zeros((basis.size, nv))
-    for frame in range(k):
-        at = basis.index[frame]
-        H[at[:, None], at] += blocks[frame].swapaxes(1, 2)
-        g[at] += sides[frame]
-    n = basis.size * nv
-    return H.swapaxes(1, 2).reshape(n, n), g.reshape(n)
+    each = (ways[:, :, None] * ways[:, None]).reshape(nv, n * n)
+    blocks = blocks.reshape(k, 4, n, 4, n)
+    blocks += (plain @ each).reshape(k, 4, 4, n, n).swapaxes(2, 3)
+    return gathered(basis, blocks, sides)
+
+
+def _added(x: Floats | None, more: Floats) -> Floats:
+    return more if x is None else x + more
 
 
 def turning(motion: Motion, rate: Floats) -> Floats:
@@ -313,26 +269,3 @@ def turning(motion: Motion, rate: Floats) -> Floats:
         out[:, i, i + 2], out[:, i + 2, i] = y, -y
         out[:, i + 1, i + 2], out[:, i + 2, i + 1] = -x, x
     return out
-
-
-def _free_coefficients(
-    basis: Basis, nv: int, symmetry: Floats | None, fixed: Sequence[int]
-) -> csr_array:
-    """The map from free numbers to all coefficients, (size nv, free)."""
-    moving = np.ones(nv, dtype=bool)
-    moving[list(fixed)] = False
-    if symmetry is None:
-        return csr_array(eye_array(basis.size * nv, format="csc")[:, np.tile(moving, basis.size)])
-    if not basis.periodic:
-        # both sides move alike: pairs of coordinates share one number
-        kept = [i for i in range(nv) if np.flatnonzero(symmetry[i])[0] >= i and symmetry[i, i] >= 0]
-        one = np.zeros((nv, len(kept)))
-        one[kept, np.arange(len(kept))] = 1.0
-        one = np.where(one.any(axis=1, keepdims=True), one, symmetry @ one)
-        return csr_array(kron(eye_array(basis.size), csr_array(one)))
-    if basis.size % 2:
-        raise ClipError("a mirrored loop needs an even number of knots")
-    half = basis.size // 2
-    first = eye_array(half * nv, format="csr")
-    both = vstack([first, kron(eye_array(half), csr_array(symmetry))], format="csc")
-    return csr_array(both[:, np.tile(moving, half)])

@@ -25,6 +25,9 @@ CENTIMETRE = 0.01
 TENTH = 0.1  # [rad]
 STEP = 1e-6  # of finite differences
 
+BARRIER = 1e-6
+"""Forces below a thousandth of body weight begin to resist: a tenth of a percent is unexplained."""
+
 Three = tuple[Floats, ...]
 """Derivatives by q, v and a."""
 
@@ -38,6 +41,7 @@ def ground(
     bounds: tuple[Floats, Floats] | None = None,
     strict: float = 1.0,
     friction: float = 0.7,
+    barrier: float = BARRIER,
 ) -> Term:
     """Let the ground explain the motion, with little torque.
 
@@ -50,12 +54,13 @@ def ground(
         bounds: Least and largest torques [N m], (nv,) each.
         strict: Weight of 0.02 N m/kg beyond these bounds.
         friction: Friction coefficient.
+        barrier: Of the ground's forces, see `ground_forces`.
     """
     weights = np.asarray(weight, dtype=np.float64)
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         character = motion.character
-        found = _explained(motion, points, on, friction)
+        found = _explained(motion, points, on, friction, barrier)
         w = np.broadcast_to(100.0 * weights, len(motion.q))
         r = found.residual * w[:, None]
         scale = 1.0 / (character.mass * 9.81)
@@ -159,45 +164,6 @@ def _by_step(character: Character, away: Floats) -> Floats:
     return out
 
 
-def smooth(weights: ArrayLike, *, calm: ArrayLike = 0.0) -> Term:
-    """Little jerk, and little acceleration.
-
-    Args:
-        weights: Of a jerk of 1000 rad/s³ (m/s³), a number or (nv,).
-        calm: Of an acceleration of 100 rad/s² (m/s²), a number or (nv,).
-    """
-
-    def term(motion: Motion, derivatives: bool) -> list[Rows]:
-        nv = motion.character.nv
-        one, two = (np.broadcast_to(x, nv) for x in (weights, calm))
-        a = motion.a
-        rise = _rate(motion, a) / 1000.0 * one
-        out = [Rows(rise), Rows(a / 100.0 * two)]
-        if not derivatives:
-            return out
-        # that joints also turn while they jerk is left out of the derivative
-        size = np.ones((len(a), nv))
-        return [Rows(rise, j=size / 1000.0 * one), Rows(out[1].r, a=size / 100.0 * two)]
-
-    return term
-
-
-def pressing(weight: float = 1.0) -> Term:
-    """Let the ground's force change gently; weight of a body weight in a tenth of a second."""
-
-    def term(motion: Motion, derivatives: bool) -> list[Rows]:
-        character = motion.character
-        scale = weight * TENTH / (character.mass * ground_forces.G)
-        force = dynamics.inverse_dynamics(character, motion.q, motion.v, motion.a)[:, :3]
-        rate = _rate(motion, force) * scale
-        if not derivatives:
-            return [Rows(rate)]
-        A, _ = dynamics.centroidal_momentum(character, motion.q, np.zeros_like(motion.v))
-        return [Rows(rate, j=A[:, :3] * scale)]
-
-    return term
-
-
 def limits(*, weight: float = 1.0, margin: float = 0.03) -> Term:
     """Keep joint limits, with a margin [rad]; weight of a tenth of a radian beyond."""
 
@@ -249,22 +215,24 @@ def at_rest(frames: Sequence[int], *, weight: float = 1.0) -> Term:
 # what terms share; computed once for a motion
 
 
-def _rate(motion: Motion, x: Floats) -> Floats:
-    """Change of x (k, n) from each frame to the next, per second; of the last frame of a loop, to
-    the first."""
-    after = np.roll(x, -1, axis=0)
-    if motion.travel is None:
-        after[-1] = x[-1]
-    return (after - x) * motion.fps
-
-
 def _explained(
-    motion: Motion, points: Sequence[Point], on: NDArray[np.bool_], friction: float
+    motion: Motion,
+    points: Sequence[Point],
+    on: NDArray[np.bool_],
+    friction: float,
+    barrier: float,
 ) -> ground_forces.Explained:
     key = f"explained {id(points)} {id(on)}"
     if key not in motion.cache:
         motion.cache[key] = ground_forces.explain(
-            motion.character, motion.q, motion.v, motion.a, points, on, friction=friction
+            motion.character,
+            motion.q,
+            motion.v,
+            motion.a,
+            points,
+            on,
+            friction=friction,
+            barrier=barrier,
         )
     found = motion.cache[key]
     assert isinstance(found, ground_forces.Explained)
@@ -349,7 +317,7 @@ def skew(x: Floats) -> Floats:
 
 
 def _answered(
-    left: Three, torque: Three, ways: Sequence[ground_forces.Ways], J: Floats
+    left: Three, torque: Three, ways: ground_forces.Ways, J: Floats
 ) -> tuple[Three, Three]:
     """Derivatives of residual and torques as the ground forces answer to a change.
 
@@ -359,17 +327,13 @@ def _answered(
         ways: How forces can change.
         J: Jacobians of the points, (k, points, 3, nv).
     """
-    left, torque = (tuple(x.copy() for x in three) for three in (left, torque))
-    for i, way in enumerate(ways):
-        if not len(way.point):
-            continue
-        answer = way.inverse
-        pull = np.einsum("ncv,nc->vn", J[i, way.point], way.force)
-        for w, t in zip(left, torque, strict=True):
-            more = answer @ w[i]
-            w[i] -= way.effect @ more
-            t[i] -= pull @ more
-    return left, torque
+    answer = ways.answer
+    pull = np.einsum("kncv,nc->kvn", J[:, ways.point], ways.force)
+    by_force, by_pull = ways.effect @ answer, pull @ answer
+    return (
+        tuple(w - by_force @ w for w in left),
+        tuple(t - by_pull @ w for t, w in zip(torque, left, strict=True)),
+    )
 
 
 def mirror_matrix(character: Character, pairs: Mapping[str, str]) -> Floats:

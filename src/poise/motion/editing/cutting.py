@@ -110,7 +110,10 @@ def _at_times(clip: Clip, t: Floats, fps: float) -> Clip:
     frames[exact] = clip.frames[at[exact]]
     contacts = clip.contacts
     if contacts is not None:
-        contacts = replace(contacts, on=contacts.on[at])
+        # between two frames a point stands if it does in both
+        low = np.clip(np.floor(t * clip.fps + 1e-6).astype(np.int64), 0, len(clip) - 1)
+        high = np.clip(np.ceil(t * clip.fps - 1e-6).astype(np.int64), 0, len(clip) - 1)
+        contacts = replace(contacts, on=contacts.on[low] & contacts.on[high])
     return clip.with_frames(frames, fps=fps, contacts=contacts)
 
 

@@ -1,10 +1,12 @@
 """Clips one after another: loops that travel, and one motion that turns into the next.
 
 A root that walks and turns starts its next round where the last one ended: each round is carried by
-the step from the first to the last frame, a turn about the vertical and a shift over the ground.
+the step from the first to the last frame, a turn about the vertical and a shift over the ground. Of
+a clip with contacts it is the step of the points that stand in both; of one in which a point stands
+all the time there is none.
 What is left at the seam (joints, height, tilt, and all velocities) is shared by both sides and
-faded over a time: cubics take half of it from each. A seam that is no rougher than the rest of the
-clip is left: of a gait that was made as a loop, its footfalls are no flaw.
+faded over a time: cubics take half of it from each. A seam that is closed, or no rougher than
+what is near it, is left: of a gait that was made as a loop, footfalls are no flaw.
 """
 
 from __future__ import annotations
@@ -15,27 +17,43 @@ import numpy as np
 
 from poise.arrays import count, number
 from poise.errors import ClipError
-from poise.motion import poses
+from poise.motion import poses, quaternions
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts
+from poise.motion.contacts import Contacts, positions, runs
 from poise.motion.editing.blend_feet import planted
-from poise.motion.editing.cutting import carried, heading_of, resampled
+from poise.motion.editing.cutting import UP, carried, heading_of, resampled
+from poise.motion.editing.holding import FADE, bridge, held
 from poise.motion.quaternions import Floats
 
 Travel = tuple[float, Floats, Floats]
 """A turn about the vertical [rad] at a place, and the place to which that goes [m]."""
 
-SEAM = 0.1
-"""Time on each side of a seam over which it is faded, unless said otherwise [s]."""
+SEAM, LONGEST_SEAM = 0.1, 0.5
+"""Time on each side of a seam over which it is faded, unless said otherwise [s]..."""
+
+GENTLE = 0.15
+"""... so that it accelerates the body by a few times this [m/s^2]."""
+
+CLOSED, ARM = 1e-4, 0.3
+"""A gap of less is none [m]; angles count by this arm [m]."""
+
+NEAR = 0.3
+"""What is near a seam [s]."""
 
 BLEND = 0.2
 """Time of a blend, unless said otherwise [s]."""
 
 ROUGH = 1.5
-"""A seam this much rougher than the rest of a clip is faded, unless said otherwise..."""
+"""A seam this much rougher than what is near it is faded, unless said otherwise..."""
 
 SMOOTH = 0.5
 """... if its accelerations are above this [rad/s^2, m/s^2]."""
+
+BESIDE = 0.06
+"""Feet that end this near to where their next round begins are brought together [m]."""
+
+WIDE = 0.05
+"""Points this far from their middle tell how much a round turns [m]."""
 
 SLOPE = 0.1
 """Time over which the velocity at a seam is taken [s]: single frames have too much noise."""
@@ -50,8 +68,8 @@ def looped(
         clip: One round; its last pose should be near its first, up to where it has travelled.
         cycles: How many rounds. One gives a round that can be looped without a seam.
         blend: Time on each side of the seam over which its rest is faded [s]; at most half the
-            clip. None takes 0.1 s, or less for a short clip, and leaves a seam as it is that is no
-            rougher than the rest of the clip. 0 leaves every seam.
+            clip. None takes 0.1 to 0.5 s, the longer the wider the gap, and leaves a seam as it is
+            that is closed or no rougher than what is near it. 0 leaves every seam.
         turn: By how much the heading changes in a round [rad]; None takes what it does in the
             clip, 0 walks straight on.
     """
@@ -66,16 +84,18 @@ def looped(
             f"blend is {span:g} s; it must lie in 0 .. {most:g} s, half of the clip's time"
         )
     travel = _travel(clip, clip.frames[0], clip.frames[-1])
+    if _free(clip):
+        travel = _travel_of_feet(clip, travel)
     if turn is not None:
         travel = (number(turn, "turn", positive=False, unit="rad"), *travel[1:])
-    if blend is None and not _rough(clip, travel):
-        span = 0.0
-    one = _seamless(clip, round(span * clip.fps), travel)
+    if blend is None:
+        span = min(_fade_time(clip, travel), most)
+    faded = round(span * clip.fps)
+    one, contacts = _feet_kept(clip, _seamless(clip, faded, travel), travel, faded)
     rounds, frames = [one[:-1]], one
     for _ in range(cycles - 1):
         frames = carried(frames, *travel) if _free(clip) else frames
         rounds.append(frames[:-1])
-    contacts = clip.contacts
     if contacts is not None:
         on = contacts.on.copy()
         on[0] |= on[-1]
@@ -132,19 +152,31 @@ def blended(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | Non
     return planted(clip.with_frames(joined, contacts=contacts), clip.frames, frames, first, n)
 
 
-def _rough(clip: Clip, travel: Travel) -> bool:
-    """Whether the next round follows with larger accelerations than there are inside of the clip.
+def _fade_time(clip: Clip, travel: Travel) -> float:
+    """How long a seam should be faded on each side [s]; 0 if it is closed, or smooth enough.
 
-    Second differences of poses: of the two triples of frames across the seam and of all others.
+    Smooth enough: second differences of poses across the seam are no larger than near it.
     """
     turn, here, there = travel
     # two frames before the last; the last itself gives way to the first of the next round
     ahead = carried(clip.frames[:2], turn, here, there) if _free(clip) else clip.frames[:2]
-    seam, inside = (
+    gap = poses.difference(clip.character, clip.frames[-1], ahead[0])
+    width = float(max(np.abs(gap[:3]).max(), ARM * np.abs(gap[3:]).max(initial=0.0)))
+    if width < CLOSED:
+        return 0.0
+    near = max(3, round(NEAR * clip.fps))
+    seam, *sides = (
         np.abs(np.diff(poses.difference(clip.character, q[:-1], q[1:]), axis=0)).max(axis=0)
-        for q in (np.concatenate([clip.frames[-3:-1], ahead]), clip.frames)
+        for q in (
+            np.concatenate([clip.frames[-3:-1], ahead]),
+            clip.frames[:near],
+            clip.frames[-near:],
+        )
     )
-    return bool((seam > np.maximum(ROUGH * inside, SMOOTH / clip.fps**2)).any())
+    level = np.maximum(ROUGH * np.maximum(*sides), SMOOTH / clip.fps**2)
+    if (seam <= level).all():
+        return 0.0
+    return float(np.clip(np.sqrt(width / GENTLE), SEAM, LONGEST_SEAM))
 
 
 def _seamless(clip: Clip, span: int, travel: Travel) -> Floats:
@@ -186,6 +218,63 @@ def _travel(clip: Clip, a: Floats, b: Floats) -> Travel:
     there[2] = here[2]
     turn = float(heading_of(clip, b) - heading_of(clip, a))
     return turn, here, there
+
+
+def _travel_of_feet(clip: Clip, travel: Travel) -> Travel:
+    """The travel of a round as the points say that stand in its first and in its last frame."""
+    contacts = clip.contacts
+    if contacts is None or contacts.sliding:
+        return travel
+    turn, here, there = travel
+    if contacts.on.all(axis=0).any():
+        return 0.0, here, here
+    both = contacts.on[0] & contacts.on[-1]
+    if not both.any():
+        return travel
+    at = positions(clip.character, contacts.points, clip.frames[[0, -1]])[:, both]
+    a, b = at[..., :2] - at[..., :2].mean(axis=1, keepdims=True)
+    if np.linalg.norm(a, axis=1).max() > WIDE:
+        turn = float(np.arctan2(np.sum(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]), np.sum(a * b)))
+    here, there = at.mean(axis=1)
+    there[2] = here[2]
+    return turn, here, there
+
+
+def _feet_kept(
+    clip: Clip, frames: Floats, travel: Travel, faded: int
+) -> tuple[Floats, Contacts | None]:
+    """Frames of a round in which standing points are where they stood before its seam was faded.
+
+    A foot that ends a little beside where its next round begins meets it half way; one that ends
+    far from there slides while the seam is faded, and its contact ends meanwhile.
+    """
+    contacts = clip.contacts
+    if not faded or contacts is None or contacts.sliding or not _free(clip):
+        return frames, contacts
+    contacts = replace(contacts, on=contacts.on.copy())
+    was, now = (positions(clip.character, contacts.points, q) for q in (clip.frames, frames))
+    offset = np.where(contacts.on[..., None], was - now, 0.0)
+    turn, here, there = travel
+    spin = quaternions.turn(UP, turn)
+    beside = was[-1] - there - quaternions.rotate(spin, was[0] - here)
+    for i, column in enumerate(contacts.on.T):
+        stands = runs(column)
+        if not (column[0] and column[-1]) or len(stands) < 2:
+            continue
+        if np.linalg.norm(beside[i]) < BESIDE:
+            offset[: stands[0][1], i] += quaternions.rotate(
+                quaternions.conjugate(spin), 0.5 * beside[i]
+            )
+            offset[stands[-1][0] :, i] -= 0.5 * beside[i]
+        else:
+            column[: faded + 1] = column[len(column) - faded - 1 :] = False
+            offset[~column, i] = 0.0
+    if np.abs(offset).max() < 1e-4:
+        return frames, contacts
+    fade = max(1, round(FADE * clip.fps))
+    for i, column in enumerate(contacts.on.T):
+        bridge(offset[:, i], column, fade)
+    return held(clip.character, frames, contacts.points, offset), contacts
 
 
 def _joined(clip: Clip, after: Clip, first: int, n: int) -> Contacts | None:

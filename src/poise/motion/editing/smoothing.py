@@ -55,6 +55,10 @@ STANCE = 0.25
 STILL = 0.08
 """A point slower than this part of sqrt(g size) stands firmly: it is kept in place."""
 
+KEEP = 3e-3
+"""Weight of keeping joints and root while feet are brought back [1/rad^2, 1/m^2]. Tuned: ten times
+as much leaves noise in the feet, a tenth lets a stretched leg pump."""
+
 JUMP = 0.05
 """A cut moves the links from one frame to the next by this part of the character's size, in the
 mean, and five times as far as the frames beside it."""
@@ -213,7 +217,7 @@ def _feet_held(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) ->
             offset[a:b, i] = _without_noise(stood[a:b, i], fps) - now[a:b, i]
         bridge(offset[:, i], holds[:, i], fade)
         offset[:, i] = lowpass(offset[:, i], min(2.0 * cutoff, 0.45 * fps), fps)
-    return held(character, frames, contacts.points, offset)
+    return held(character, frames, contacts.points, offset, joints=KEEP, root=KEEP)
 
 
 def firm(contacts: Contacts, still: Mask) -> Mask:
@@ -227,8 +231,13 @@ def firm(contacts: Contacts, still: Mask) -> Mask:
 
 
 def _without_noise(p: Floats, fps: float) -> Floats:
-    """Places of a point over its stance (k, 3), by parabolas over a quarter of a second."""
+    """Places of a point over its stance (k, 3), by parabolas over a quarter of a second, twice.
+
+    Once, fast noise comes through: the fit of a parabola has side lobes of a fifth.
+    """
     window = min(2 * round(STANCE * fps / 2) + 1, len(p) - 1 + len(p) % 2)
     if window < 5:
         return np.broadcast_to(p.mean(axis=0), p.shape)
-    return np.asarray(savgol_filter(p, window, 2, axis=0, mode="interp"))
+    for _ in range(2):
+        p = np.asarray(savgol_filter(p, window, 2, axis=0, mode="interp"))
+    return p

@@ -2,6 +2,7 @@
 
 Each goal has a target and a weight for every frame; a frame of weight 0 asks nothing, and its
 target may be anything. The cost of a frame is the sum of weight times squared miss.
+`equations` evaluates them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,7 @@ from numpy.typing import ArrayLike
 from poise.arrays import floats
 from poise.character import Character, Vector
 from poise.errors import ClipError, unknown_name
-from poise.motion.ik.kinematics import cross
 from poise.motion.quaternions import Floats
-from poise.pose import quat_matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +37,6 @@ class Place:
     name: str = ""
     width: int = field(default=3, init=False, repr=False)
 
-    def miss(self, p: Floats, R: Floats, target: Floats) -> tuple[Floats, Floats]:
-        """From the point to its target (k, 3) [m], and the point (k, 3)."""
-        x = p + R @ np.array(self.point)
-        return target - x, x
-
 
 @dataclass(frozen=True, eq=False)
 class Turn:
@@ -60,10 +54,6 @@ class Turn:
     weight: ArrayLike = 1.0
     name: str = ""
     width: int = field(default=4, init=False, repr=False)
-
-    def miss(self, p: Floats, R: Floats, target: Floats) -> tuple[Floats, Floats]:
-        """Rotation vector to the target in world axes (k, 3) [rad]; the second is not used."""
-        return _rotation_vector(quat_matrix(target) @ R.transpose(0, 2, 1)), p
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,37 +75,28 @@ class Aim:
     name: str = ""
     width: int = field(default=3, init=False, repr=False)
 
-    def miss(self, p: Floats, R: Floats, target: Floats) -> tuple[Floats, Floats]:
-        """Rotation vector that brings it there (k, 3) [rad], and the direction now (k, 3)."""
-        along = np.array(self.along, dtype=np.float64)
-        d = R @ (along / np.linalg.norm(along))
-        across = cross(d, target)
-        sine = np.linalg.norm(across, axis=-1, keepdims=True)
-        angle = np.arctan2(sine, np.sum(d * target, axis=-1, keepdims=True))
-        # straight back: any axis across will do
-        side = cross(d, np.where(np.abs(d[..., :1]) < 0.9, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]))
-        turn = np.where(sine > 1e-9, angle / np.maximum(sine, 1e-9) * across, 0.0)
-        return np.where((sine <= 1e-9) & (angle > 1.0), angle * side, turn), d
+
+@dataclass(frozen=True, eq=False)
+class Above:
+    """A point of a link shall not be below a height; above it, it is free.
+
+    Args:
+        link: Name of the link.
+        target: Heights in the world [m], shape (k, 1) or (1,).
+        point: The point in the link's frame [m].
+        weight: [1/m^2], shape (k,) or one number.
+        name: What to call it in reports; the link's name unless given.
+    """
+
+    link: str
+    target: ArrayLike = (0.0,)
+    point: Vector = (0.0, 0.0, 0.0)
+    weight: ArrayLike = 1.0
+    name: str = ""
+    width: int = field(default=1, init=False, repr=False)
 
 
-Goal = Place | Turn | Aim
-
-
-def _rotation_vector(R: Floats) -> Floats:
-    """Rotation vectors (k, 3) [rad] of matrices (k, 3, 3)."""
-    twice = np.stack(
-        [R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], axis=1
-    )
-    sine = np.linalg.norm(twice, axis=1, keepdims=True) / 2.0
-    cosine = (np.einsum("kii->k", R)[:, None] - 1.0) / 2.0
-    angle = np.arctan2(sine, cosine)
-    out = twice * (0.5 * np.where(sine > 1e-9, angle / np.maximum(sine, 1e-9), 1.0))
-    # half a turn: the axis is what the matrix leaves in place
-    half = np.flatnonzero((sine[:, 0] < 1e-6) & (cosine[:, 0] < 0.0))
-    for i in half:
-        axis = (R[i] + np.eye(3))[:, int(np.argmax(np.diagonal(R[i])))]
-        out[i] = angle[i] * axis / np.linalg.norm(axis)
-    return out
+Goal = Place | Turn | Aim | Above
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +121,8 @@ def checked(character: Character, goals: list[Goal], k: int) -> list[Checked]:
 
 
 def _check(goal: Goal, where: dict[str, int], k: int) -> Checked:
-    if not isinstance(goal, (Place, Turn, Aim)):
-        raise ClipError(f"a goal is a Place, a Turn or an Aim, got {goal!r:.80}")
+    if not isinstance(goal, (Place, Turn, Aim, Above)):
+        raise ClipError(f"a goal is a Place, a Turn, an Aim or an Above, got {goal!r:.80}")
     if goal.link not in where:
         raise ClipError(unknown_name("link", goal.link, where))
     at = f"goal {goal.name or goal.link!r}: "
@@ -160,7 +141,7 @@ def _check(goal: Goal, where: dict[str, int], k: int) -> Checked:
     bad = asked & ~np.isfinite(target).all(axis=1)
     if bad.any():
         raise ClipError(f"{at}target of frame {int(np.argmax(bad))} is not finite")
-    if isinstance(goal, Place):
+    if isinstance(goal, (Place, Above)):
         target[~asked] = 0.0
         return Checked(goal, where[goal.link], target, weight)
     target[~asked] = np.eye(goal.width)[0]

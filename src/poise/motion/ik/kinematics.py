@@ -1,15 +1,18 @@
-"""Forward kinematics of many frames with the axes of all freedoms, for inverse kinematics.
+"""Where links are and what moves them, for inverse kinematics of many frames.
 
-What `poise.dynamics` says of one link's Jacobian, for all links at once: the twist that a freedom
-gives to everything it moves is the same about one point c of the frame.
+The core says where links are. The twist that a freedom gives to everything it moves is the same
+about one point c of the frame: here, the origin of the first link.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from poise import dynamics
 from poise.character import Character, Joint
 from poise.motion.quaternions import Floats
 from poise.pose import quat_matrix
@@ -26,6 +29,20 @@ def cross(a: Floats, b: Floats) -> Floats:
     return out
 
 
+class Placed(NamedTuple):
+    """Links of many frames.
+
+    Attributes:
+        p: Positions [m], shape (k, links, 3).
+        quat: Orientations, shape (k, links, 4).
+        R: The same as matrices, shape (k, links, 3, 3).
+    """
+
+    p: Floats
+    quat: Floats
+    R: Floats
+
+
 class Tree:
     """A character's tree: who hangs on whom, which freedom moves what.
 
@@ -34,7 +51,8 @@ class Tree:
         v: Where each link's freedoms are in v.
         chain: Whether a freedom moves a link, shape (links, nv).
         above: Whether freedom i is above or at the link of freedom j, shape (nv, nv).
-        strictly: The same without those of one link.
+        within: Whether a link is another or hangs on it, shape (links, links): [i, j] if j is
+            within i.
     """
 
     def __init__(self, character: Character) -> None:
@@ -47,71 +65,81 @@ class Tree:
             size = sum(joint.nv for joint in link.joints)
             self.v.append(slice(at, at + size))
             at += size
-        self.chain = np.zeros((len(self.parent), at), dtype=bool)
+        n = len(self.parent)
+        self.chain, self.within = np.zeros((n, at), dtype=bool), np.eye(n, dtype=bool)
         for i, parent in enumerate(self.parent):
             if parent >= 0:
                 self.chain[i] = self.chain[parent]
+                self.within[:, i] |= self.within[:, parent]
             self.chain[i, self.v[i]] = True
-        owner = np.repeat(np.arange(len(self.v)), [v.stop - v.start for v in self.v])
-        self.above = self.chain[owner].T.astype(np.float64)
-        self.strictly = self.above * ~(owner[:, None] == owner[None, :])
+        self.owner: NDArray[np.int64] = np.repeat(
+            np.arange(n), [v.stop - v.start for v in self.v]
+        ).astype(np.int64)
+        self.above = self.chain[self.owner].T.astype(np.float64)
+        self._note_axes()
 
-    def forward(self, q: Floats) -> tuple[Floats, Floats, Floats]:
-        """Where links are, and what moves them.
+    def _note_axes(self) -> None:
+        """Axes and points on them in the frames of their links; which of them turn."""
+        c = self.character
+        self.axis, self.anchor = np.zeros((2, c.nv, 3))
+        self.turns = np.ones((c.nv, 1))
+        for joint in c.joints:
+            v = c.v_slice(joint)
+            if joint.kind in ("free", "ball"):
+                self.axis[v.stop - 3 : v.stop] = np.eye(3)
+            else:
+                self.axis[v] = joint.axis
+            if joint.kind in ("free", "slide"):
+                self.turns[v.start : v.start + (3 if joint.kind == "free" else 1)] = 0.0
+            if joint.kind in ("ball", "hinge"):
+                self.anchor[v] = joint.pos
+        # of several joints of one link, all but the last are not at rest in its frame
+        self.several = [i for i, link in enumerate(c.links) if len(link.joints) > 1]
 
-        Args:
-            q: Poses, shape (k, nq); quaternions of length one.
+    def places(self, q: Floats) -> Placed:
+        """Where links are in poses q (k, nq)."""
+        p, quat = dynamics.forward_kinematics(self.character, q)
+        return Placed(p, quat, quat_matrix(quat))
 
-        Returns:
-            Positions (k, links, 3) [m], rotation matrices (k, links, 3, 3), and twists (k, 6, nv),
-            linear first, about the origin of the first link.
-        """
-        c, k = self.character, len(q)
-        p, R = np.empty((k, len(c.links), 3)), np.empty((k, len(c.links), 3, 3))
-        # turning axes and a point on each, or directions of sliding
-        spin, at, slide = (np.zeros((k, c.nv, 3)) for _ in range(3))
-        for i, link in enumerate(c.links):
-            above = self.parent[i]
-            x = np.broadcast_to(np.array(link.pos), (k, 3))
-            E = np.broadcast_to(quat_matrix(link.quat), (k, 3, 3))
-            if above >= 0:
-                x = p[:, above] + (R[:, above] @ np.array(link.pos))
-                E = R[:, above] @ E if link.quat[0] != 1.0 else R[:, above]
-            for joint in link.joints:
-                x, E = self._joint(joint, q, x, E, (spin, at, slide))
-            p[:, i], R[:, i] = x, E
-        S = np.empty((k, 6, c.nv))
-        S[:, :3] = (slide + cross(spin, p[:, :1] - at)).transpose(0, 2, 1)
-        S[:, 3:] = spin.transpose(0, 2, 1)
-        return p, R, S
+    def twists(self, q: Floats, placed: Placed) -> Floats:
+        """What freedoms do (k, nv, 6): linear, then angular, about the origin of the first link."""
+        p, R = placed.p, placed.R[:, self.owner]
+        axis = (R @ self.axis[:, :, None])[..., 0]
+        at = p[:, self.owner]
+        if self.anchor.any():
+            at = at + (R @ self.anchor[:, :, None])[..., 0]
+        for i in self.several:
+            self._unwind(i, q, placed, axis, at)
+        S = np.empty((len(q), self.character.nv, 6))
+        S[..., 3:] = self.turns * axis
+        S[..., :3] = cross(S[..., 3:], p[:, :1] - at) + (1.0 - self.turns) * axis
+        if self.character.joints and self.character.joints[0].kind == "free":
+            S[:, :3, :3] = np.eye(3)
+        return S
 
-    def _joint(
-        self, joint: Joint, q: Floats, x: Floats, E: Floats, axes: tuple[Floats, Floats, Floats]
-    ) -> tuple[Floats, Floats]:
-        """Pose after a joint; notes its axes."""
-        spin, at, slide = axes
-        value, v = q[:, self.character.q_slice(joint)], self.character.v_slice(joint)
-        if joint.kind == "free":
-            E = quat_matrix(value[:, 3:])
-            slide[:, v.start : v.start + 3] = np.eye(3)
-            turns = slice(v.start + 3, v.stop)
-            spin[:, turns], at[:, turns] = E.transpose(0, 2, 1), value[:, None, :3]
-            return value[:, :3], E
-        axis = np.array(joint.axis)
-        if joint.kind == "slide":
-            slide[:, v.start] = E @ axis
-            return x + slide[:, v.start] * value, E
-        pos = np.array(joint.pos)
-        anchor = x + E @ pos if pos.any() else x
-        at[:, v] = anchor[:, None]
-        if joint.kind == "ball":
-            E = E @ quat_matrix(value)
-            spin[:, v] = E.transpose(0, 2, 1)
-        else:
-            spin[:, v.start] = E @ axis
-            half = 0.5 * value
-            E = E @ quat_matrix(np.concatenate([np.cos(half), np.sin(half) * axis], axis=1))
-        return (anchor - E @ pos if pos.any() else anchor), E
+    def _unwind(self, i: int, q: Floats, placed: Placed, axis: Floats, at: Floats) -> None:
+        """Axes of a link with several joints, from the last to the first, in place."""
+        x, E = placed.p[:, i], placed.R[:, i]
+        for joint in reversed(self.character.links[i].joints):
+            v = self.character.v_slice(joint)
+            pos = np.array(joint.pos)
+            axis[:, v] = (E[:, None] @ self.axis[v, :, None])[..., 0]
+            if joint.kind == "slide":
+                at[:, v] = x[:, None]
+                x = x - axis[:, v.start] * q[:, self.character.q_slice(joint)]
+                continue
+            before = x + E @ pos
+            at[:, v] = before[:, None]
+            E = E @ _turn(joint, q[:, self.character.q_slice(joint)]).transpose(0, 2, 1)
+            x = before - E @ pos
+
+
+def _turn(joint: Joint, value: Floats) -> Floats:
+    """Rotation matrices (k, 3, 3) of a hinge or ball."""
+    if joint.kind == "ball":
+        return quat_matrix(value)
+    half = 0.5 * value
+    return quat_matrix(np.concatenate([np.cos(half), np.sin(half) * np.array(joint.axis)], axis=1))
 
 
 @lru_cache(maxsize=16)

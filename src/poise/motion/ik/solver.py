@@ -1,36 +1,35 @@
 """Inverse kinematics of many frames at once: damped Gauss-Newton on the poses' manifold.
 
 Each frame is solved by itself. Its cost is sum w |e|^2 over the goals, plus `posture` times the
-squared step from where it started. Goals act on links: the miss e of a goal changes with the twist
-t = (linear, angular) of its link by a matrix E, so that
+squared step from where it started. With S (6, nv) the axes of the freedoms about one point of the
+frame, and G, f what a link and all that hangs on it ask (see `equations`), the normal equations are
 
-    G = sum w E^T E  (6, 6),   f = sum w E^T e  (6,)
-
-per link, all about one point c of the frame. With S (6, nv) the axes of the freedoms about c and
-Gc, fc the sums over the links that a freedom moves, the normal equations are
-
-    A_ij = S_i^T Gc_j S_j  for i above or at j,   g_j = S_j^T fc_j
+    A_ij = S_i^T G_j S_j  for i above or at j,   g_j = S_j^T f_j
 
 as the mass matrix comes from composite inertias (CRBA). Steps solve (A + lambda diag A) d = g and
-are taken only where the cost falls (Levenberg, Marquardt). Where joint limits are kept, every pose
-is brought back to its bounds, and a joint at a bound that is pushed outwards is held (a projected
-method); limits that may give way are springs that act beyond the bound.
+are taken only where the cost falls (Levenberg, Marquardt), or where they are too small to matter.
+Where joint limits are kept, every pose is brought back to its bounds, and a joint at a bound that
+is pushed outwards is held (a projected method); limits that may give way are springs that act
+beyond the bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.lapack import dposv
 
 from poise.character import Character
 from poise.errors import ClipError
 from poise.motion import limits as bounds
 from poise.motion import poses
-from poise.motion.ik.goals import Aim, Checked, Goal, Place, Turn, checked
-from poise.motion.ik.kinematics import cross, tree_of
+from poise.motion.ik.equations import Equations, Frames
+from poise.motion.ik.goals import Above, Checked, Goal, Place, checked
+from poise.motion.ik.kinematics import tree_of
+from poise.motion.ik.report import Report
 from poise.motion.quaternions import Floats
 
 CHUNK = 512
@@ -43,51 +42,28 @@ FAR = 0.25
 """Limits that may give way pull less and less beyond this excess [rad, m] (Geman and McClure): what
 is so far off is meant, or broken, and pulling it back would make it jump."""
 
-LARGEST_TURN = 1.0
-"""Steps that turn a joint farther than this are shortened [rad]."""
 
-
-@dataclass(frozen=True, eq=False)
-class Report:
-    """What a solve left over.
+class Pace(NamedTuple):
+    """How boldly steps are taken.
 
     Attributes:
-        names: Names of the goals.
-        units: "m" or "rad" of each goal.
-        miss: Distance from its target, 0 where the weight is 0, shape (goals, k).
-        iterations: How many rounds each frame took, shape (k,).
+        damping: Lambda to begin with.
+        fall: By how much it falls after a step that was taken; after others it grows fourfold...
+        least: ... to no less than this.
+        stride: Steps that turn a joint farther are shortened [rad].
     """
 
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    miss: Floats
-    iterations: NDArray[np.int64]
+    damping: float
+    fall: float
+    least: float
+    stride: float
 
-    def worst(self) -> list[tuple[str, int, float, str]]:
-        """Of each goal: name, frame of the largest miss, that miss, its unit."""
-        at = self.miss.argmax(axis=1) if self.miss.size else []
-        return [
-            (name, int(i), float(self.miss[g, i]), unit)
-            for g, (name, i, unit) in enumerate(zip(self.names, at, self.units, strict=True))
-        ]
 
-    def check(self, tolerance: float = 0.005, angle: float = 0.1, fps: float | None = None) -> None:
-        """Raise ClipError if a goal is missed by more than a tolerance [m] or angle [rad]."""
-        bad = []
-        for name, frame, miss, unit in self.worst():
-            if miss > (tolerance if unit == "m" else angle):
-                when = f"frame {frame}" if fps is None else f"{frame / fps:.3f} s"
-                far = f"{1000 * miss:.1f} mm" if unit == "m" else f"{np.degrees(miss):.1f} degrees"
-                bad.append(f"{name} at {when} by {far}")
-        if bad:
-            raise ClipError("targets out of reach: " + "; ".join(bad))
+USUAL = Pace(1e-2, 0.3, 0.0, 1.0)
 
-    def __str__(self) -> str:
-        rows = []
-        for name, frame, miss, unit in self.worst():
-            far = f"{1000 * miss:8.1f} mm" if unit == "m" else f"{np.degrees(miss):8.1f} deg"
-            rows.append(f"{name:24} {far} at frame {frame}")
-        return "\n".join(rows)
+NEAR = Pace(1e-4, 0.1, 1e-2, 0.15)
+"""For starts that are near: weak goals do not wait until the damping by strong ones has fallen, and
+a stretched knee does not pop. Tuned on real clips."""
 
 
 def solve(
@@ -99,6 +75,7 @@ def solve(
     posture: ArrayLike = 1e-3,
     iterations: int = 20,
     tolerance: float = 1e-5,
+    near: bool = False,
     strict: bool = False,
     fps: float | None = None,
     progress: Callable[[float], None] | None = None,
@@ -108,12 +85,13 @@ def solve(
     Args:
         character: The character.
         q: Poses to start from, shape (k, nq) or (nq,).
-        goals: Place, Turn and Aim goals.
+        goals: Place, Turn, Aim and Above goals.
         limits: Keep the joints' limits; a number is the weight of what is beyond [1/rad^2, 1/m^2],
             for limits that may give way.
         posture: Weight of the step from the start [1/rad^2, 1/m^2], one number or shape (nv,).
         iterations: Most rounds.
         tolerance: Frames whose largest step is below this are done [rad, m].
+        near: The start is near what the goals ask: short, lightly damped steps.
         strict: Raise ClipError if a goal is missed by more than 5 mm or 0.1 rad.
         fps: To name times instead of frames.
         progress: Called with the share that is done, 0 to 1.
@@ -131,8 +109,8 @@ def solve(
     rounds = np.zeros(len(rows), dtype=np.int64)
     for a in range(0, len(rows), CHUNK):
         b = min(a + CHUNK, len(rows))
-        part = _Solver(character, [_cut(goal, a, b) for goal in asked], stay, limits)
-        out[a:b], rounds[a:b] = part.run(rows[a:b], iterations, tolerance)
+        part = _Solver(character, [_cut(goal, a, b) for goal in asked], stay, limits, b - a)
+        out[a:b], rounds[a:b] = part.run(rows[a:b], iterations, tolerance, NEAR if near else USUAL)
         if progress is not None:
             progress(b / len(rows))
     report = _report(character, asked, out, rounds)
@@ -145,49 +123,63 @@ class _Solver:
     """One chunk of frames."""
 
     def __init__(
-        self, character: Character, goals: list[Checked], stay: Floats, limits: bool | float
+        self,
+        character: Character,
+        goals: list[Checked],
+        stay: Floats,
+        limits: bool | float,
+        k: int,
     ) -> None:
-        self.character, self.goals, self.stay = character, goals, stay
+        self.character, self.stay = character, stay
         self.hard = limits is True
         self.limits = float(limits)
         self.tree = tree_of(character)
+        self.equations = Equations(self.tree, goals, k)
 
     def run(
-        self, start: Floats, iterations: int, tolerance: float
+        self, start: Floats, iterations: int, tolerance: float, pace: Pace
     ) -> tuple[Floats, NDArray[np.int64]]:
         """Solve; gives the poses and how many rounds each took."""
         k, nv = len(start), self.character.nv
         tried = self.inside(start)
         best = tried.copy()
         cost = np.full(k, np.inf)
-        damp = np.full(k, 1e-2)
-        A, g = np.zeros((k, nv, nv)), np.zeros((k, nv))
+        damp = np.full(k, pace.damping)
+        A, g = np.empty((0, nv, nv)), np.empty((0, nv))  # of the frames that are open
         rounds = np.zeros(k, dtype=np.int64)
         open_ = np.arange(k)
         for _ in range(iterations):
-            new, newA, newg = self.system(tried[open_], start[open_], open_)
+            frames: Frames = slice(None) if len(open_) == k else open_
+            new, newA, newg = self.system(tried[frames], start[frames], frames)
             better = new < cost[open_]
             took = open_[better]
             fall = cost[took] - new[better]
             cost[took], best[took] = new[better], tried[took]
-            A[took], g[took] = newA[better], newg[better]
-            damp[open_] *= np.where(better, 0.3, 4.0)
-            lhs = A[open_]
-            diagonal = np.einsum("kii->ki", lhs)
-            diagonal += damp[open_, None] * diagonal + 1e-12
-            step = np.linalg.solve(lhs, g[open_][..., None])[..., 0]
+            if better.all() or not len(A):
+                A, g = newA, newg
+            else:
+                A[better], g[better] = newA[better], newg[better]
+            now = damp[open_]
+            grown = np.maximum(4.0 * now, pace.least)
+            damp[open_] = np.where(better, pace.fall * now, grown)
+            step = _steps(A, g, damp[open_])
             size = np.abs(step).max(axis=1)
-            step *= np.minimum(1.0, LARGEST_TURN / np.maximum(size, 1e-12))[:, None]
-            tried[open_] = self.inside(poses.move(self.character, best[open_], step))
+            step *= np.minimum(1.0, pace.stride / np.maximum(size, 1e-12))[:, None]
+            tried[open_] = self.inside(poses.move(self.character, best[frames], step))
             rounds[open_] += 1
+            close = open_[(size < tolerance) & (size > 1e-12)]
+            best[close] = tried[close]
             small = np.zeros(k, dtype=bool)
-            small[took[fall < 1e-6 * cost[took] + 1e-14]] = True
-            done = (size < tolerance) | (damp[open_] > 1e6) | small[open_]
-            open_ = open_[~done]
+            # a small fall ends it, unless the damping is what made it small
+            little = (fall < 1e-6 * cost[took] + 1e-14) & (damp[took] <= pace.damping)
+            small[took[little]] = True
+            on = ~((size < tolerance) | (damp[open_] > 1e6) | small[open_])
+            if not on.all():
+                open_, A, g = open_[on], A[on], g[on]
             if not len(open_):
                 break
         if len(open_):
-            new = self.system(tried[open_], start[open_], open_)[0]
+            new = self.cost(tried[open_], start[open_], open_)
             took = open_[new < cost[open_]]
             best[took] = tried[took]
         return best, rounds
@@ -196,60 +188,40 @@ class _Solver:
         """Poses within the joints' limits, if these are kept."""
         return bounds.clamped(self.character, q) if self.hard else q.copy()
 
-    def system(
-        self, q: Floats, start: Floats, frames: NDArray[np.int64]
-    ) -> tuple[Floats, Floats, Floats]:
-        """Cost (k,), normal matrix (k, nv, nv) and right-hand side (k, nv) of poses (k, nq)."""
-        p, R, S = self.tree.forward(q)
-        cost, G, f = self.of_links(p, R, p[:, 0], frames)
-        k, nv = len(q), self.character.nv
-        F, g = np.zeros((k, 6, nv)), np.zeros((k, nv))
-        for link in reversed(range(len(self.tree.parent))):
-            if link not in G:
-                continue
-            v, parent = self.tree.v[link], self.tree.parent[link]
-            if v.stop > v.start:
-                F[:, :, v] = G[link] @ S[:, :, v]
-                g[:, v] = (f[link][:, None, :] @ S[:, :, v])[:, 0]
-            if parent >= 0:
-                G[parent] = G[parent] + G[link] if parent in G else G[link]
-                f[parent] = f[parent] + f[link] if parent in f else f[link]
-        A = S.transpose(0, 2, 1) @ F
-        A *= self.tree.above
-        A += (A * self.tree.strictly).transpose(0, 2, 1)
+    def cost(self, q: Floats, start: Floats, frames: Frames) -> Floats:
+        """Cost (k,) of poses (k, nq)."""
+        cost = self.equations.cost(self.tree.places(q), frames)
         off = poses.difference(self.character, q, start)
         cost += (off * off) @ self.stay
-        g += off * self.stay
+        if not self.hard and self.limits:
+            for over in bounds.excesses(self.character, q):
+                cost += self.limits * _spring(np.maximum(over.value, 0.0))[0]
+        return cost
+
+    def system(self, q: Floats, start: Floats, frames: Frames) -> tuple[Floats, Floats, Floats]:
+        """Cost (k,), normal matrix (k, nv, nv) and right-hand side (k, nv) of poses (k, nq).
+
+        Of the matrix, only the upper triangle holds.
+        """
+        placed = self.tree.places(q)
+        S = self.tree.twists(q, placed)
+        cost, G, f = self.equations.sums(placed, frames)
+        F = np.empty_like(S)
+        for link, v in enumerate(self.tree.v):
+            if v.stop > v.start:
+                F[:, v] = S[:, v] @ G[:, link]
+        A = S @ F.transpose(0, 2, 1)
+        A *= self.tree.above
+        off = poses.difference(self.character, q, start)
+        cost += (off * off) @ self.stay
+        g = np.einsum("kvi,kvi->kv", S, f[:, self.tree.owner]) + off * self.stay
+        nv = self.character.nv
         A[:, np.arange(nv), np.arange(nv)] += self.stay
         if self.hard:
             self.hold(q, A, g)
         elif self.limits:
             self.push_back(q, cost, A, g)
         return cost, A, g
-
-    def of_links(
-        self, p: Floats, R: Floats, c: Floats, frames: NDArray[np.int64]
-    ) -> tuple[Floats, dict[int, Floats], dict[int, Floats]]:
-        """Cost (k,), and of each link with goals G (k, 6, 6) and f (k, 6), about c."""
-        cost = np.zeros(len(p))
-        G: dict[int, Floats] = {}
-        f: dict[int, Floats] = {}
-        for item in self.goals:
-            w = item.weight[frames]
-            i = item.link
-            e, x = item.goal.miss(p[:, i], R[:, i], item.target[frames])
-            cost += w * np.sum(e * e, axis=1)
-            if i not in G:
-                G[i], f[i] = np.zeros((len(p), 6, 6)), np.zeros((len(p), 6))
-            we = w[:, None] * e
-            if isinstance(item.goal, Place):
-                _add_place(G[i], f[i], w, we, x - c)
-                continue
-            f[i][:, 3:] += we
-            G[i][:, [3, 4, 5], [3, 4, 5]] += w[:, None]
-            if isinstance(item.goal, Aim):
-                G[i][:, 3:, 3:] -= w[:, None, None] * x[:, :, None] * x[:, None, :]
-        return cost, G, f
 
     def hold(self, q: Floats, A: Floats, g: Floats) -> None:
         """Hold joints that are at a bound and pushed outwards."""
@@ -269,37 +241,32 @@ class _Solver:
             if not len(hit):
                 continue
             e, n = over.value[hit], over.slope[hit]
-            fade = 1.0 / (1.0 + (e / FAR) ** 2)
+            energy, fade = _spring(e)
             w = self.limits * fade * fade
-            cost[hit] += self.limits * fade * e * e
+            cost[hit] += self.limits * energy
             g[hit, over.v] -= (w * e)[:, None] * n
             A[hit, over.v, over.v] += w[:, None, None] * n[:, :, None] * n[:, None, :]
 
 
-def _add_place(G: Floats, f: Floats, w: Floats, we: Floats, r: Floats) -> None:
-    """Add w E^T E and w E^T e of a point at r from c: its velocity is linear + angular x r."""
-    wx, wy, wz = (w[:, None] * r).T
-    x, y, z = r.T
-    for i in range(3):
-        G[:, i, i] += w
-    # w [r]x in the lower left block, its transpose in the upper right
-    for i, j, value in ((0, 1, -wz), (0, 2, wy), (1, 0, wz), (1, 2, -wx), (2, 0, -wy), (2, 1, wx)):
-        G[:, 3 + i, j] += value
-        G[:, j, 3 + i] += value
-    # w (r.r I - r r^T)
-    for i, j, value in (
-        (0, 0, wy * y + wz * z),
-        (1, 1, wx * x + wz * z),
-        (2, 2, wx * x + wy * y),
-        (0, 1, -wx * y),
-        (0, 2, -wx * z),
-        (1, 2, -wy * z),
-    ):
-        G[:, 3 + i, 3 + j] += value
-        if i != j:
-            G[:, 3 + j, 3 + i] += value
-    f[:, :3] += we
-    f[:, 3:] += cross(r, we)
+def _spring(e: Floats) -> tuple[Floats, Floats]:
+    """Cost of an excess e, and how much weaker than its square it has become."""
+    fade = 1.0 / (1.0 + (e / FAR) ** 2)
+    return fade * e * e, fade
+
+
+def _steps(A: Floats, g: Floats, damp: Floats) -> Floats:
+    """Solutions (k, nv) of (A + damp diag A) x = g; of A only the upper triangle counts."""
+    diagonal = np.einsum("kii->ki", A)
+    kept = diagonal.copy()
+    diagonal += damp[:, None] * diagonal + 1e-12
+    step = np.empty_like(g)
+    for i in range(len(g)):
+        # a C array is the transpose of a Fortran one
+        _, step[i], bad = dposv(A[i].T, g[i], lower=1)
+        if bad:
+            step[i] = g[i] / diagonal[i]
+    diagonal[:] = kept
+    return step
 
 
 def _cut(item: Checked, a: int, b: int) -> Checked:
@@ -309,13 +276,7 @@ def _cut(item: Checked, a: int, b: int) -> Checked:
 def _report(
     character: Character, goals: list[Checked], q: Floats, rounds: NDArray[np.int64]
 ) -> Report:
-    p, R, _ = tree_of(character).forward(q)
-    miss = np.zeros((len(goals), len(q)))
-    for i, item in enumerate(goals):
-        e, _ = item.goal.miss(p[:, item.link], R[:, item.link], item.target)
-        miss[i] = np.where(item.weight > 0.0, np.linalg.norm(e, axis=1), 0.0)
-    units = tuple("m" if isinstance(item.goal, Place) else "rad" for item in goals)
+    tree = tree_of(character)
+    miss = Equations(tree, goals, len(q)).misses(tree.places(q))
+    units = tuple("m" if isinstance(item.goal, Place | Above) else "rad" for item in goals)
     return Report(tuple(item.name for item in goals), units, miss, rounds)
-
-
-__all__ = ["Aim", "Goal", "Place", "Report", "Turn", "solve"]

@@ -1,6 +1,6 @@
 """Inverse kinematics of keyframes: limbs to their targets.
 
-Only the limb of a link moves; root and trunk stay as they are keyed. Feet: `keyframe_feet`.
+Only the limb of a link moves; root and trunk stay as they are keyed. Feet: `feet`.
 """
 
 from __future__ import annotations

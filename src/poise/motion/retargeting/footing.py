@@ -5,16 +5,18 @@ In that time it has one place and one heading on the ground, those that are near
 do; one that turns on the ground turns about the point that stays. It is level while it would be so
 within a few degrees; pitched farther up or down it stands on the edge of its heel or toes. Between
 two standings it goes where it would, plus a correction that fades from one standing and grows to
-the next, and it does not go below the ground.
+the next, so that the foot comes to rest without a jerk, and it does not go below the ground.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 
 from poise.motion import quaternions
 from poise.motion.contacts import runs
@@ -25,11 +27,23 @@ Mask = NDArray[np.bool_]
 FADE = 0.25
 """Time in which a correction fades after a standing, at most [s]."""
 
+LIFT = 0.05
+"""Time over which a foot that would swing into the ground is lifted, before and after [s]."""
+
+ASIDE = (0.015, 0.2)
+"""How far a foot that slows down may get beside its source by that alone [m, rad]."""
+
+EDGE = 3
+"""Frames at the edge of a standing that say how fast a correction changes there."""
+
 LEVEL = 0.10
 """A standing foot that would be pitched by less than this is level [rad]."""
 
 PLAY = 0.2
 """A standing foot that turns by less than this to either side keeps its heading [rad]."""
+
+SOFT = 0.02
+"""A foot that turns on the ground starts and ends its turn within about this time [s]."""
 
 STEP = 0.1
 """A foot that is off the ground for less than this has not made a step [s]..."""
@@ -64,7 +78,13 @@ class Sole:
 
 
 def planted(
-    sole: Sole, p: Floats, R: Floats, stands: Mask, fps: float, level: bool = False
+    sole: Sole,
+    p: Floats,
+    R: Floats,
+    stands: Mask,
+    fps: float,
+    level: bool = False,
+    pieces: Sequence[tuple[int, int]] = (),
 ) -> tuple[Floats, Floats]:
     """Places (k, 3) and orientations (k, 4) of a foot's link that stands where it shall.
 
@@ -75,14 +95,18 @@ def planted(
         stands: When it stands, shape (k,).
         fps: Frames per second.
         level: Whether it is level whenever it stands.
+        pieces: Stretches of frames without a cut, each for itself; one unless given.
     """
     D = multiply(R, conjugate(sole.level))
     new_p, new_D = p.copy(), D.copy()
-    phases = runs(stands)
-    for a, b in phases:
-        new_p[a:b], new_D[a:b] = _stand(sole, p[a:b], D[a:b], level)
-    _fade(new_p, new_D, p, D, sole, phases, fps)
-    _lift(new_p, new_D, sole, stands)
+    for first, last in pieces or [(0, len(p))]:
+        piece = slice(first, last)
+        now_p, now_D = new_p[piece], new_D[piece]
+        phases = runs(stands[piece])
+        for a, b in phases:
+            now_p[a:b], now_D[a:b] = _stand(sole, p[piece][a:b], D[piece][a:b], fps, level)
+        _fade(now_p, now_D, p[piece], D[piece], sole, phases, fps)
+        _lift(now_p, now_D, sole, stands[piece], fps)
     return new_p, multiply(new_D, sole.level)
 
 
@@ -104,7 +128,7 @@ def yaw_of(sole: Sole, R: Floats) -> Floats:
     return np.unwrap(2.0 * np.arctan2(D[:, 3], D[:, 0]))
 
 
-def heading(yaw: Floats) -> Floats:
+def heading(yaw: Floats, fps: float) -> Floats:
     """Heading of a foot that stands: constant, unless it turns on the ground.
 
     A foot that turns by more than twice `PLAY` drags its heading behind, as a joint with play does.
@@ -118,14 +142,15 @@ def heading(yaw: Floats) -> Floats:
     for i, x in enumerate(yaw):
         at = min(max(at, x - PLAY), x + PLAY)
         out[i] = at
-    return out
+    smooth: Floats = gaussian_filter1d(out, SOFT * fps, mode="nearest")
+    return smooth
 
 
-def turning(sole: Sole, R: Floats, stands: Mask) -> Mask:
+def turning(sole: Sole, R: Floats, stands: Mask, fps: float) -> Mask:
     """When a foot that stands turns on the ground, shape (k,)."""
     turns = np.zeros(len(R), dtype=bool)
     for a, b in runs(stands):
-        moves = np.abs(np.diff(heading(yaw_of(sole, R[a:b])))) > 1e-6
+        moves = np.abs(np.diff(heading(yaw_of(sole, R[a:b]), fps))) > 1e-4
         turns[a : b - 1] |= moves
         turns[a + 1 : b] |= moves
     return turns
@@ -151,10 +176,10 @@ def tidied(sole: Sole, p: Floats, R: Floats, stands: Mask, fps: float) -> Mask:
     return stands
 
 
-def _stand(sole: Sole, p: Floats, D: Floats, level: bool) -> tuple[Floats, Floats]:
+def _stand(sole: Sole, p: Floats, D: Floats, fps: float, level: bool) -> tuple[Floats, Floats]:
     """One standing: places and turns from level."""
     R = multiply(D, sole.level)
-    turn = quaternions.turn(UP, heading(yaw_of(sole, R)))
+    turn = quaternions.turn(UP, heading(yaw_of(sole, R), fps))
     pitch = pitch_of(sole, R, level)
     middle = _centre(sole, p, D, turn)
     # where that point is, as the heel and the toes say while they stand
@@ -216,25 +241,56 @@ def _fade(
     was = p + rotate(D, middle)
     now = new_p + rotate(new_D, middle)
     turn = quaternions.log(multiply(new_D, conjugate(D)))
+    both = np.concatenate([now - was, turn], axis=1)
     edges = [0, *(x for stand in stands for x in stand), len(p)]
     for a, b in zip(edges[::2], edges[1::2], strict=True):
         if a == b:
             continue
-        between = a > 0 and b < len(p)
-        span = min(FADE * fps, b - a + 1.0) if between else FADE * fps
+        span = FADE * fps
+        if a > 0 and b < len(p):
+            span = min(span, b - a + 1.0)
         k = np.arange(a, b)
-        move, spin = np.zeros((b - a, 3)), np.zeros((b - a, 3))
-        for at, far in ((a - 1, k - a + 1.0), (b, b - k)):
-            if 0 <= at < len(p) and (at != a - 1 or a > 0) and (at != b or b < len(p)):
-                share = fall(far / span)[:, None]
-                move += share * (now[at] - was[at])
-                spin += share * turn[at]
-        new_D[k] = multiply(quaternions.exp(spin), D[k])
-        new_p[k] = was[k] + move - rotate(new_D[k], middle)
+        after, before = (k - a + 1.0).astype(np.float64), (b - k).astype(np.float64)
+        fix = np.zeros((b - a, 6))
+        if a > 0:
+            fix += _run_out(after, both[:a][-EDGE:], span)
+        if b < len(p):
+            fix += _run_out(before, both[b:][:EDGE][::-1], span)
+        new_D[k] = multiply(quaternions.exp(fix[:, 3:]), D[k])
+        new_p[k] = was[k] + fix[:, :3] - rotate(new_D[k], middle)
 
 
-def _lift(p: Floats, D: Floats, sole: Sole, stands: Mask) -> None:
-    """Lift a swinging foot out of the ground."""
-    z = p[:, None, 2] + rotate(D[:, None, :], sole.points[None])[..., 2]
-    low = z.min(axis=1)
-    p[:, 2] += np.where(stands, 0.0, np.maximum(-low, 0.0))
+def _run_out(k: Floats, last: Floats, span: float) -> Floats:
+    """From the last of some values (n, 6), with the slope they end with, to zero after a span.
+
+    A foot that stands comes to rest at once, its source does not: with the slope of their
+    difference the foot slows down before. Each slope ends so soon that it leads not too far.
+    """
+    out: Floats = fall(k / span)[:, None] * last[-1]
+    slope = (last[-1] - last[0]) / max(len(last) - 1, 1)
+    for part, most in ((slice(0, 3), ASIDE[0]), (slice(3, 6), ASIDE[1])):
+        speed = float(np.linalg.norm(slope[part]))
+        time = min(span, 5.0 * most / max(speed, 1e-9))
+        u = np.clip(k / max(time, 1.0), 0.0, 1.0)[:, None]
+        # of slope 1 at 0, level at 1, without curvature at both; it rises to 0.2
+        out[:, part] += time * slope[part] * u * (1.0 - u) ** 3 * (1.0 + 3.0 * u)
+    return out
+
+
+def _lift(p: Floats, D: Floats, sole: Sole, stands: Mask, fps: float) -> None:
+    """Lift a swinging foot out of the ground, over some time."""
+    free = 1.0 - near(stands, 2.0 * LIFT * fps)
+    for share in (free, np.where(stands, 0.0, 1.0)):
+        z = p[:, None, 2] + rotate(D[:, None, :], sole.points[None])[..., 2]
+        need = np.where(stands, 0.0, np.maximum(-z.min(axis=1), 0.0))
+        if not need.any():
+            return
+        p[:, 2] += share * (spread(need, LIFT * fps) if share is free else need)
+
+
+def spread(need: Floats, reach: float) -> Floats:
+    """What is needed (k,), and smoothly rising to it and falling from it within `reach` frames."""
+    n = max(round(reach), 1)
+    window = np.hanning(2 * n + 1)[1:-1]
+    wide = maximum_filter1d(need, 2 * n - 1, mode="nearest")
+    return np.convolve(np.pad(wide, n - 1, "edge"), window / window.sum(), "valid")

@@ -112,8 +112,8 @@ def match(source: Character, target: Character, map: MapLike = None) -> Match:
     order = {link.name: i for i, link in enumerate(target.links)}
     found = Match(one, other, tuple(sorted(pairs, key=lambda p: order[p.target])))
     limbs = [p for p in found.pairs if p.limb in ("arm", "leg")]
-    moving = [link for link in target.links if link.joints]
-    if not limbs and not told and len(found.pairs) < 0.5 * len(moving):
+    fewer = min(sum(bool(link.joints) for link in c.links) for c in (target, source))
+    if not limbs and not told and len(found.pairs) < 0.5 * fewer:
         raise ClipError(
             f"the links of {target.name!r} do not match those of {source.name!r}; a map can say "
             f"which do; {found.in_line()}"

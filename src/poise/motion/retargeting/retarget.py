@@ -1,8 +1,10 @@
 """Any clip on any character: match, transfer, feet where they stand, inverse kinematics.
 
 `retarget` says what a target would do (`transfer`), finds on the source when its feet stand, gives
-the target's feet a place on the ground for each standing (`footing`), and solves for its joints
-(`ik`): limbs point as the source's do, the hips follow its path, and feet are where they shall be.
+the target's feet a place on the ground for each standing (`footing`), and its hands (`hands`), and
+solves for its joints (`ik`): limbs point as the source's do, the hips follow its path, and feet are
+where they shall be.
+At last what frames made for themselves is calmed in time (`finishing`).
 Weights are of squared radians and metres: a foot that stands may miss by a tenth of a millimetre
 for a degree of a limb, the hips give way by a centimetre for ten degrees.
 """
@@ -10,7 +12,7 @@ for a degree of a limb, the hips give way by a centimetre for ten degrees.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,7 +22,9 @@ from poise.motion import ik, quaternions
 from poise.motion.clip import Clip
 from poise.motion.quaternions import Floats, conjugate, multiply, rotate
 from poise.motion.retargeting.bodies import Body
+from poise.motion.retargeting.finishing import bent, calmed, clear_of_ground
 from poise.motion.retargeting.footing import near, pitch_of, planted
+from poise.motion.retargeting.hands import hands_of_match
 from poise.motion.retargeting.matching import MapLike, Match, match
 from poise.motion.retargeting.rested import Rested, sole_points
 from poise.motion.retargeting.standing import Foot, contacts_of, feet_of_match, level_soles, settle
@@ -29,6 +33,9 @@ from poise.motion.retargeting.tree_shape import SIDES
 
 STAND, SWING = 3e4, 1e3
 """Weights of a foot's points while it stands and while it swings [1/m^2], of all its points."""
+
+LOOSE = 1.0
+"""Weight of a hand's points while it does not stand [1/m^2]: directions of its arm outweigh it."""
 
 HIPS = 300.0
 """Weight of the hips' path [1/m^2]."""
@@ -45,6 +52,9 @@ SPIN = 0.1
 SOFT = 0.3
 """Weight of joint limits [1/rad^2]: people go beyond what tables say, and feet come first."""
 
+
+FIRST = 0.6
+"""Share of the work that is done when each frame is solved by itself."""
 
 BACKWARD = 1.5
 """A foot that reaches this much farther behind its joint than before it points backward."""
@@ -86,8 +96,8 @@ def retarget(
         map: Which link moves which, where names and shape do not tell: see `matching`.
         scale: Size of the target by that of the source; None takes it from the legs.
         level_feet: Make feet that stand flat, heel and toes on the ground.
-        keep_feet: Keep standing feet in their place. None does if both have feet, and warns if
-            not; True raises ClipError then.
+        keep_feet: Keep standing feet in their place, and hands that the clip's own contacts say
+            stand. None does if both have them, and warns if not; True raises ClipError then.
         limits: Weight of what is beyond the joints' limits [1/rad^2]; True keeps them, also where
             the source goes beyond, at the expense of all but the feet.
         progress: Called with the share that is done, 0 to 1.
@@ -106,17 +116,42 @@ def retarget(
     if keep_feet is not False:
         feet = feet_of_match(clip, found, wanted, level_feet, bool(keep_feet))
     if feet:
+        feet += hands_of_match(clip, found, wanted, feet, bool(keep_feet))
         level_soles(feet, wanted)
         settle(feet, wanted, clip.fps)
-    goals = _body_goals(character, found, wanted)
-    for foot in feet:
-        goals += _foot_goals(foot, wanted, clip.fps)
     start = pose_of(character, wanted)
-    q, report = ik.solve(
-        character, start, goals, limits=limits, posture=1e-3, iterations=12, progress=progress
+    body = _body_goals(character, found, wanted)
+    firm = _firm_goals(character, feet, start, wanted, clip.fps)
+    say = progress or (lambda share: None)
+    q, first = ik.solve(
+        character,
+        bent(found.target, start, firm, clip.fps),
+        body + firm,
+        limits=limits,
+        posture=1e-3,
+        iterations=16,
+        tolerance=1e-3,
+        near=True,
+        progress=lambda share: say(FIRST * share),
     )
+    q = calmed(
+        found.target,
+        start,
+        q,
+        firm,
+        clip.fps,
+        pieces=wanted.pieces,
+        limits=limits is True,
+        progress=lambda share: say(FIRST + (1.0 - FIRST) * share),
+    )
+    _, report = ik.solve(character, q, body + firm, limits=False, iterations=0)
+    report = replace(report, iterations=first.iterations)
     made = Clip(
-        character, q, clip.fps, name=clip.name, contacts=contacts_of(feet, found.target, wanted)
+        character,
+        q,
+        clip.fps,
+        name=clip.name,
+        contacts=contacts_of(feet, found.target, wanted, clip.fps),
     )
     return Retargeted(made, found, report, wanted.scale)
 
@@ -180,12 +215,27 @@ def _body_goals(character: Character, found: Match, wanted: Wanted) -> list[ik.G
     return goals
 
 
+def _firm_goals(
+    character: Character, feet: list[Foot], start: Floats, wanted: Wanted, fps: float
+) -> list[ik.Goal]:
+    """Goals that come first: feet and hands where they stand, and nothing in the ground."""
+    if not feet:
+        return []
+    own = [foot for foot in feet if not foot.tip]
+    soles = {name for foot in own for name in (foot.name, *(toe for toe, _ in foot.toes))}
+    goals = [goal for foot in feet for goal in _foot_goals(foot, wanted, fps)]
+    return goals + clear_of_ground(character, start, soles)
+
+
 def _foot_goals(foot: Foot, wanted: Wanted, fps: float) -> list[ik.Goal]:
     """Places of the points of a sole."""
     i = foot.sole.link
-    p, R = planted(foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, fps, foot.level)
+    p, R = planted(
+        foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, fps, foot.level, wanted.pieces
+    )
     close = near(foot.stands, RAMP * fps)
-    weight = SWING * (STAND / SWING) ** close / len(foot.local)
+    swing = LOOSE if foot.tip else SWING
+    weight = swing * (STAND / swing) ** close / len(foot.local)
     goals: list[ik.Goal] = [
         ik.Place(foot.name, p + rotate(R, local), tuple(local.tolist()), weight, name=foot.name)
         for local in foot.local

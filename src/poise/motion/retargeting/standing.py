@@ -22,7 +22,7 @@ from poise.motion.contacts import SOLE, Contacts, Point, surface_points
 from poise.motion.detect import detect_contacts
 from poise.motion.quaternions import Floats, conjugate, multiply, rotate
 from poise.motion.retargeting.bodies import Body
-from poise.motion.retargeting.footing import Mask, Sole, pitch_of, planted, tidied, turning
+from poise.motion.retargeting.footing import STEP, Mask, Sole, pitch_of, planted, tidied, turning
 from poise.motion.retargeting.matching import Match
 from poise.motion.retargeting.rested import Rested, sole_points
 from poise.motion.retargeting.transfer import Wanted
@@ -53,6 +53,7 @@ class Foot:
         flat: When heel and toes of the source stand, shape (k,).
         level: Whether it is level whenever it stands.
         toes: Links that hang on it and touch the ground, with their level orientation (4,).
+        tip: Of a hand, the points by which it stands, all at once; of a foot none.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Foot:
     flat: Mask
     level: bool
     toes: tuple[tuple[str, Floats], ...]
+    tip: tuple[Point, ...] = ()
 
 
 def feet_of_match(
@@ -78,7 +80,7 @@ def feet_of_match(
         text = f"feet are not kept in place: {why}; {found.in_line()}"
         if required:
             raise ClipError(text)
-        warnings.warn(text, stacklevel=_outside())
+        warnings.warn(text, stacklevel=outside())
     if not pairs:
         return []
     contacts = clip.contacts or detect_contacts(clip, theirs)
@@ -88,25 +90,41 @@ def feet_of_match(
         foot = _make_foot(body, ours, points, heel | toe, heel & toe, level)
         i = foot.sole.link
         stands = tidied(foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, clip.fps)
+        part_at_cuts(stands, wanted, clip.fps)
         feet.append(replace(foot, stands=stands))
     return feet
 
 
-def contacts_of(feet: list[Foot], body: Body, wanted: Wanted) -> Contacts | None:
-    """Which points of the target's soles stand."""
+def part_at_cuts(stands: Mask, wanted: Wanted, fps: float) -> None:
+    """No foot stands across a cut, nor in what is too short to stand in, as a T-pose; in place."""
+    for a, b in wanted.pieces:
+        if a > 0:
+            stands[a - 1 : a + 1] = False
+        if b - a < STEP * fps and b - a < len(stands):
+            stands[a:b] = False
+
+
+def contacts_of(feet: list[Foot], body: Body, wanted: Wanted, fps: float) -> Contacts | None:
+    """Which points of the target's soles stand, and of its hands."""
     if not feet:
         return None
     points = sole_points(body)
     on = np.zeros((len(wanted.p), len(points)), dtype=bool)
+    tips = []
     for foot in feet:
-        pitch = pitch_of(foot.sole, wanted.R[:, foot.sole.link], foot.level)
-        stands = foot.stands & ~turning(foot.sole, wanted.R[:, foot.sole.link], foot.stands)
+        R = wanted.R[:, foot.sole.link]
+        pitch = pitch_of(foot.sole, R, foot.level)
+        stands = foot.stands
+        if len(foot.local) > 1:  # one point may turn in place
+            stands = stands & ~turning(foot.sole, R, stands, fps)
         for i, point in enumerate(points):
-            if point.foot == foot.name:
+            if point.foot == foot.name and not foot.tip:
                 on[:, i] = stands & (pitch * foot.side[i] >= 0.0)
                 if foot.side[i] == 0:
                     on[:, i] &= pitch == 0.0
-    return Contacts(points, on)
+        tips += [(point, stands) for point in foot.tip]
+    on = np.concatenate([on, *(stands[:, None] for _, stands in tips)], axis=1)
+    return Contacts((*points, *(point for point, _ in tips)), on)
 
 
 def _no_feet(odd: dict[str, str], one: Character, other: Character) -> str:
@@ -120,7 +138,7 @@ def _no_feet(odd: dict[str, str], one: Character, other: Character) -> str:
     return f"in their rest poses no feet of {one.name!r} match feet of {other.name!r}"
 
 
-def _outside() -> int:
+def outside() -> int:
     """The stack level, for the caller's warning, of the code that called this package."""
     level, frame = 0, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("poise."):
@@ -144,12 +162,12 @@ def _same_feet(
         limb = found.target.limb_of(point.foot)
         if limb in limbs and limb is not None and limb[0] in ("leg", "arm"):
             other = limbs[limb]
-            same = _is_foot(found.target, point.foot) == _is_foot(found.source, other)
+            same = is_foot(found.target, point.foot) == is_foot(found.source, other)
             (pairs if same else odd)[point.foot] = other
     return pairs, odd
 
 
-def _is_foot(body: Body, name: str) -> bool:
+def is_foot(body: Body, name: str) -> bool:
     """Whether a link is the end of a limb: no shin, and no forearm."""
     where = body.where(name)
     return where is None or where[2] in ("foot", "toe", "hand")
@@ -239,21 +257,37 @@ def level_soles(feet: list[Foot], wanted: Wanted) -> None:
 def settle(feet: list[Foot], wanted: Wanted, fps: float) -> None:
     """Shift the motion up or down so that what stands is on the ground, on the average.
 
-    Floors of captures slope, so the shift follows the feet, slowly.
+    Floors of captures slope, so the shift follows the feet, slowly. What a cut leaves too short to
+    stand in is shifted by itself.
     """
+    _settle(feet, wanted, fps)
+    for a, b in wanted.pieces:
+        if b - a < STEP * fps and b - a < len(wanted.p):
+            wanted.p[a:b, :, 2] -= _lowest(feet, wanted)[a:b].min()
+
+
+def _lowest(feet: list[Foot], wanted: Wanted) -> Floats:
+    """Height of the lowest point of the soles [m], shape (k,)."""
+    low = []
+    for foot in feet:
+        i = foot.sole.link
+        at = wanted.p[:, i, None] + rotate(wanted.R[:, i, None], foot.local[None])
+        low.append(at[..., 2].min(axis=1))
+    return np.asarray(np.min(low, axis=0))
+
+
+def _settle(feet: list[Foot], wanted: Wanted, fps: float) -> None:
     k = len(wanted.p)
     total, count = np.zeros(k), np.zeros(k)
     for foot in feet:
         i, stands = foot.sole.link, foot.stands
-        p, _ = planted(foot.sole, wanted.p[:, i], wanted.R[:, i], stands, fps, foot.level)
+        p, _ = planted(
+            foot.sole, wanted.p[:, i], wanted.R[:, i], stands, fps, foot.level, wanted.pieces
+        )
         total += np.where(stands, p[:, 2] - wanted.p[:, i, 2], 0.0)
         count += stands
     if not count.any():
-        low = [
-            (wanted.p[:, x.sole.link, None] + rotate(wanted.R[:, x.sole.link, None], x.local[None]))
-            for x in feet
-        ]
-        wanted.p[..., 2] -= min(float(z[..., 2].min()) for z in low)
+        wanted.p[..., 2] -= _lowest(feet, wanted).min()
         return
     middle = float(np.median(total[count > 0] / count[count > 0]))
     # a mean over the standing frames near in time; far from all of them, over all

@@ -22,6 +22,7 @@ from poise import dynamics
 from poise.motion import quaternions
 from poise.motion.clip import Clip
 from poise.motion.detect import size_of
+from poise.motion.editing.smoothing import parts
 from poise.motion.quaternions import Floats, conjugate, multiply, rotate
 from poise.motion.retargeting.matching import Match, Pair
 from poise.motion.retargeting.rested import Rested
@@ -42,11 +43,13 @@ class Wanted:
         p: Places of its links [m], shape (k, links, 3).
         R: Orientations of its links, shape (k, links, 4).
         scale: Size of the target by that of the source.
+        pieces: Stretches of frames without a cut: first, and after the last.
     """
 
     p: Floats
     R: Floats
     scale: float
+    pieces: list[tuple[int, int]]
 
 
 def transfer(clip: Clip, match: Match, scale: float | None = None) -> Wanted:
@@ -76,7 +79,7 @@ def transfer(clip: Clip, match: Match, scale: float | None = None) -> Wanted:
         else:
             offset = rotate(conjugate(target.R[above]), target.p[i] - target.p[above])
             out_p[:, i] = out_p[:, above] + rotate(out_R[:, above], offset)
-    return Wanted(out_p, out_R, scale)
+    return Wanted(out_p, out_R, scale, parts(clip))
 
 
 def size_ratio(source: Rested, target: Rested) -> float:
@@ -195,19 +198,25 @@ def _bend_of(source: Rested, upper: Pair, lower: Pair, R: Floats) -> Floats | No
 
 
 def limb_bones(match: Match) -> list[tuple[Pair, Floats, Floats]]:
-    """Pairs of limbs with their bones: the pair, and the bone's direction in each link's frame."""
+    """Pairs with their bones: the pair, and the bone's direction in each link's frame.
+
+    A foot's is along its sole. Hands and toes are left out: what a rig calls so may be a thumb.
+    """
     source, target = Rested(match.source), Rested(match.target)
     found = []
     for pair in match.pairs:
-        if pair.limb not in ("arm", "leg") or pair.role in ("hand", "toe"):
+        if pair.role in ("", "hand", "toe"):
             continue
-        if pair.target in target.soles:
-            continue
-        ours, theirs = target.bone(pair, pair.target), source.bone(pair, pair.source)
+        ours, theirs = _bone(target, pair, pair.target), _bone(source, pair, pair.source)
         if ours.any() and theirs.any():
             local = rotate(conjugate(target.turned(pair.target)), ours)
             found.append((pair, local, rotate(conjugate(source.turned(pair.source)), theirs)))
     return found
+
+
+def _bone(body: Rested, pair: Pair, name: str) -> Floats:
+    """Direction of a link's bone, or of its sole, in world axes at rest (3,)."""
+    return body.sole(name)[:, 0] if name in body.soles else body.bone(pair, name)
 
 
 def _quaternion(R: Floats) -> Floats:
