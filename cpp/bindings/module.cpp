@@ -233,6 +233,10 @@ NB_MODULE(_core, m) {
         .def("faults", &World::faults)
         .def("push", &World::push, "link"_a, "force"_a, "torque"_a, "point"_a, "at"_a, "duration"_a,
              "which"_a.none())
+        .def("drag", &World::drag, "link"_a, "to"_a, "velocity"_a, "point"_a, "stiffness"_a,
+             "damping"_a, "which"_a.none())
+        .def("release", &World::release, "link"_a, "which"_a.none())
+        .def("meet", &World::meet, "touches"_a)
         .def("step", &World::step, "gains"_a.none(), "target_q"_a.none(), "target_v"_a.none(),
              "target_a"_a.none(), "strength"_a.none(), "pin"_a.none(), "force"_a.none(),
              "acceleration"_a.none(), "steps"_a, "rows"_a, "form"_a, "method"_a, "embedded"_a,

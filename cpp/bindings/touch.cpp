@@ -1,6 +1,7 @@
 #include "touch.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace poise {
 
@@ -30,7 +31,7 @@ const Touchables& OwnTouchables::read(nb::handle source, const Model& model, std
     view_.viscosity = nb::cast<double>(source.attr("viscosity"));
     read_colliders(source, model);
     read_probes(source);
-    read_pairs(source);
+    read_pairs(source, n);
     read_bounds(source, model);
     read_ground(source);
     read_spares(source, model);
@@ -132,7 +133,7 @@ void OwnTouchables::read_probes(nb::handle source) {
     view_.probes = static_cast<std::int32_t>(count);
 }
 
-void OwnTouchables::read_pairs(nb::handle source) {
+void OwnTouchables::read_pairs(nb::handle source, std::int64_t n) {
     const std::int64_t count = length(source, "pair_a");
     const auto a = copy_ints(source.attr("pair_a"), "pair_a", count);
     const auto b = copy_ints(source.attr("pair_b"), "pair_b", count);
@@ -144,15 +145,19 @@ void OwnTouchables::read_pairs(nb::handle source) {
         check_range(b[i], 0, view_.colliders, "pair_b");
         check_range(points[i], 1, 9, "pair_points");
         if (collider_[a[i]].body < 0) throw Error("pair_a: an obstacle comes second");
-        for (const auto k : {a[i], b[i]})
-            if (collider_[k].kind > Solid::box)
-                throw Error("pairs are of spheres, capsules, boxes");
-        pair_[i] = {a[i], b[i], slot, points[i]};
+        const bool kernel =
+            collider_[a[i]].kind <= Solid::box && collider_[b[i]].kind <= Solid::box;
+        if (!kernel) check_range(points[i], kGivenTouches, kGivenTouches + 1, "pair_points");
+        pair_[i] = {a[i], b[i], slot, points[i], kernel ? -1 : view_.given_pairs++};
         slot += points[i];
     }
     view_.pair = pair_.data();
     view_.pairs = static_cast<std::int32_t>(count);
     view_.pair_slots = slot - view_.probes;
+    GivenTouch none = {};
+    none.gap = std::numeric_limits<double>::infinity();
+    given_.assign(n * view_.given_pairs * kGivenTouches, none);
+    view_.given = given_.data();
 }
 
 void OwnTouchables::read_bounds(nb::handle source, const Model& model) {

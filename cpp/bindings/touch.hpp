@@ -10,14 +10,16 @@ namespace poise {
 
 class OwnTouchables {
   public:
-    // None, or poise.touch.Touch
+    // None, or poise.contact.Touch
     const Touchables& read(nb::handle source, const Model& model, std::int64_t n);
     const Touchables& view() const { return view_; }
+    // where the given pairs touch in the next step
+    GivenTouch* given() { return given_.data(); }
 
   private:
     void read_colliders(nb::handle source, const Model& model);
     void read_probes(nb::handle source);
-    void read_pairs(nb::handle source);
+    void read_pairs(nb::handle source, std::int64_t n);
     void read_bounds(nb::handle source, const Model& model);
     void read_ground(nb::handle source);
     void read_spares(nb::handle source, const Model& model);
@@ -27,6 +29,7 @@ class OwnTouchables {
     std::vector<Probe> probe_;
     std::vector<ColliderPair> pair_;
     std::vector<Bound> bound_;
+    std::vector<GivenTouch> given_;
     std::vector<double> height_, friction_, restitution_;
 };
 

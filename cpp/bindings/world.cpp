@@ -253,12 +253,15 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
     check_finite(spares.data(), n_ * spare_size_, "state.memory");
     check_finite(impulses.data(), n_ * impulse_size_, "state.memory");
     for (std::int64_t i = 0; i < n_ * kPushes; ++i) {
-        const double link = m[12 * i];
+        const double link = m[kPush * i];
         if (!(link >= 0 && link <= model_.nl() && link == std::floor(link)))
             throw Error("state.memory is not one of this world");
-        check_finite(m.data() + 12 * i, link == 0 ? 0 : 2, "state.memory");
-        if (link != 0 && std::isnan(m[12 * i + 2])) throw Error("state.memory: a push ends at NaN");
-        check_finite(m.data() + 12 * i + 3, link == 0 ? 0 : 9, "state.memory");
+        check_finite(m.data() + kPush * i, link == 0 ? 0 : 2, "state.memory");
+        if (link != 0 && std::isnan(m[kPush * i + 2]))
+            throw Error("state.memory: a push ends at NaN");
+        check_finite(m.data() + kPush * i + 3, link == 0 ? 0 : kPush - 3, "state.memory");
+        if (m[kPush * i + 12] < 0 || m[kPush * i + 13] < 0)
+            throw Error("state.memory: a spring is negative");
     }
     const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
     kernel_->write(rq.p, rv.p, rq.copy, rv.copy, mask.data());
@@ -294,22 +297,12 @@ void World::push(int link, nb::object force, nb::object torque, nb::object point
     check_finite(f.p, f.copy ? 3 * n_ : 3, "push force");
     check_finite(t.p, t.copy ? 3 * n_ : 3, "push torque");
     check_finite(p.p, p.copy ? 3 * n_ : 3, "push point");
-    const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
-    // find a slot for every copy before any is filled: all or nothing
-    std::vector<int> slot(n_, -1);
-    for (std::int64_t i = 0; i < n_; ++i) {
-        if (!mask[i]) continue;
-        const Push* pushes = reinterpret_cast<const Push*>(memory_.data() + i * kMemory);
-        for (int k = kPushes - 1; k >= 0; --k)
-            if (pushes[k].link == 0 || pushes[k].end <= time_[i]) slot[i] = k;
-        if (slot[i] < 0)
-            throw Error("push: copy " + std::to_string(i) + " has " + std::to_string(kPushes) +
-                        " pushes running or waiting, which is the most");
-    }
+    const auto slot = slots_for(which, -1);
     for (std::int64_t i = 0; i < n_; ++i) {
         if (slot[i] < 0) continue;
-        Push& o = reinterpret_cast<Push*>(memory_.data() + i * kMemory)[slot[i]];
+        Push& o = pushes_of(i)[slot[i]];
         const double start = std::isnan(at) ? time_[i] : at;
+        o = {};
         o.link = link + 1;
         o.start = start;
         o.end = start + duration;
@@ -320,6 +313,93 @@ void World::push(int link, nb::object force, nb::object torque, nb::object point
         }
         push_until_ = std::max(push_until_, o.end);
     }
+}
+
+// A slot for every copy, before any is filled: all or nothing. -1 where nothing is asked for. A
+// link that is dragged keeps its slot.
+std::vector<int> World::slots_for(nb::object which, int dragged) {
+    const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
+    std::vector<int> slot(n_, -1);
+    for (std::int64_t i = 0; i < n_; ++i) {
+        if (!mask[i]) continue;
+        const Push* p = pushes_of(i);
+        for (int k = kPushes - 1; k >= 0; --k)
+            if (p[k].link == 0 || p[k].end <= time_[i]) slot[i] = k;
+        for (int k = 0; k < kPushes && dragged >= 0; ++k)
+            if (p[k].link == dragged + 1 && p[k].drags()) slot[i] = k;
+        if (slot[i] < 0)
+            throw Error("push: copy " + std::to_string(i) + " has " + std::to_string(kPushes) +
+                        " pushes running or waiting, which is the most");
+    }
+    return slot;
+}
+
+void World::drag(int link, nb::object to, nb::object velocity, nb::object point, double stiffness,
+                 double damping, nb::object which) {
+    check_idle();
+    if (link < 0 || link >= model_.nl()) throw Error("drag: no such link");
+    for (const double x : {stiffness, damping})
+        if (!(x >= 0) || !(x <= 1e15))
+            throw Error("drag: stiffness and damping must be 0 or more, and at most 1e15");
+    if (!(stiffness + damping > 0)) throw Error("drag: stiffness and damping are both 0");
+    InArray kt, kv, kp;
+    const Rows t = rows_in(to, "drag to", 3, 0, kt),
+               v = rows_in(velocity, "drag velocity", 3, 0, kv);
+    const Rows p = rows_in(point, "drag point", 3, 0, kp);
+    check_finite(t.p, t.copy ? 3 * n_ : 3, "drag to");
+    check_finite(v.p, v.copy ? 3 * n_ : 3, "drag velocity");
+    check_finite(p.p, p.copy ? 3 * n_ : 3, "drag point");
+    const auto slot = slots_for(which, link);
+    for (std::int64_t i = 0; i < n_; ++i) {
+        if (slot[i] < 0) continue;
+        Push& o = pushes_of(i)[slot[i]];
+        o = {};
+        o.link = link + 1;
+        o.start = time_[i];
+        o.end = std::numeric_limits<double>::infinity();
+        for (int k = 0; k < 3; ++k) {
+            o.to[k] = t.p[i * t.copy + k];
+            o.velocity[k] = v.p[i * v.copy + k];
+            o.point[k] = p.p[i * p.copy + k];
+        }
+        o.stiffness = stiffness;
+        o.damping = damping;
+        push_until_ = o.end;
+    }
+}
+
+void World::release(int link, nb::object which) {
+    check_idle();
+    const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
+    for (std::int64_t i = 0; i < n_; ++i)
+        for (int k = 0; k < kPushes && mask[i]; ++k) {
+            Push& p = pushes_of(i)[k];
+            if (p.drags() && (link < 0 || p.link == link + 1)) p = {};
+        }
+    find_pushes();
+}
+
+bool World::dragging() const {
+    const Push* p = reinterpret_cast<const Push*>(memory_.data());
+    return std::any_of(p, p + n_ * kPushes, [](const Push& x) { return x.link != 0 && x.drags(); });
+}
+
+void World::meet(nb::object touches) {
+    check_idle();
+    const std::int64_t pairs = touch_.view().given_pairs;
+    const InArray a = array_in(touches, "touches");
+    const double* p = shaped(a, "touches", {n_, pairs, kGivenTouches, 7});
+    GivenTouch* to = touch_.given();
+    for (std::int64_t i = 0; i < n_ * pairs * kGivenTouches; ++i, p += 7) {
+        // an infinite gap is no contact
+        if (std::isnan(p[0])) throw Error("touches: a gap is NaN");
+        check_finite(p + 1, 6, "touches");
+        to[i] = {p[0], {p[1], p[2], p[3]}, {p[4], p[5], p[6]}};
+    }
+}
+
+Push* World::pushes_of(std::int64_t copy) {
+    return reinterpret_cast<Push*>(memory_.data() + copy * kMemory);
 }
 
 // (size,) or (n, size), and with rows (rows, size) or (rows, n, size)
@@ -389,6 +469,8 @@ int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::
                     throw Error(std::string(i == 3 ? "strength" : "pin") + " must be 0 or more");
         if (call.pin.p && method != 0) throw Error("pins need the method 'maba'");
     }
+    if (method != 0 && push_until_ > kNever && dragging())
+        throw Error("a link is dragged: that needs the method 'maba'");
     if (!force.is_none()) call.force = take(force, "force", nv, 0, keep[5]);
     if (!acceleration.is_none())
         call.acceleration = take(acceleration, "acceleration", nv, 0, keep[6]);

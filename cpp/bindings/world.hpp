@@ -43,6 +43,13 @@ class World {
     nb::tuple faults() const;    // copies, joints, times, whether singular
     void push(int link, nb::object force, nb::object torque, nb::object point, double at,
               double duration, nb::object which);
+    // a spring pulls a point of a link to a place that moves; one for each link
+    void drag(int link, nb::object to, nb::object velocity, nb::object point, double stiffness,
+              double damping, nb::object which);
+    void release(int link, nb::object which);
+    // where pairs with cylinders and meshes touch, until told anew: (n, pairs, 4, 7), with gap,
+    // normal and point each
+    void meet(nb::object touches);
     // returns how many copies stand still
     int step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
              nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
@@ -55,6 +62,9 @@ class World {
     int place_of(const Gains& gains);
     std::vector<std::uint8_t> mask_in(nb::handle h) const;
     void find_pushes();
+    bool dragging() const;
+    std::vector<int> slots_for(nb::object which, int dragged);
+    Push* pushes_of(std::int64_t copy);
     void check_idle() const;
 
     nb::object owner_, whole_owner_;  // keep the models alive

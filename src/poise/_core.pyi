@@ -26,7 +26,7 @@ def build_info() -> dict[str, str]:
 def multiply_add_rate(single_precision: bool = False) -> float:
     """Multiply-adds per second of one core, in lanes."""
 
-MEMORY: int = 96
+MEMORY: int = 112
 
 PUSHES: int = 8
 
@@ -92,6 +92,12 @@ class World:
     def faults(self) -> tuple: ...
 
     def push(self, link: int, force: object, torque: object, point: object, at: float, duration: float, which: object | None) -> None: ...
+
+    def drag(self, link: int, to: object, velocity: object, point: object, stiffness: float, damping: float, which: object | None) -> None: ...
+
+    def release(self, link: int, which: object | None) -> None: ...
+
+    def meet(self, touches: object) -> None: ...
 
     def step(self, gains: object | None, target_q: object | None, target_v: object | None, target_a: object | None, strength: object | None, pin: object | None, force: object | None, acceleration: object | None, steps: int, rows: int, form: int, method: int, embedded: bool, feedforward: bool) -> int: ...
 

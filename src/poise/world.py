@@ -373,6 +373,79 @@ class World:
             self._mask(where),
         )
 
+    def kick(
+        self,
+        link: str | int,
+        impulse: ArrayLike,
+        *,
+        point: ArrayLike | None = None,
+        at: float | None = None,
+        where: ArrayLike | None = None,
+    ) -> None:
+        """Push a link so shortly that only the impulse counts: it acts within one step.
+
+        Args:
+            link: Name or index of the link.
+            impulse: In world axes [N·s], shape (3,) or (n, 3).
+            point: Where it acts, in the link's frame [m]; the link's mass centre if None.
+            at: When [s], on each copy's clock; None is now.
+            where: Indices or mask of the copies; None is all.
+        """
+        force = finite(floats(impulse, "impulse"), "impulse") / self.dt
+        self.push(link, force, self.dt, point=point, at=at, where=where)
+
+    def drag(
+        self,
+        link: str | int,
+        to: ArrayLike,
+        *,
+        velocity: ArrayLike = (0.0, 0.0, 0.0),
+        point: ArrayLike | None = None,
+        stiffness: float | None = None,
+        damping: float | None = None,
+        where: ArrayLike | None = None,
+    ) -> None:
+        """Drag a link by a spring to a place, until it is released.
+
+        Called again for the same link, as a mouse moves, it only moves the place. The spring is
+        implicit: a stiff one does not shake. It counts as one of the eight pushes of a copy.
+
+        Args:
+            link: Name or index of the link.
+            to: Where to, in the world [m], shape (3,) or (n, 3).
+            velocity: Of that place [m/s], shape (3,) or (n, 3); it goes on from `to`.
+            point: By which point, in the link's frame [m]; the link's mass centre if None.
+            stiffness: [N/m]; None swings the part of the scene that the link belongs to at 1.5 Hz.
+            damping: [N·s/m]; None is critical for that mass.
+            where: Indices or mask of the copies; None is all.
+        """
+        index = self.scene.link_index(link)
+        if point is None:
+            point = self.scene.forest.link_com[index]
+        mass = self._mass_with(index)
+        if stiffness is None:
+            stiffness = mass * (2.0 * math.pi * 1.5) ** 2
+        stiffness = number(stiffness, "stiffness", positive=False, unit="N/m")
+        if damping is None:
+            damping = 2.0 * math.sqrt(max(stiffness, 0.0) * mass)
+        damping = number(damping, "damping", positive=False, unit="N s/m")
+        self._leave()
+        self._core.drag(
+            index,
+            floats(to, "to"),
+            floats(velocity, "velocity"),
+            floats(point, "point"),
+            stiffness,
+            damping,
+            self._mask(where),
+        )
+
+    def release(self, link: str | int | None = None, where: ArrayLike | None = None) -> None:
+        """Let go of a link that is dragged, or of all."""
+        index = -1 if link is None else self.scene.link_index(link)
+        self._leave()
+        self._core.release(index, self._mask(where))
+
     def throw(
         self,
         position: ArrayLike,
@@ -435,6 +508,12 @@ class World:
                 raise PoiseError(f"ground_{name} is negative; it must be 0 or more")
             whole[..., nl + spares :] = ground
         return np.ascontiguousarray(whole[0] if self.n == 1 and whole.ndim == 2 else whole)
+
+    def _mass_with(self, link: int) -> float:
+        """Mass of the part of the scene that a link belongs to [kg]."""
+        forest = self.scene.forest
+        part = next(p for p in forest.parts.values() if p.links.start <= link < p.links.stop)
+        return float(forest.link_mass[part.links].sum())
 
     def _snapshot(self) -> tuple[Floats, Floats, Floats, Floats]:
         q, v = self._core.read()

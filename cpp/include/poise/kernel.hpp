@@ -27,16 +27,27 @@ struct GainTable {
     const double* pin;    // (nl, 4) kp, kd of the translation; kp, kd of the rotation
 };
 
-// A running push, one of the fixed number of slots in a copy's memory.
+// A running push, one of the fixed number of slots in a copy's memory: a force and a torque, or a
+// spring that drags a point of the link along.
 struct Push {
-    double link;                 // index + 1, 0 is an empty slot
-    double start, end;           // [s]
-    double force[3], torque[3];  // world axes [N, N m]
-    double point[3];             // in the link's frame [m]
+    double link;        // index + 1, 0 is an empty slot
+    double start, end;  // [s]
+    union {
+        double force[3];  // world axes [N]
+        double to[3];     // where the spring pulls to at the start, in the world [m]
+    };
+    union {
+        double torque[3];    // world axes [N m]
+        double velocity[3];  // of that place [m/s]
+    };
+    double point[3];            // in the link's frame [m]
+    double stiffness, damping;  // of the spring [N/m, N s/m]; both are 0 for a force
+    bool drags() const { return stiffness > 0 || damping > 0; }
 };
 constexpr int kPushes = 8;
-constexpr int kMemory = kPushes * 12;  // doubles of memory per copy; impulses of contact follow
-static_assert(sizeof(Push) == 12 * sizeof(double));
+constexpr int kPush = 14;                 // doubles of a push
+constexpr int kMemory = kPushes * kPush;  // of a copy; spares and impulses of contact follow
+static_assert(sizeof(Push) == kPush * sizeof(double));
 
 // Where and when a copy was lost.
 struct Fault {

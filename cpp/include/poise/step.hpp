@@ -5,6 +5,7 @@
 
 #include "poise/flight.hpp"
 #include "poise/limits.hpp"
+#include "poise/pushes.hpp"
 #include "poise/spin.hpp"
 
 namespace poise::inline POISE_ISA {
@@ -144,54 +145,6 @@ void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity,
         if (b.kind == Kind::free) continue;
         for (int k = b.v; k < b.v + dof_count(b.kind); ++k) s.Q[k] = s.Q[k] + h[k];
     }
-}
-
-// Running pushes as wrenches about the joints. A push that covers part of the step acts in part.
-template <class S>
-bool push_forces(const Forest& f, const StepCall& call, const Tile<S>& t, const Work<S>* work,
-                 Wrench<S>* external) {
-    using T = Element<S>;
-    bool found = false;
-    for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane) {
-        const std::int64_t copy = t.first + lane;
-        const Push* pushes = reinterpret_cast<const Push*>(call.memory + copy * kMemory);
-        const double now = call.time[copy], next = now + call.dt;
-        for (int k = 0; k < kPushes; ++k) {
-            const Push& p = pushes[k];
-            if (p.link == 0 || p.end <= now || p.start >= next) continue;
-            if (!found) {
-                for (int i = 0; i < f.nb; ++i) external[i] = {zero3<S>(), zero3<S>()};
-                found = true;
-            }
-            const int link = static_cast<int>(p.link) - 1, i = f.link_body[link];
-            if (i < 0) continue;
-            const double share =
-                ((p.end < next ? p.end : next) - (p.start > now ? p.start : now)) / call.dt;
-            // the point in the body's frame, then in world axes from the joint
-            const double* lp = f.link_p + 3 * link;
-            const double* le = f.link_E + 4 * link;
-            const Quat<double> E = {le[0], le[1], le[2], le[3]};
-            const Vec3<double> at = Vec3<double>{lp[0], lp[1], lp[2]} +
-                                    rotate(E, Vec3<double>{p.point[0], p.point[1], p.point[2]});
-            const Mat3<S>& R = work[i].R;
-            const Mat3<double> Rl = {
-                double(get(R.xx, lane)), double(get(R.xy, lane)), double(get(R.xz, lane)),
-                double(get(R.yx, lane)), double(get(R.yy, lane)), double(get(R.yz, lane)),
-                double(get(R.zx, lane)), double(get(R.zy, lane)), double(get(R.zz, lane))};
-            const Vec3<double> force = {share * p.force[0], share * p.force[1], share * p.force[2]};
-            const Vec3<double> torque =
-                Vec3<double>{share * p.torque[0], share * p.torque[1], share * p.torque[2]} +
-                cross(Rl * at, force);
-            Wrench<S>& w = external[i];
-            put(w.f.x, lane, T(double(get(w.f.x, lane)) + force.x));
-            put(w.f.y, lane, T(double(get(w.f.y, lane)) + force.y));
-            put(w.f.z, lane, T(double(get(w.f.z, lane)) + force.z));
-            put(w.n.x, lane, T(double(get(w.n.x, lane)) + torque.x));
-            put(w.n.y, lane, T(double(get(w.n.y, lane)) + torque.y));
-            put(w.n.z, lane, T(double(get(w.n.z, lane)) + torque.z));
-        }
-    }
-    return found;
 }
 
 // ---- the step
@@ -335,12 +288,22 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
         s.K_sum[k] = s.K[k] + s.K_own[k];
     }
     move<S>(f, t.constants, t.q, t.v, nullptr, gravity, s.work.data());
-    bool forced = call.memory && push_forces(f, call, t, s.work.data(), s.external.data());
+    const bool pushed = call.memory != nullptr;
+    const bool dragged = pushed && dragging(call, t.first, t.count);
     const bool pinned = call.pin.p && t.gain;
     const bool touching = touch && t.touch;
-    if (pinned && !forced) {
-        for (int i = 0; i < f.nb; ++i) s.external[i] = {zero3<S>(), zero3<S>()};
-        forced = true;
+    if (pushed || pinned)
+        for (int i = 0; i < f.nb; ++i) s.external[i] = zero_wrench<S>();
+    if (pinned || dragged) clear_pins(f, s.pinned.data());
+    auto held = constant_mask<S>(false);
+    if (dragged) {
+        place(f, s.work.data(), s.origin.data());
+        velocities(f, t.v, s.work.data(), s.velocity.data());
+    }
+    if (pushed) {
+        const Placed<S> now = {s.work.data(), s.origin.data(), s.velocity.data()};
+        push_forces(f, call, t.first, t.count, gravity, now, s.external.data(), s.pinned.data(),
+                    held);
     }
     if (pinned) {
         const Forest& g = t.seen;
@@ -363,8 +326,8 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
                           t.passive ? s.Q_sum.data() : s.Q.data(),
                           t.passive ? s.K_sum.data() : s.K.data(),
                           t.isotropic,
-                          forced ? s.external.data() : nullptr,
-                          pinned ? s.pinned.data() : nullptr,
+                          pushed || pinned ? s.external.data() : nullptr,
+                          pinned || dragged ? s.pinned.data() : nullptr,
                           touching ? t.contact->give.data() : nullptr};
     solve(method, p, s, s.qdd.data(), bad, bad_body);
     for (int i = 0; i < f.nb; ++i) {
@@ -382,6 +345,8 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
     for (int k = 0; k < f.nv; ++k) force[k] = p.Q[k] - p.K[k] * s.qdd[k];
     expect_momentum(f, t.constants, s.work.data(), s.origin.data(), *t.contact, p.external,
                     static_cast<const S*>(force), Element<S>(call.dt), gravity, *t.flight);
+    if (dragged)
+        for (int i = 0; i < f.nb; ++i) t.flight->flying[i] = t.flight->flying[i] & negate(held);
 }
 
 // Accelerations that respect the effort limits.

@@ -183,8 +183,10 @@ class Detector {
         for (int lane = 0; lane < lanes && lane < count; ++lane) {
             if (!get(close, lane)) continue;
             Touch touch[kMostTouches + 1];
-            const int found = collide(posed(a, c.center[p.a], lane), posed(b, c.center[p.b], lane),
-                                      double(get(near, lane)), touch);
+            const int found =
+                p.given >= 0 ? given(p, lane, touch)
+                             : collide(posed(a, c.center[p.a], lane), posed(b, c.center[p.b], lane),
+                                       double(get(near, lane)), touch);
             for (; used < found && used < p.points; ++used) open(p, a, b, used);
             for (int k = 0; k < found && k < p.points; ++k) {
                 Contact<S>& o = c.contact[start + k];
@@ -198,6 +200,17 @@ class Detector {
             surface(c.contact[k], a.surface, b.surface);
             finish(c.contact[k]);
         }
+    }
+    int given(const ColliderPair& p, int lane, Touch* touch) const {
+        const GivenTouch* from =
+            x.given + ((first + lane) * x.given_pairs + p.given) * kGivenTouches;
+        int found = 0;
+        for (int k = 0; k < kGivenTouches; ++k) {
+            const GivenTouch& o = from[k];
+            if (!(o.gap < kFarthest)) continue;
+            touch[found++] = {{o.at[0], o.at[1], o.at[2]}, {o.n[0], o.n[1], o.n[2]}, o.gap};
+        }
+        return found;
     }
     // an empty contact of a pair; lanes without a touch keep harmless numbers
     void open(const ColliderPair& p, const Collider& a, const Collider& b, int k) {

@@ -1,4 +1,4 @@
-// What can touch what: plain data, compiled once (src/poise/touch.py), read by every kernel.
+// What can touch what: plain data, compiled once (src/poise/contact.py), read by every kernel.
 //
 // Every possible contact has a slot, so that its impulse is found again in the next step: a corner
 // of a box on the ground has one, the four points of two boxes have four. The same holds for the
@@ -34,11 +34,19 @@ struct Probe {
     std::int32_t facet;  // of a ball on a height field: 0 the facet below, 1 and 2 those beside
 };
 
-// Two colliders that may meet, and how many points they may meet in. b may be an obstacle.
+// Two colliders that may meet, and how many points they may meet in. b may be an obstacle. Pairs
+// with cylinders and meshes are not met here: where they touch is given from outside.
 struct ColliderPair {
     std::int32_t a, b;
     std::int32_t slot, points;
+    std::int32_t given;  // its place among the given pairs, or -1
 };
+
+// A point where a given pair touches: infinite gap where there is none.
+struct GivenTouch {
+    double gap, n[3], at[3];
+};
+constexpr int kGivenTouches = 4;  // of a pair
 
 // The limits of a joint: lower, upper; or swing, lower twist, upper twist about an axis of the
 // child's frame.
@@ -80,7 +88,8 @@ struct Touchables {
     const Probe* probe;  // sorted by body
     const ColliderPair* pair;
     const Bound* bound;
-    std::int32_t colliders, probes, pairs, bounds, surfaces;
+    const GivenTouch* given;  // (n, given_pairs, kGivenTouches)
+    std::int32_t colliders, probes, pairs, bounds, surfaces, given_pairs;
     // slots: probes first, then pairs, then 3 for each bound (swing, lower, upper)
     std::int32_t pair_slots, slots;
     const double* friction;     // (n or 1, surfaces); the last is the ground
