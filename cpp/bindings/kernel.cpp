@@ -89,9 +89,12 @@ class WorldOf final : public WorldKernel {
         const int size = 3 * touch_.slots;
         for (std::int64_t i = 0; touches() && i < tiles_ * lanes; ++i) {
             const std::int64_t copy = i < n_ ? i : n_ - 1;
-            if (which[copy])
-                write_lane(in + copy * size, size, static_cast<int>(i % lanes),
-                           impulses_.data() + i / lanes * size);
+            if (!which[copy]) continue;
+            const int lane = static_cast<int>(i % lanes);
+            S* to = impulses_.data() + i / lanes * size;
+            if (in) write_lane(in + copy * size, size, lane, to);
+            else
+                for (int k = 0; k < size; ++k) put(to[k], lane, T(0));
         }
         for (std::int64_t i = 0; touches() && i < n_; ++i)
             if (which[i]) report_[i / lanes].forget(static_cast<int>(i % lanes));

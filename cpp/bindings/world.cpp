@@ -239,19 +239,21 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
     check_size(rv.p, (rv.copy ? n_ : 1) * nv, "state.v");
     const std::vector<double> t = copy_in(time, "state.time", {n_});
     // a cold start has no pushes and no impulses
-    const std::vector<double> whole =
-        memory.is_none() ? std::vector<double>(n_ * memory_size_, 0.0)
-                         : copy_in(memory, "state.memory", {n_, memory_size_}, false);
-    std::vector<double> m(n_ * kMemory), spares(n_ * spare_size_), impulses(n_ * impulse_size_);
-    for (std::int64_t i = 0; i < n_; ++i) {
-        const double* from = whole.data() + i * memory_size_;
-        std::copy_n(from, kMemory, m.data() + i * kMemory);
-        std::copy_n(from + kMemory, spare_size_, spares.data() + i * spare_size_);
-        std::copy_n(from + kMemory + spare_size_, impulse_size_,
-                    impulses.data() + i * impulse_size_);
+    const bool cold = memory.is_none();
+    std::vector<double> m(n_ * kMemory), spares(n_ * spare_size_), impulses;
+    if (!cold) {
+        const InArray in = array_in(memory, "state.memory");
+        const double* from = shaped(in, "state.memory", {n_, memory_size_});
+        impulses.resize(n_ * impulse_size_);
+        for (std::int64_t i = 0; i < n_; ++i, from += memory_size_) {
+            std::copy_n(from, kMemory, m.data() + i * kMemory);
+            std::copy_n(from + kMemory, spare_size_, spares.data() + i * spare_size_);
+            std::copy_n(from + kMemory + spare_size_, impulse_size_,
+                        impulses.data() + i * impulse_size_);
+        }
     }
     check_finite(spares.data(), n_ * spare_size_, "state.memory");
-    check_finite(impulses.data(), n_ * impulse_size_, "state.memory");
+    check_finite(impulses.data(), static_cast<std::int64_t>(impulses.size()), "state.memory");
     for (std::int64_t i = 0; i < n_ * kPushes; ++i) {
         const double link = m[kPush * i];
         if (!(link >= 0 && link <= model_.nl() && link == std::floor(link)))
@@ -266,7 +268,7 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
     const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
     kernel_->write(rq.p, rv.p, rq.copy, rv.copy, mask.data());
     kernel_->write_spares(spares.data(), mask.data());
-    kernel_->write_impulses(impulses.data(), mask.data());
+    kernel_->write_impulses(cold ? nullptr : impulses.data(), mask.data());
     for (std::int64_t i = 0; i < n_; ++i) {
         if (!mask[i]) continue;
         time_[i] = t[i];

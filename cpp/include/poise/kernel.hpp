@@ -96,6 +96,7 @@ class WorldKernel {
     virtual void read_torque(double* tau) const = 0;
     virtual void read_limited(bool* limited) const = 0;     // (n, nv) torque at its limit
     virtual void read_impulses(double* impulse) const = 0;  // (n, slots, 3)
+    // null: none
     virtual void write_impulses(const double* impulse, const std::uint8_t* which) = 0;
     // (n, spares, 14): 1 if it is out, q, v
     virtual void read_spares(double* out) const = 0;

@@ -129,8 +129,9 @@ struct ContactStep {
 
     // The step ends where the bodies touch, with the velocities that follow. Newton's law at
     // several contacts at once, or with friction, may give more energy than there was: then only as
-    // much of the bounce is taken as there is energy for. Between the inelastic solution and the
-    // bounced one the work of the impulses, l (v_free + v) / 2, is a quadratic in the share.
+    // much of the bounce is taken as there is energy for. Free flight keeps E + dt/2 m g.v exactly; a
+    // step with impulses changes it by their work, l (v_free + v) / 2, and by dt g.(l / 2 - l0), l0
+    // those of the inelastic solution: a quadratic in the share of the bounce.
     void bounce(Sweeper<S>& sweeper, const MaskOf<S>& bounced) {
         const S zero(T(0)), one(T(1)), half(T(0.5));
         const Motion<S>* m = c.real.m.data();
@@ -150,6 +151,7 @@ struct ContactStep {
         find_impulses(sweeper, bounced);
         sweeper.rates(c.real, c.dv.data());
         S A = zero, B = zero, C = zero;
+        const S half_step(T(0.5 * dt));
         const auto row = [&](S l0, S l1, S v_free, S v0, S v1) {
             const S dl = l1 - l0, dv = v1 - v0;
             A = A + half * dl * dv;
@@ -162,9 +164,15 @@ struct ContactStep {
             row(a.first[0], a.ln, dot(a.n, free), dot(a.n, a.v_first), dot(a.n, v1));
             row(a.first[1], a.lt, dot(a.t, free), dot(a.t, a.v_first), dot(a.t, v1));
             row(a.first[2], a.lu, dot(a.u, free), dot(a.u, a.v_first), dot(a.u, v1));
-            // what gravity gives on the way down to the contact
-            const S gift = half * a.ln * larger(dot(a.n, free) + a.bound, zero);
-            C = C - select(a.bounced & (dot(a.n, free) < zero), gift, zero);
+            if (a.other >= 0) continue;
+            // what the ground gives lifts the body: from where the inelastic solution takes it, and
+            // velocities belong to the middle of a step
+            const auto height = [&](S l, S t, S u) {
+                return half_step * dot(l * a.n + t * a.t + u * a.u, gravity);
+            };
+            const S lift = height(a.first[0], a.first[1], a.first[2]);
+            C = C - lift;
+            B = B + (height(a.ln, a.lt, a.lu) - lift);
         }
         for (int k = 0; k < c.limits; ++k) {
             LimitRow<S>& a = c.limit[k];
