@@ -50,6 +50,7 @@ class WorldOf final : public WorldKernel {
         impulses_.resize(tiles_ * 3 * touch_.slots);
         for (std::size_t i = 0; i < impulses_.size(); ++i) impulses_[i] = S(T(0));
         report_ = new Report<S>[tiles_];
+        kept_ = new Kept[tiles_];
     }
     ~WorldOf() override {
         for (int i = 0; i < threads_; ++i) {
@@ -58,6 +59,7 @@ class WorldOf final : public WorldKernel {
             delete flight_[i];
         }
         delete[] report_;
+        delete[] kept_;
         for (GainSet<S>* g : gains_) delete g;
     }
 
@@ -96,6 +98,7 @@ class WorldOf final : public WorldKernel {
             else
                 for (int k = 0; k < size; ++k) put(to[k], lane, T(0));
         }
+        for (std::int64_t t = 0; touches() && t < tiles_; ++t) find_kept(t);
         for (std::int64_t i = 0; touches() && i < n_; ++i)
             if (which[i]) report_[i / lanes].forget(static_cast<int>(i % lanes));
     }
@@ -250,6 +253,7 @@ class WorldOf final : public WorldKernel {
             tile.contact = contact_[thread];
             tile.flight = flight_[thread];
             tile.impulses = touches() ? impulses_.data() + t * 3 * touch_.slots : nullptr;
+            tile.kept = kept_ ? kept_ + t : nullptr;
             tile.report = report_ ? report_ + t : nullptr;
             tile.first = t * lanes;
             tile.count = n_ - t * lanes < lanes ? n_ - t * lanes : lanes;
@@ -267,6 +271,14 @@ class WorldOf final : public WorldKernel {
         int count = touch_.spares.count;
         while (count && !any(out_[t * touch_.spares.count + count - 1])) --count;
         return count;
+    }
+    void find_kept(std::int64_t t) {
+        kept_[t].clear();
+        const S zero(T(0));
+        const S* p = impulses_.data() + t * 3 * touch_.slots;
+        const auto some = [&](const S& x) { return (x < zero) | (zero < x); };
+        for (int k = 0; k < touch_.slots; ++k, p += 3)
+            if (any(some(p[0]) | some(p[1]) | some(p[2]))) kept_[t].add(k);
     }
     bool touches() const { return touch_.model != ContactModel::none; }
     template <class Visit>
@@ -331,6 +343,7 @@ class WorldOf final : public WorldKernel {
     Buffer<Flight<S>*> flight_;
     Buffer<S> impulses_;
     Report<S>* report_ = nullptr;
+    Kept* kept_ = nullptr;
     GainSet<S>* gains_[kGains] = {};
     int next_ = 0;
 };

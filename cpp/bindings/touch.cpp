@@ -1,6 +1,7 @@
 #include "touch.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace poise {
@@ -107,6 +108,28 @@ void OwnTouchables::read_colliders(nb::handle source, const Model& model) {
     }
     view_.collider = collider_.data();
     view_.colliders = static_cast<std::int32_t>(count);
+    hold_bodies(model.forest().nb);
+}
+
+void OwnTouchables::hold_bodies(int nb) {
+    ball_.assign(nb, Ball{{0, 0, 0}, -1});
+    const double far = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < nb; ++i) {
+        double low[3] = {far, far, far}, high[3] = {-far, -far, -far};
+        Ball& ball = ball_[i];
+        for (const Collider& c : collider_)
+            for (int k = 0; k < 3 && c.body == i; ++k) {
+                low[k] = std::min(low[k], c.p[k] - c.reach);
+                high[k] = std::max(high[k], c.p[k] + c.reach);
+                ball.p[k] = 0.5 * (low[k] + high[k]);
+            }
+        for (const Collider& c : collider_) {
+            if (c.body != i) continue;
+            const double x = c.p[0] - ball.p[0], y = c.p[1] - ball.p[1], z = c.p[2] - ball.p[2];
+            ball.reach = std::max(ball.reach, std::sqrt(x * x + y * y + z * z) + c.reach);
+        }
+    }
+    view_.ball = ball_.data();
 }
 
 void OwnTouchables::read_probes(nb::handle source) {
@@ -150,7 +173,14 @@ void OwnTouchables::read_pairs(nb::handle source, std::int64_t n) {
         if (!kernel) check_range(points[i], kGivenTouches, kGivenTouches + 1, "pair_points");
         pair_[i] = {a[i], b[i], slot, points[i], kernel ? -1 : view_.given_pairs++};
         slot += points[i];
+        const int one = collider_[a[i]].body, two = collider_[b[i]].body;
+        const auto k = static_cast<std::int32_t>(i);
+        if (group_.empty() || group_.back().a != one || group_.back().b != two)
+            group_.push_back({one, two, k, k});
+        group_.back().last = k + 1;
     }
+    view_.group = group_.data();
+    view_.groups = static_cast<std::int32_t>(group_.size());
     view_.pair = pair_.data();
     view_.pairs = static_cast<std::int32_t>(count);
     view_.pair_slots = slot - view_.probes;

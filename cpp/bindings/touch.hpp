@@ -18,6 +18,7 @@ class OwnTouchables {
 
   private:
     void read_colliders(nb::handle source, const Model& model);
+    void hold_bodies(int nb);
     void read_probes(nb::handle source);
     void read_pairs(nb::handle source, std::int64_t n);
     void read_bounds(nb::handle source, const Model& model);
@@ -28,6 +29,8 @@ class OwnTouchables {
     std::vector<Collider> collider_;
     std::vector<Probe> probe_;
     std::vector<ColliderPair> pair_;
+    std::vector<PairGroup> group_;
+    std::vector<Ball> ball_;
     std::vector<Bound> bound_;
     std::vector<GivenTouch> given_;
     std::vector<double> height_, friction_, restitution_;

@@ -30,7 +30,8 @@ struct Tile {
     const Touchables* touch;  // null without contact and joint limits
     ContactScratch<S>* contact;
     Flight<S>* flight;
-    S* impulses;  // (slots, 3) of the last step
+    S* impulses;  // (slots, 3) of the last step; 0 where not kept
+    Kept* kept;
     Report<S>* report;
     std::int64_t first, count;  // copies first .. first + count - 1
 };
@@ -428,17 +429,19 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
 template <class S>
 void remember(const Tile<S>& t, const MaskOf<S>& frozen, bool report) {
     using T = Element<S>;
-    const Touchables& x = *t.touch;
     const ContactScratch<S>& c = *t.contact;
     const S zero(T(0));
     const auto moving = negate(frozen);
-    for (int k = 0; k < 3 * x.slots; ++k) t.impulses[k] = zero;
+    for (int k = 0; k < t.kept->count(); ++k)
+        for (int j = 0; j < 3; ++j) t.impulses[3 * (*t.kept)[k] + j] = zero;
+    t.kept->clear();
     if (report) t.report->clear();
     for (int k = 0; k < c.contacts; ++k) {
         const Contact<S>& a = c.contact[k];
         const Vec3<S> p = a.ln * a.n + a.lt * a.t + a.lu * a.u;
         const auto on = a.on & moving;
         S* m = t.impulses + 3 * a.slot;
+        t.kept->add(a.slot);
         m[0] = select(on, p.x, zero);
         m[1] = select(on, p.y, zero);
         m[2] = select(on, p.z, zero);
@@ -446,8 +449,10 @@ void remember(const Tile<S>& t, const MaskOf<S>& frozen, bool report) {
         const auto felt = on & ((zero < a.ln) | (a.gap < zero));
         if (report && any(felt)) t.report->add(a, felt, p);
     }
-    for (int k = 0; k < c.limits; ++k)
+    for (int k = 0; k < c.limits; ++k) {
         t.impulses[3 * c.limit[k].slot] = select(c.limit[k].on & moving, c.limit[k].l, zero);
+        t.kept->add(c.limit[k].slot);
+    }
 }
 
 // All the steps of a call for one tile.

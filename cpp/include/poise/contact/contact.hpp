@@ -204,6 +204,36 @@ struct ContactStep {
         c.moved = c.moved | bounced;
     }
 
+    // Points move along arcs: their accelerations at constant joint velocities, at the velocities
+    // with contact.
+    void bend() {
+        for (int k = 0; k < c.marks; ++k) {
+            const int i = c.path[k], p = f.body[i].parent;
+            Motion<S>& o = c.bend[i] = zero_motion<S>();
+            if (p < 0) continue;
+            const Vec3<S>& r = work[i].r;
+            const Motion<S> up = c.base[p] + c.real.m[p], own = c.base[i] + c.real.m[i];
+            o = shift(c.bend[p], r);
+            o.a = o.a + cross(up.al, cross(up.al, r));
+            if (f.body[i].kind == Kind::slide)
+                o.a = o.a + S(T(2)) * cross(up.al, own.a - shift(up, r).a);
+            else o.al = o.al + cross(up.al, own.al);
+        }
+    }
+    Vec3<S> bend_of(int i, const Vec3<S>& r) const {
+        const Vec3<S> w = c.base[i].al + c.real.m[i].al;
+        return c.bend[i].a + cross(c.bend[i].al, r) + cross(w, cross(w, r));
+    }
+    // how much faster than its velocity says a contact closes: what opens it is left alone
+    S closing(const Contact<S>& a) const {
+        // a ball touches with whatever point of it is lowest: its middle counts
+        const double radius = a.other_collider < 0 ? x.probe[a.slot].radius : 0;
+        Vec3<S> d = bend_of(a.body, a.r + S(T(radius)) * a.n);
+        if (a.other >= 0) d = d - bend_of(a.other, a.r_other);
+        const S way = S(T(0.5 * dt)) * dot(a.n, d);
+        return larger(-way, S(T(0)));
+    }
+
     // What the second solve shall take back; the copies in which there is anything.
     MaskOf<S> depths(const Sweeper<S>& sweeper) {
         const S zero(T(0)), share(T(kPushShare / dt)), fastest{T(kPushSpeed)}, h{T(dt)};
@@ -215,11 +245,12 @@ struct ContactStep {
             return w - rate;
         };
         const S least(T(1e-3 * kPushShare / dt * 1e-2));  // a hundredth of a millimetre
+        bend();
         const bool rigid = x.model != ContactModel::penalty;
         for (int k = 0; k < c.contacts; ++k) {
             Contact<S>& a = c.contact[k];
             // springs push by themselves
-            a.push_bound = rigid ? want(a.gap, sweeper.normal_velocity(a)) : S(T(-1e30));
+            a.push_bound = rigid ? want(a.gap, sweeper.normal_velocity(a) - closing(a)) : S(T(-1e30));
             deep = deep | (a.on & (least < a.push_bound));
         }
         for (int k = 0; k < c.limits; ++k) {

@@ -9,6 +9,8 @@ namespace poise::inline POISE_ISA {
 
 // No contact is looked for beyond this [m].
 constexpr double kFarthest = 1.0;
+// A body that is stopped at one end turns faster: it is looked for so much further ahead.
+constexpr double kHaste = 2;
 // Distances of rods that are only estimated are taken to be off by less than this [m].
 constexpr double kDoubt = 0.001;
 // Bounds of joints nearer than this take part [rad, m], and those that the step may reach.
@@ -48,7 +50,23 @@ class Detector {
     static Vec3<S> constant(const double* p) { return {S(T(p[0])), S(T(p[1])), S(T(p[2]))}; }
     static S absolute(S a) { return larger(a, -a); }
 
+    // what goes further in a step may pass through others
+    S bounded(S speed) const {
+        const S most(T(kFarthest / dt));
+        return select(speed < most, speed, most);
+    }
+
     void centers() {
+        for (int i = 0; i < f.nb; ++i) {
+            const Ball& ball = x.ball[i];
+            if (ball.reach < 0) continue;
+            const Vec3<S> r = work[i].R * constant(ball.p);
+            const Motion<S>& m = c.base[i];
+            const Vec3<S> v = point_velocity(m, r);
+            c.middle[i] = origin[i] + r;
+            c.quickness[i] = bounded(square_root(dot(v, v)) +
+                                     S(T(ball.reach)) * square_root(dot(m.al, m.al)));
+        }
         for (int k = 0; k < x.colliders; ++k) {
             const Collider& o = x.collider[k];
             const Vec3<S> p = constant(o.p);
@@ -65,10 +83,8 @@ class Detector {
             c.center[k] = origin[o.body] + r;
             c.axis[k] = work[o.body].R * c.axis[k];
             // no point of the shape is faster
-            const S speed = square_root(dot(v, v)) + S(T(o.reach)) * square_root(dot(m.al, m.al));
-            // what goes further in a step may pass through others
-            const S most(T(kFarthest / dt));
-            c.speed[k] = select(speed < most, speed, most);
+            c.speed[k] = bounded(square_root(dot(v, v)) +
+                                 S(T(o.reach)) * square_root(dot(m.al, m.al)));
         }
     }
 
@@ -85,8 +101,8 @@ class Detector {
                 last = p.collider;
                 S gap;
                 Vec3<S> n;
-                ground_gap(x.ground, c.center[last], 0, 0, gap, n);
-                reach_n = S(T(kNear)) + S(T(dt)) * c.speed[last];
+                ground_gap(x.ground, c.center[last], zero3<S>(), 0, 0, gap, n);
+                reach_n = S(T(kNear)) + S(T(kHaste * dt)) * c.speed[last];
                 close = any(gap < S(T(o.reach * slack())) + reach_n);
             }
             if (close) meet_ground(k, p, o, reach_n);
@@ -99,10 +115,16 @@ class Detector {
         const Mat3<S>& R = work[o.body].R;
         Vec3<S> r = R * constant(p.point), n;
         S gap;
-        ground_gap(x.ground, origin[o.body] + r, p.radius, p.facet, gap, n);
+        const auto meet = [&] {
+            Vec3<S> way = zero3<S>();
+            if (x.ground.kind == GroundKind::field)
+                way = S(T(dt)) * point_velocity(c.base[o.body], r);
+            ground_gap(x.ground, origin[o.body] + r, way, p.radius, p.facet, gap, n);
+        };
+        meet();
         if (p.rim > 0) {
             r = r + rim_point(p, R, n);
-            ground_gap(x.ground, origin[o.body] + r, p.radius, p.facet, gap, n);
+            meet();
         }
         const auto on = gap < near;
         if (!any(on)) return;
@@ -123,11 +145,25 @@ class Detector {
     // ---- pairs
 
     void pairs() {
-        for (int k = 0; k < x.pairs; ++k) {
+        for (int g = 0; g < x.groups; ++g) {
+            const PairGroup& o = x.group[g];
+            if (o.first >= x.pairs) return;
+            if (o.b >= 0) {
+                // the bodies as a whole first
+                const Vec3<S> d = c.middle[o.a] - c.middle[o.b];
+                const S most = S(T(x.ball[o.a].reach + x.ball[o.b].reach + kNear)) +
+                               S(T(kHaste * dt)) * (c.quickness[o.a] + c.quickness[o.b]);
+                if (!any(dot(d, d) < most * most)) continue;
+            }
+            shapes(o.first, o.last < x.pairs ? o.last : x.pairs);
+        }
+    }
+    void shapes(int begin, int end) {
+        for (int k = begin; k < end; ++k) {
             const ColliderPair& p = x.pair[k];
             const Collider &a = x.collider[p.a], &b = x.collider[p.b];
             const Vec3<S> d = c.center[p.a] - c.center[p.b];
-            const S near = S(T(kNear)) + S(T(dt)) * (c.speed[p.a] + c.speed[p.b]);
+            const S near = S(T(kNear)) + S(T(kHaste * dt)) * (c.speed[p.a] + c.speed[p.b]);
             const S most = S(T(a.reach + b.reach)) + near;
             auto close = dot(d, d) < most * most;
             if (!any(close)) continue;

@@ -43,10 +43,22 @@ inline Facet facet_at(const Ground& g, double x, double y) {
 }
 
 // Gap and normal of a ball over a height field: of the facet below its centre (rank 0), or of the
-// nearest (1) or next (2) of those beside it that the ball reaches.
-inline double field_gap(const Ground& g, const double p[3], double radius, int rank, double n[3]) {
-    const Facet below = facet_at(g, p[0], p[1]);
+// nearest (1) or next (2) of those beside it that the ball reaches. Where the ground rises on the
+// ball's way in this step, the facet that it comes to counts as the one below.
+inline double field_gap(const Ground& g, const double p[3], const double way[3], double radius,
+                        int rank, double n[3]) {
+    Facet below = facet_at(g, p[0], p[1]);
     if (rank == 0) {
+        Facet ahead = facet_at(g, p[0] + way[0], p[1] + way[1]);
+        if (ahead.key != below.key && ahead.key >= 0) {
+            const double slope = (way[0] * ahead.n[0] + way[1] * ahead.n[1]) / ahead.n[2];
+            ahead.height += slope;  // of its plane, at p
+            const auto gap = [&](const Facet& f) { return (p[2] - f.height) * f.n[2]; };
+            const auto later = [&](const Facet& f) {
+                return gap(f) + way[0] * f.n[0] + way[1] * f.n[1] + way[2] * f.n[2];
+            };
+            if (ahead.height < below.height && later(ahead) < later(below)) below = ahead;
+        }
         for (int k = 0; k < 3; ++k) n[k] = below.n[k];
         return (p[2] - below.height) * below.n[2] - radius;
     }
@@ -78,10 +90,10 @@ inline double field_gap(const Ground& g, const double p[3], double radius, int r
     return best[rank - 1];
 }
 
-// Gap and normal of a ball at p, lane by lane for a height field.
+// Gap and normal of a ball at p that is on its way, lane by lane for a height field.
 template <class S>
-POISE_INLINE void ground_gap(const Ground& g, const Vec3<S>& p, double radius, int rank, S& gap,
-                             Vec3<S>& n) {
+POISE_INLINE void ground_gap(const Ground& g, const Vec3<S>& p, const Vec3<S>& way, double radius,
+                             int rank, S& gap, Vec3<S>& n) {
     using T = Element<S>;
     if (g.kind == GroundKind::plane) {
         n = {S(T(g.normal[0])), S(T(g.normal[1])), S(T(g.normal[2]))};
@@ -91,10 +103,13 @@ POISE_INLINE void ground_gap(const Ground& g, const Vec3<S>& p, double radius, i
     for (int lane = 0; lane < Traits<S>::lanes; ++lane) {
         const double at[3] = {double(get(p.x, lane)), double(get(p.y, lane)),
                               double(get(p.z, lane))};
+        const double to[3] = {double(get(way.x, lane)), double(get(way.y, lane)),
+                              double(get(way.z, lane))};
         double d[3] = {0, 0, 1};
         // a copy that is lost has no place
-        const bool known = std::fabs(at[0]) < 1e9 && std::fabs(at[1]) < 1e9;
-        put(gap, lane, known ? T(field_gap(g, at, radius, rank, d)) : T(1e30));
+        const bool known = std::fabs(at[0]) < 1e9 && std::fabs(at[1]) < 1e9 &&
+                           std::fabs(to[0]) < 1e9 && std::fabs(to[1]) < 1e9;
+        put(gap, lane, known ? T(field_gap(g, at, to, radius, rank, d)) : T(1e30));
         put(n.x, lane, T(d[0]));
         put(n.y, lane, T(d[1]));
         put(n.z, lane, T(d[2]));

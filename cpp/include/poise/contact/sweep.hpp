@@ -38,6 +38,9 @@ struct ContactScratch {
     Buffer<LimitRow<S>> limit;
     Buffer<Vec3<S>> center, axis;  // (colliders)
     Buffer<S> speed;               // (colliders) of their fastest point, without contact [m/s]
+    Buffer<Vec3<S>> middle;        // (nb) of the ball that holds a body's colliders
+    Buffer<S> quickness;           // (nb) of the fastest point in that ball [m/s]
+    Buffer<Motion<S>> bend;        // (nb) accelerations at constant joint velocities
     Buffer<S> dv, dv_first, push;  // (nv)
     Flow<S> real, apart;
     MaskOf<S> moved;  // copies in which bodies move by more than their velocities
@@ -47,7 +50,28 @@ struct ContactScratch {
         : give(f.nb), T(f.nb), before(f.nb), base(f.nb), marked(f.nb), path(f.nb), head(f.nb),
           bound(f.nb), group(x.pairs + 1), way(2 * f.nb), contact(x.pair_slots + x.probes + 1),
           limit(3 * x.bounds + 1), center(x.colliders + 1), axis(x.colliders + 1),
-          speed(x.colliders + 1), dv(f.nv), dv_first(f.nv), push(f.nv), real(f.nb), apart(f.nb) {}
+          speed(x.colliders + 1), middle(f.nb), quickness(f.nb), bend(f.nb), dv(f.nv), dv_first(f.nv), push(f.nv), real(f.nb), apart(f.nb) {}
+};
+
+// Which slots of a tile hold impulses.
+class Kept {
+  public:
+    void clear() { count_ = 0; }
+    void add(std::int32_t slot) {
+        if (count_ == static_cast<int>(slots_.size())) {
+            Buffer<std::int32_t> old;
+            old.swap(slots_);
+            slots_.resize(2 * old.size());
+            for (int k = 0; k < count_; ++k) slots_[k] = old[k];
+        }
+        slots_[count_++] = slot;
+    }
+    int count() const { return count_; }
+    std::int32_t operator[](int k) const { return slots_[k]; }
+
+  private:
+    Buffer<std::int32_t> slots_{32};
+    int count_ = 0;
 };
 
 // The contacts of a tile's last step.

@@ -42,6 +42,16 @@ struct ColliderPair {
     std::int32_t given;  // its place among the given pairs, or -1
 };
 
+// A ball in a body's frame that holds all its colliders; without any its reach is below 0.
+struct Ball {
+    double p[3], reach;
+};
+
+// Pairs first .. last - 1 are of the same two bodies. b may be -1: obstacles.
+struct PairGroup {
+    std::int32_t a, b, first, last;
+};
+
 // A point where a given pair touches: infinite gap where there is none.
 struct GivenTouch {
     double gap, n[3], at[3];
@@ -87,9 +97,11 @@ struct Touchables {
     const Collider* collider;
     const Probe* probe;  // sorted by body
     const ColliderPair* pair;
+    const PairGroup* group;
+    const Ball* ball;  // (nb)
     const Bound* bound;
     const GivenTouch* given;  // (n, given_pairs, kGivenTouches)
-    std::int32_t colliders, probes, pairs, bounds, surfaces, given_pairs;
+    std::int32_t colliders, probes, pairs, groups, bounds, surfaces, given_pairs;
     // slots: probes first, then pairs, then 3 for each bound (swing, lower, upper)
     std::int32_t pair_slots, slots;
     const double* friction;     // (n or 1, surfaces); the last is the ground
