@@ -295,7 +295,7 @@ class Bench:
         memory = None if rng.random() < 0.5 else np.array(self.world.memory())
         if memory is not None and rng.random() < 0.5:
             links = rng.integers(0, len(self.forest.link_body) + 2, (n, _core.PUSHES))
-            memory[:, : _core.MEMORY : 12] = links
+            memory[:, : _core.MEMORY : _core.MEMORY // _core.PUSHES] = links
         return {
             "q": self.poses((n,) if rng.random() < 0.5 else ()),
             "v": self.rows(self.forest.nv, some=False),

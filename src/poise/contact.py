@@ -2,7 +2,8 @@
 
 Every shape of every link is a collider, so are obstacles. The ground meets *probes*: balls and
 corners of the shapes. Pairs of shapes meet each other, but for those of one link, of a link and
-the link it hangs on, and those that overlap in the rest pose.
+the link it hangs on, and those that overlap in the rest pose. Where meshes and cylinders touch is
+found outside of the core, by poise.convex.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from poise import _core
 from poise.arrays import Floats, finite, floats, number
 from poise.character import Character, Joint, Link
+from poise.convex import CONVEX, Convex
 from poise.errors import PoiseError, check_direction, unknown_name
 from poise.forest import Forest
 from poise.pose import Pose
@@ -29,7 +31,8 @@ Ints = NDArray[np.int32]
 MODELS = {"impulse": 1, "penalty": 2}
 KINDS = {"sphere": 0, "capsule": 1, "box": 2, "cylinder": 3, "mesh": 4}
 POINTS = {frozenset((0,)): 1, frozenset((0, 1)): 1, frozenset((1,)): 2, frozenset((0, 2)): 1}
-"""How many points two kinds of shapes may meet in; 3 for a capsule on a box, 4 for two boxes."""
+"""How many points two kinds of shapes may meet in; 3 for a capsule on a box, 4 for two boxes and
+for all pairs with a cylinder or a mesh."""
 
 HIGHEST = 1e6  # of a height field [m]
 FRICTION = 0.8
@@ -130,6 +133,7 @@ class Touch:
     spare_colliders: Ints
     spare_probes: Ints
     spare_pairs: Ints
+    shapes: tuple[Shape, ...] = ()  # of the colliders; the core does not read them
 
 
 @dataclass
@@ -210,6 +214,7 @@ def compile_touch(
     exclude: Iterable[tuple[str, str]] = (),
     names: Sequence[str] | None = None,
     spares: int = 0,
+    convex: bool | None = None,
     sweeps: int = SWEEPS,
     stiffness: float = 5e4,
     damping: float = 5e2,
@@ -218,8 +223,12 @@ def compile_touch(
     """Colliders, probes, pairs and joint limits of a scene whose last parts are spares.
 
     names: Of the links as the user knows them; with spares a single character has company.
+    convex: Whether meshes and cylinders meet more than the ground; None asks what there is.
     """
     obstacles = check_obstacles(obstacles)
+    for k, shape in enumerate(obstacles if convex is False else ()):
+        if shape.kind in CONVEX:
+            raise PoiseError(f"obstacles[{k}] is a {shape.kind}, which nothing meets: convex=False")
     colliders = _colliders(scene, obstacles, spares)
     surfaces = scene.nl + len(obstacles) + 1
     kind, plane, grid, height = _ground(ground)
@@ -230,6 +239,10 @@ def compile_touch(
             if c.body >= 0:
                 probes += [(i, *probe) for probe in _probes(c, cell)]
     pairs = _pairs(scene, colliders, self_collision, exclude, names or scene.forest.link_names)
+    if convex is None:
+        convex = any(_must_meet(scene, colliders[a], colliders[b]) for a, b in pairs)
+    if not convex:
+        pairs = [(a, b) for a, b in pairs if not _is_convex(colliders[a], colliders[b])]
     # what concerns the last spares comes last; all pairs of two bodies are neighbours, so that the
     # order in which bodies are solved is the same whatever touches
     pairs.sort(
@@ -274,6 +287,7 @@ def compile_touch(
         spare_colliders=_counts(spares, [c.spare for c in colliders]),
         spare_probes=_counts(spares, [colliders[p[0]].spare for p in probes]),
         spare_pairs=_ints([0] * (spares + 1)),
+        shapes=tuple(c.shape for c in colliders),
     )
     touch = _count_pairs(touch, colliders)
     return _count_pairs(_without(touch, _overlaps(scene, touch)), colliders)
@@ -312,6 +326,10 @@ def _overlaps(scene: Scene, touch: Touch) -> set[frozenset[int]]:
     # the contacts of a step are those at its start
     probe = _core.World(scene.model, scene.model, 1, 1e-6, False, 1, np.zeros(3), None, alone)
     probe.write(scene.forest.rest_q, np.zeros(scene.nv), np.zeros(1), None, None)
+    finder = convex_of(scene, alone)
+    if finder is not None:
+        rest = scene.forest.rest_q[None], np.zeros((1, scene.nv)), np.zeros((1, 0, 14))
+        probe.meet(finder.touches(*rest, 0.0, np.zeros(3)))
     probe.step(None, None, None, None, None, None, None, None, 1, 0, 3, 0, True, False)
     which, _, _, _, gap = probe.contacts()
     found = set()
@@ -386,7 +404,15 @@ def _probes(c: _Collider, cell: float) -> list[tuple[Any, ...]]:
         axis = tuple(float(a - b) for a, b in zip(axis, c.pose.r, strict=True))
         turns = (0.0, 2.0 * math.pi / 3.0, -2.0 * math.pi / 3.0)
         ends = [(0.0, 0.0, -half), (0.0, 0.0, half)]
-        return [(at(end), axis, 0.0, radius, turn, 0.0) for end in ends for turn in turns]
+        if flat:
+            return [(at(end), axis, 0.0, radius, turn, 0.0) for end in ends for turn in turns]
+        # on uneven ground those that go round would leave places where the others stood
+        fixed = [
+            (at((radius * math.cos(a), radius * math.sin(a), z)), none, 0.0, 0.0, 0.0, 0.0)
+            for _, _, z in ends
+            for a in np.linspace(0.0, 2.0 * math.pi, 8, endpoint=False)
+        ]
+        return [*((at(end), axis, 0.0, radius, 0.0, 0.0) for end in ends), *fixed]
     if shape.kind == "mesh":
         corners = np.array(shape.vertices)[np.unique(shape.triangles)]
         return [(at(corner), none, 0.0, 0.0, 0.0, 0.0) for corner in corners]
@@ -405,7 +431,39 @@ def _probes(c: _Collider, cell: float) -> list[tuple[Any, ...]]:
 
 def _points(a: _Collider, b: _Collider) -> int:
     kinds = frozenset((KINDS[a.shape.kind], KINDS[b.shape.kind]))
-    return POINTS.get(kinds, 4 if kinds == {2} else 3)
+    return POINTS.get(kinds, 4 if kinds == {2} or _is_convex(a, b) else 3)
+
+
+def _is_convex(a: _Collider, b: _Collider) -> bool:
+    """Whether a mesh or a cylinder takes part."""
+    return a.shape.kind in CONVEX or b.shape.kind in CONVEX
+
+
+def _must_meet(scene: Scene, a: _Collider, b: _Collider) -> bool:
+    """Whether two parts of a scene would pass through each other, were this pair left out.
+
+    Links of one part may, and so may what is thrown at a mesh, unless it is one itself.
+    """
+    if not _is_convex(a, b):
+        return False
+    if min(a.link, b.link) < 0:
+        return True
+    for one, two in ((a, b), (b, a)):
+        if one.spare and one.shape.kind not in CONVEX and not two.spare:
+            return False
+    for part in scene.forest.parts.values():
+        links = range(part.links.start, part.links.stop)
+        if a.link in links:
+            return b.link not in links
+    return True
+
+
+def convex_of(scene: Scene, touch: Touch) -> Convex | None:
+    """What finds the touches of meshes and cylinders, if they meet anything."""
+    kinds = np.array([KINDS[shape.kind] for shape in touch.shapes], dtype=int)
+    if not len(touch.pair_a) or max(kinds[touch.pair_a].max(), kinds[touch.pair_b].max()) < 3:
+        return None
+    return Convex(scene, touch)
 
 
 def _pairs(
@@ -435,8 +493,6 @@ def _pairs(
     for i, a in enumerate(colliders):
         for j in range(i + 1, len(colliders)):
             b = colliders[j]
-            if max(KINDS[a.shape.kind], KINDS[b.shape.kind]) > 2:
-                continue
             if a.body == b.body:
                 continue
             if a.link >= 0 and b.link >= 0:

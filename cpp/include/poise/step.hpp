@@ -371,14 +371,18 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
         s.v_next[k] = t.v[k] + S(T(call.dt)) * s.qdd[k];
         speed = speed + s.v_next[k] * s.v_next[k];
     }
+    // bodies that move by more than the velocities that they keep
+    const bool apart = t.touch && any(t.contact->moved), spares = f.nb > t.seen.nb;
+    for (int k = 0; k < f.nv && apart; ++k) {
+        const S push = select(t.contact->moved, t.contact->push[k], S(T(0)));
+        speed = speed + push * push;
+    }
     for (int i = 0; i < t.seen.nb; ++i) {
         if (f.body[i].parent >= 0 || f.body[i].kind != Kind::free) continue;
         for (int k = 0; k < 3; ++k) speed = speed + t.q[f.body[i].q + k] * t.q[f.body[i].q + k];
     }
     const auto lost = bad | negate(speed < S(T(kFastest * kFastest)));
     const auto still = lost | frozen;
-    // bodies that move by more than the velocities that they keep
-    const bool apart = t.touch && any(t.contact->moved), spares = f.nb > t.seen.nb;
     bool flying = false;
     for (int i = 0; i < f.nb && t.touch; ++i) flying = flying || any(t.flight->flying[i]);
     if (!any(still) && !apart && !spares && !flying) {
