@@ -231,7 +231,7 @@ struct ContactStep {
         Vec3<S> d = bend_of(a.body, a.r + S(T(radius)) * a.n);
         if (a.other >= 0) d = d - bend_of(a.other, a.r_other);
         const S way = S(T(0.5 * dt)) * dot(a.n, d);
-        const S most(T(kPushFastest));
+        const S most{T(kPushFastest)};
         return select(-way < most, larger(-way, S(T(0))), most);
     }
 

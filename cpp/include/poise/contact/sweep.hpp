@@ -164,7 +164,7 @@ class Sweeper {
     template <Solve What>
     void solve(int sweeps, MaskOf<S> active) {
         const S zero(Element<S>(0)), one(Element<S>(1));
-        S before = zero;
+        S before = zero, settled(Element<S>(kSettled));
         for (int k = 0; k < sweeps && any(active); ++k) {
             if (k) hold<What>();
             else hold_first<What>();
@@ -173,7 +173,8 @@ class Sweeper {
             // there and back: what one end of a pile feels reaches the other in one sweep
             for (int g = 0; g < c.groups; ++g)
                 meet<What>(c.group[k % 2 ? c.groups - 1 - g : g], active);
-            active = active & (S(Element<S>(kSettled)) < change);
+            if (k == 0) settled = larger(settled, S(Element<S>(kSettledShare)) * change);
+            active = active & (settled < change);
             if (k + 1 == sweeps || !any(active)) break;
             const S size = step_size<What>();
             const S beta = select(size < before, size / larger(before, S(Element<S>(1e-30))), zero);
