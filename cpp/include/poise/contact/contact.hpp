@@ -129,9 +129,9 @@ struct ContactStep {
 
     // The step ends where the bodies touch, with the velocities that follow. Newton's law at
     // several contacts at once, or with friction, may give more energy than there was: then only as
-    // much of the bounce is taken as there is energy for. Free flight keeps E + dt/2 m g.v exactly; a
-    // step with impulses changes it by their work, l (v_free + v) / 2, and by dt g.(l / 2 - l0), l0
-    // those of the inelastic solution: a quadratic in the share of the bounce.
+    // much of the bounce is taken as there is energy for. Free flight keeps E + dt/2 m g.v exactly;
+    // a step with impulses changes it by their work, l (v_free + v) / 2, and by dt g.(l / 2 - l0),
+    // l0 those of the inelastic solution: a quadratic in the share of the bounce.
     void bounce(Sweeper<S>& sweeper, const MaskOf<S>& bounced) {
         const S zero(T(0)), one(T(1)), half(T(0.5));
         const Motion<S>* m = c.real.m.data();
@@ -251,7 +251,8 @@ struct ContactStep {
         for (int k = 0; k < c.contacts; ++k) {
             Contact<S>& a = c.contact[k];
             // springs push by themselves
-            a.push_bound = rigid ? want(a.gap, sweeper.normal_velocity(a) - closing(a)) : S(T(-1e30));
+            a.push_bound =
+                rigid ? want(a.gap, sweeper.normal_velocity(a) - closing(a)) : S(T(-1e30));
             deep = deep | (a.on & (least < a.push_bound));
         }
         for (int k = 0; k < c.limits; ++k) {

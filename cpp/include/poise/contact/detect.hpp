@@ -64,8 +64,8 @@ class Detector {
             const Motion<S>& m = c.base[i];
             const Vec3<S> v = point_velocity(m, r);
             c.middle[i] = origin[i] + r;
-            c.quickness[i] = bounded(square_root(dot(v, v)) +
-                                     S(T(ball.reach)) * square_root(dot(m.al, m.al)));
+            c.quickness[i] =
+                bounded(square_root(dot(v, v)) + S(T(ball.reach)) * square_root(dot(m.al, m.al)));
         }
         for (int k = 0; k < x.colliders; ++k) {
             const Collider& o = x.collider[k];
@@ -83,8 +83,8 @@ class Detector {
             c.center[k] = origin[o.body] + r;
             c.axis[k] = work[o.body].R * c.axis[k];
             // no point of the shape is faster
-            c.speed[k] = bounded(square_root(dot(v, v)) +
-                                 S(T(o.reach)) * square_root(dot(m.al, m.al)));
+            c.speed[k] =
+                bounded(square_root(dot(v, v)) + S(T(o.reach)) * square_root(dot(m.al, m.al)));
         }
     }
 
@@ -173,8 +173,45 @@ class Detector {
                 close = close & (rod_distance2(p.a, p.b, d) < rods * rods);
                 if (!any(close)) continue;
             }
-            narrow(p, a, b, close, near);
+            // the faces of a box soon tell
+            if (p.given < 0 && a.kind == Solid::box)
+                close = close & negate(beyond_faces(p.a, p.b, d, near));
+            if (p.given < 0 && b.kind == Solid::box)
+                close = close & negate(beyond_faces(p.b, p.a, d, near));
+            if (any(close)) narrow(p, a, b, close, near);
         }
+    }
+    // the axes of a collider in the world
+    void axes(int k, Vec3<S>* u) const {
+        const Collider& o = x.collider[k];
+        const Quat<double> E = {o.E[0], o.E[1], o.E[2], o.E[3]};
+        for (int j = 0; j < 2; ++j) {
+            const Vec3<double> v =
+                rotate(E, Vec3<double>{j == 0 ? 1.0 : 0.0, j == 1 ? 1.0 : 0.0, 0});
+            const double along[3] = {v.x, v.y, v.z};
+            u[j] = constant(along);
+            if (o.body >= 0) u[j] = work[o.body].R * u[j];
+        }
+        u[2] = c.axis[k];
+    }
+    // copies in which shape l lies beyond a face of box k; d is between their middles
+    MaskOf<S> beyond_faces(int k, int l, const Vec3<S>& d, S near) const {
+        const Collider &box = x.collider[k], &o = x.collider[l];
+        Vec3<S> u[3], v[3];
+        axes(k, u);
+        if (o.kind == Solid::box) axes(l, v);
+        auto apart = constant_mask<S>(false);
+        for (int j = 0; j < 3; ++j) {
+            S most = S(T(box.size[j])) + near;
+            if (o.kind == Solid::box)
+                for (int i = 0; i < 3; ++i)
+                    most = most + S(T(o.size[i])) * absolute(dot(u[j], v[i]));
+            else
+                most =
+                    most + S(T(o.size[0])) + S(T(half_length(o))) * absolute(dot(u[j], c.axis[l]));
+            apart = apart | (most < absolute(dot(u[j], d)));
+        }
+        return apart;
     }
     // distance of the axes of two capsules, squared; d is between their middles. Near enough to
     // tell who may touch: collide() has the last word.

@@ -17,10 +17,8 @@ constexpr double kPushShare = 0.2;
 constexpr double kPushSpeed = 2.0;
 // The fastest that a turning body's way along its arc is corrected [m/s].
 constexpr double kPushFastest = 10.0;
-// The solve ends in a copy when no velocity changed by more than this [m/s, rad/s], or by more than
-// this share of what the first sweep changed.
+// The solve ends in a copy when no velocity changed by more than this [m/s, rad/s].
 constexpr double kSettled = 1e-5;
-constexpr double kSettledShare = 1e-3;
 
 template <class S>
 struct Contact {

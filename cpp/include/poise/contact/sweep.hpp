@@ -50,7 +50,8 @@ struct ContactScratch {
         : give(f.nb), T(f.nb), before(f.nb), base(f.nb), marked(f.nb), path(f.nb), head(f.nb),
           bound(f.nb), group(x.pairs + 1), way(2 * f.nb), contact(x.pair_slots + x.probes + 1),
           limit(3 * x.bounds + 1), center(x.colliders + 1), axis(x.colliders + 1),
-          speed(x.colliders + 1), middle(f.nb), quickness(f.nb), bend(f.nb), dv(f.nv), dv_first(f.nv), push(f.nv), real(f.nb), apart(f.nb) {}
+          speed(x.colliders + 1), middle(f.nb), quickness(f.nb), bend(f.nb), dv(f.nv),
+          dv_first(f.nv), push(f.nv), real(f.nb), apart(f.nb) {}
 };
 
 // Which slots of a tile hold impulses.
@@ -164,7 +165,7 @@ class Sweeper {
     template <Solve What>
     void solve(int sweeps, MaskOf<S> active) {
         const S zero(Element<S>(0)), one(Element<S>(1));
-        S before = zero, settled(Element<S>(kSettled));
+        S before = zero;
         for (int k = 0; k < sweeps && any(active); ++k) {
             if (k) hold<What>();
             else hold_first<What>();
@@ -173,8 +174,7 @@ class Sweeper {
             // there and back: what one end of a pile feels reaches the other in one sweep
             for (int g = 0; g < c.groups; ++g)
                 meet<What>(c.group[k % 2 ? c.groups - 1 - g : g], active);
-            if (k == 0) settled = larger(settled, S(Element<S>(kSettledShare)) * change);
-            active = active & (settled < change);
+            active = active & (S(Element<S>(kSettled)) < change);
             if (k + 1 == sweeps || !any(active)) break;
             const S size = step_size<What>();
             const S beta = select(size < before, size / larger(before, S(Element<S>(1e-30))), zero);
