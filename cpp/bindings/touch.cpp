@@ -108,7 +108,15 @@ void OwnTouchables::read_colliders(nb::handle source, const Model& model) {
     }
     view_.collider = collider_.data();
     view_.colliders = static_cast<std::int32_t>(count);
-    hold_bodies(model.forest().nb);
+    const Forest& f = model.forest();
+    hold_bodies(f.nb);
+    root_.resize(f.nb);
+    for (int i = 0; i < f.nb; ++i) {
+        const int parent = f.body[i].parent;
+        root_[i] = parent < 0 ? i : root_[parent];
+        view_.trees += parent < 0;
+    }
+    view_.root = root_.data();
 }
 
 void OwnTouchables::hold_bodies(int nb) {
@@ -179,6 +187,15 @@ void OwnTouchables::read_pairs(nb::handle source, std::int64_t n) {
             group_.push_back({one, two, k, k});
         group_.back().last = k + 1;
     }
+    for (std::size_t i = 0; i < group_.size(); ++i) {
+        const int one = root_[group_[i].a], two = group_[i].b < 0 ? -1 : root_[group_[i].b];
+        const auto k = static_cast<std::int32_t>(i);
+        if (tree_pair_.empty() || tree_pair_.back().a != one || tree_pair_.back().b != two)
+            tree_pair_.push_back({one, two, k, k});
+        tree_pair_.back().last = k + 1;
+    }
+    view_.tree_pair = tree_pair_.data();
+    view_.tree_pairs = static_cast<std::int32_t>(tree_pair_.size());
     view_.group = group_.data();
     view_.groups = static_cast<std::int32_t>(group_.size());
     view_.pair = pair_.data();

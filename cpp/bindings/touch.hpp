@@ -29,7 +29,8 @@ class OwnTouchables {
     std::vector<Collider> collider_;
     std::vector<Probe> probe_;
     std::vector<ColliderPair> pair_;
-    std::vector<PairGroup> group_;
+    std::vector<PairGroup> group_, tree_pair_;
+    std::vector<std::int32_t> root_;
     std::vector<Ball> ball_;
     std::vector<Bound> bound_;
     std::vector<GivenTouch> given_;

@@ -11,6 +11,8 @@ namespace poise::inline POISE_ISA {
 constexpr double kFarthest = 1.0;
 // A body that is stopped at one end turns faster: it is looked for so much further ahead.
 constexpr double kHaste = 2;
+// From so many trees on, whole trees are held apart before their bodies are.
+constexpr int kCrowd = 4;
 // Distances of rods that are only estimated are taken to be off by less than this [m].
 constexpr double kDoubt = 0.001;
 // Bounds of joints nearer than this take part [rad, m], and those that the step may reach.
@@ -145,7 +147,36 @@ class Detector {
     // ---- pairs
 
     void pairs() {
-        for (int g = 0; g < x.groups; ++g) {
+        const bool crowd = x.trees >= kCrowd;
+        if (crowd) hold_trees();
+        for (int t = 0; t < x.tree_pairs; ++t) {
+            const PairGroup& o = x.tree_pair[t];
+            if (x.group[o.first].first >= x.pairs) return;
+            if (crowd && o.b >= 0 && o.a != o.b) {
+                const Vec3<S> d = c.middle[o.a] - c.middle[o.b];
+                const S most = c.tree_reach[o.a] + c.tree_reach[o.b] + S(T(kNear)) +
+                               S(T(kHaste * dt)) * (c.tree_quickness[o.a] + c.tree_quickness[o.b]);
+                if (!any(dot(d, d) < most * most)) continue;
+            }
+            bodies(o.first, o.last);
+        }
+    }
+    void hold_trees() {
+        for (int i = 0; i < f.nb; ++i) {
+            const int r = x.root[i];
+            if (i == r) {
+                if (x.ball[i].reach < 0) c.middle[i] = origin[i];
+                c.tree_reach[i] = c.tree_quickness[i] = S(T(0));
+            }
+            if (x.ball[i].reach < 0) continue;
+            const Vec3<S> d = c.middle[i] - c.middle[r];
+            c.tree_reach[r] =
+                larger(c.tree_reach[r], square_root(dot(d, d)) + S(T(x.ball[i].reach)));
+            c.tree_quickness[r] = larger(c.tree_quickness[r], c.quickness[i]);
+        }
+    }
+    void bodies(int begin, int end) {
+        for (int g = begin; g < end; ++g) {
             const PairGroup& o = x.group[g];
             if (o.first >= x.pairs) return;
             if (o.b >= 0) {

@@ -40,6 +40,8 @@ struct ContactScratch {
     Buffer<S> speed;               // (colliders) of their fastest point, without contact [m/s]
     Buffer<Vec3<S>> middle;        // (nb) of the ball that holds a body's colliders
     Buffer<S> quickness;           // (nb) of the fastest point in that ball [m/s]
+    Buffer<S> tree_reach;          // (nb) of the ball about a root's middle that holds its tree [m]
+    Buffer<S> tree_quickness;      // (nb) of the fastest point in that ball [m/s]
     Buffer<Motion<S>> bend;        // (nb) accelerations at constant joint velocities
     Buffer<S> dv, dv_first, push;  // (nv)
     Flow<S> real, apart;
@@ -50,8 +52,9 @@ struct ContactScratch {
         : give(f.nb), T(f.nb), before(f.nb), base(f.nb), marked(f.nb), path(f.nb), head(f.nb),
           bound(f.nb), group(x.pairs + 1), way(2 * f.nb), contact(x.pair_slots + x.probes + 1),
           limit(3 * x.bounds + 1), center(x.colliders + 1), axis(x.colliders + 1),
-          speed(x.colliders + 1), middle(f.nb), quickness(f.nb), bend(f.nb), dv(f.nv),
-          dv_first(f.nv), push(f.nv), real(f.nb), apart(f.nb) {}
+          speed(x.colliders + 1), middle(f.nb), quickness(f.nb), tree_reach(f.nb),
+          tree_quickness(f.nb), bend(f.nb), dv(f.nv), dv_first(f.nv), push(f.nv), real(f.nb),
+          apart(f.nb) {}
 };
 
 // Which slots of a tile hold impulses.

@@ -47,7 +47,8 @@ struct Ball {
     double p[3], reach;
 };
 
-// Pairs first .. last - 1 are of the same two bodies. b may be -1: obstacles.
+// Pairs first .. last - 1 are of the same two bodies; or groups of pairs of the same two trees,
+// known by their roots. b may be -1: obstacles.
 struct PairGroup {
     std::int32_t a, b, first, last;
 };
@@ -98,10 +99,12 @@ struct Touchables {
     const Probe* probe;  // sorted by body
     const ColliderPair* pair;
     const PairGroup* group;
-    const Ball* ball;  // (nb)
+    const PairGroup* tree_pair;
+    const std::int32_t* root;  // (nb)
+    const Ball* ball;          // (nb)
     const Bound* bound;
     const GivenTouch* given;  // (n, given_pairs, kGivenTouches)
-    std::int32_t colliders, probes, pairs, groups, bounds, surfaces, given_pairs;
+    std::int32_t colliders, probes, pairs, groups, tree_pairs, trees, bounds, surfaces, given_pairs;
     // slots: probes first, then pairs, then 3 for each bound (swing, lower, upper)
     std::int32_t pair_slots, slots;
     const double* friction;     // (n or 1, surfaces); the last is the ground
