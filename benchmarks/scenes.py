@@ -86,9 +86,9 @@ def target(
     return Target(own(q), own(v) if velocity else None, own(a) if acceleration else None, rows=rows)
 
 
-def start(character: Character, n: int) -> State:
+def start(character: Character, n: int, size: float = 1.0) -> State:
     """Near the rest pose and moving a little, every copy differently, the same in every run."""
-    draw = np.random.default_rng(2020).normal(size=(2, n, character.nv))
+    draw = size * np.random.default_rng(2020).normal(size=(2, n, character.nv))
     d = draw[0] * per_dof(character, 0.02, 0.1)
     v = draw[1] * per_dof(character, 0.05, 0.2)
     q = moved(character, d)

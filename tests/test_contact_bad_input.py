@@ -56,10 +56,12 @@ CASES: dict[str, Case] = {
     "exclude nothing": (world(exclude=None), ("exclude",)),
     "exclude a word": (world(exclude="ab"), ("exclude",)),
     "exclude three": (world(exclude=[("brick", "brick", "brick")]), ("exclude",)),
+    "convex maybe": (world(convex="maybe"), ("convex", "None")),
+    "convex number": (world(convex=1), ("convex",)),
     "no obstacles": (world(obstacles=None), ("obstacles",)),
     "a shape instead of a list": (world(obstacles=Shape("sphere", (1.0,))), ("obstacles",)),
     "an obstacle that nothing meets": (
-        world(obstacles=[Shape("cylinder", (0.1, 0.1))]),
+        world(obstacles=[Shape("cylinder", (0.1, 0.1))], convex=False),
         ("obstacles[0]", "cylinder"),
     ),
     "field of three spacings": (lambda: HeightField(np.zeros((2, 2)), (1, 1, 1)), ("spacing",)),  # type: ignore[arg-type]

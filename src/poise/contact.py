@@ -243,11 +243,13 @@ def compile_touch(
         convex = any(_must_meet(scene, colliders[a], colliders[b]) for a, b in pairs)
     if not convex:
         pairs = [(a, b) for a, b in pairs if not _is_convex(colliders[a], colliders[b])]
-    # what concerns the last spares comes last; all pairs of two bodies are neighbours, so that the
-    # order in which bodies are solved is the same whatever touches
+    # what concerns the last spares comes last; all pairs of two trees are neighbours, and all of two
+    # bodies, so that the order in which bodies are solved is the same whatever touches
+    root = _roots(scene.forest)
     pairs.sort(
         key=lambda pair: (
             max(colliders[i].spare for i in pair),
+            *(root[colliders[i].body] for i in pair),
             *(colliders[i].body for i in pair),
         )
     )
@@ -505,6 +507,14 @@ def _pairs(
                     continue
             pairs.append((i, j) if a.body >= 0 else (j, i))
     return pairs
+
+
+def _roots(forest: Forest) -> dict[int, int]:
+    """The root of the tree that each body belongs to."""
+    root = {-1: -1}
+    for i, parent in enumerate(forest.parent):
+        root[i] = root[int(parent)] if parent >= 0 else i
+    return root
 
 
 def _carriers(forest: Forest) -> dict[int, int]:

@@ -29,6 +29,7 @@ class Settings(NamedTuple):
     restitution: Floats
     self_collision: bool
     exclude: tuple[tuple[str, str], ...]
+    convex: bool | None
     gravity: Floats
     on_divergence: str
     mass: Floats | None
@@ -58,9 +59,10 @@ def settings_of(character: tuple[Character, ...], **given: Any) -> Settings:
     for name in ("friction", "restitution", "gravity", "mass", "inertia", "armature"):
         given[name] = kept(given[name], name)
     if given["contact"] is None:
-        given |= {"ground": False, "obstacles": (), "spares": 0, "exclude": ()}
+        given |= {"ground": False, "obstacles": (), "spares": 0, "exclude": (), "convex": None}
     spares = given["spares"]
     given["spares"] = int(spares) if isinstance(spares, (int, np.integer)) else tuple(spares)
     given["obstacles"] = tuple(given["obstacles"])
+    given["convex"] = None if given["convex"] is None else bool(given["convex"])
     given["exclude"] = tuple((str(one), str(two)) for one, two in given["exclude"])
     return Settings(character, **given)

@@ -21,6 +21,7 @@ from poise.contact import (
     GroundLike,
     check_obstacles,
     compile_touch,
+    convex_of,
     default_spares,
 )
 from poise.dynamics import DTYPES, GRAVITY
@@ -89,6 +90,11 @@ class World:
         restitution: As friction; two surfaces have the larger of theirs.
         self_collision: Whether links of one character touch each other.
         exclude: Pairs of links that do not.
+        convex: Whether convex meshes and cylinders meet other shapes, too. That needs the extra
+            coal, and costs some tenths of a millisecond for each pair that is near. False: they
+            meet only the ground. None: as True where two parts of the scene, or a part and an
+            obstacle, could meet through one; what else may pass through them, links of the same
+            character and balls that are thrown, does not count.
         gravity: [m/s^2], shape (3,).
         on_divergence: "raise" raises Diverged, "freeze" stops a lost copy at its last good state;
             None raises for n = 1 and freezes otherwise.
@@ -115,6 +121,7 @@ class World:
         restitution: ArrayLike = 0.0,
         self_collision: bool = True,
         exclude: Sequence[tuple[str, str]] = (),
+        convex: bool | None = None,
         gravity: ArrayLike = GRAVITY,
         on_divergence: str | None = None,
         mass: ArrayLike | None = None,
@@ -147,6 +154,8 @@ class World:
                 raise PoiseError(
                     f"self_collision must be True or False, got {self_collision!r:.80}"
                 )
+            if convex is not None and not isinstance(convex, (bool, np.bool_)):
+                raise PoiseError(f"convex must be True, False or None, got {convex!r:.80}")
             obstacles = check_obstacles(obstacles)
             waiting = default_spares(spares)
             whole = scene_of([*self.scene.characters, *waiting]) if waiting else self.scene
@@ -162,9 +171,11 @@ class World:
                 exclude=exclude,
                 names=self.scene.forest.link_names,
                 spares=len(waiting),
+                convex=convex,
             )
             numbers = _with_spares(numbers, self.scene, whole)
         self._touch = touch
+        self._convex = None if touch is None else convex_of(whole, touch)
         self._core = _core.World(
             self.scene.model,
             whole.model,
@@ -182,8 +193,9 @@ class World:
             self.scene.characters, n=self.n, dt=self.dt, dtype=self.dtype, ground=ground,
             obstacles=obstacles, contact=contact, spares=spares, friction=friction,
             ground_friction=ground_friction, restitution=restitution,
-            self_collision=self_collision, exclude=exclude, gravity=gravity,
-            on_divergence=self.on_divergence, mass=mass, inertia=inertia, armature=armature,
+            self_collision=self_collision, exclude=exclude, convex=convex,
+            gravity=gravity, on_divergence=self.on_divergence, mass=mass, inertia=inertia,
+            armature=armature,
         )  # fmt: skip
         self.reset()
 
@@ -295,19 +307,20 @@ class World:
         if type(steps) is not int or not 0 < steps < 2**31:
             steps = count(steps, "steps")
         drive = command.drive
+        go = self._step if self._convex is None else self._meet_and_step
         if command.velocity is not None:
             raise PoiseError(
                 "this world takes force, drive and acceleration; a velocity needs an "
                 "impulse-based world"
             )
         if drive is None:
-            lost = self._step(
+            lost = go(
                 None, None, None, None, None, None, command.force, command.acceleration,
                 steps, 0, 3, 0, True, False,
             )  # fmt: skip
         else:
             target = drive.target
-            lost = self._step(
+            lost = go(
                 drive.gains.core, target.q, target.v, target.a, drive.strength, drive.pin,
                 command.force, command.acceleration, steps, target.rows or 0, drive.form,
                 drive.method, drive.embedded, drive.feedforward,
@@ -508,6 +521,30 @@ class World:
                 raise PoiseError(f"ground_{name} is negative; it must be 0 or more")
             whole[..., nl + spares :] = ground
         return np.ascontiguousarray(whole[0] if self.n == 1 and whole.ndim == 2 else whole)
+
+    def _meet_and_step(
+        self, gains: Any, q: Any, v: Any, a: Any, strength: Any, pin: Any, force: Any,
+        acceleration: Any, steps: int, rows: int, *how: Any,
+    ) -> int:  # fmt: skip
+        """Steps one by one, with the touches of meshes and cylinders found before each."""
+        if rows and rows != steps:
+            # the core says what is wrong
+            return int(self._core.step(
+                gains, q, v, a, strength, pin, force, acceleration, steps, rows, *how
+            ))  # fmt: skip
+        assert self._convex is not None
+        lost = 0
+        for i in range(steps):
+            now, moves = self._core.read()
+            spares = self._core.spares()
+            self._core.meet(self._convex.touches(now, moves, spares, self.dt, self._gravity))
+            row = [x[i] if rows and x is not None else x for x in (q, v, a)]
+            lost = self._core.step(
+                gains, row[0], row[1], row[2], strength, pin, force, acceleration, 1, 0, *how
+            )
+            if lost == self.n or (lost and self.on_divergence == "raise"):
+                break
+        return int(lost)
 
     def _mass_with(self, link: int) -> float:
         """Mass of the part of the scene that a link belongs to [kg]."""

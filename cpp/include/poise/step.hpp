@@ -270,7 +270,7 @@ void touch_down(const Forest& f, const StepCall& call, const Tile<S>& t, const V
     ContactScratch<S>& c = *t.contact;
     const S h(T(call.dt));
     for (int k = 0; k < f.nv; ++k) s.v_next[k] = t.v[k] + h * s.qdd[k];
-    c.moved = constant_mask<S>(false);
+    c.moved = c.stuck = constant_mask<S>(false);
     find_rows(f, call, t, s.v_next.data(), true, s);
     if (!c.contacts && !c.limits) return;
     ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, gravity, c};
@@ -428,6 +428,42 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
     frozen = still;
 }
 
+// A light body that is struck may turn by a radian in a step, and end in the ground although its
+// velocities did not lead there. It is taken out where it is, as a body at rest.
+template <class S>
+POISE_NOINLINE void pull_out(const Forest& f, const StepCall& call, const Tile<S>& t,
+                             const MaskOf<S>& which, Scratch<S>& s) {
+    using T = Element<S>;
+    ContactScratch<S>& c = *t.contact;
+    const S zero(T(0));
+    const Vec3<S> none = zero3<S>();
+    for (int k = 0; k < f.nv; ++k) s.load[k] = s.v_old[k] = zero;
+    move<S>(f, t.constants, t.q, s.v_old.data(), nullptr, none, s.work.data());
+    const Problem<S> p = {f,
+                          t.constants,
+                          t.q,
+                          s.v_old.data(),
+                          none,
+                          s.load.data(),
+                          t.passive ? s.K_sum.data() : s.K.data(),
+                          t.isotropic,
+                          nullptr,
+                          nullptr,
+                          c.give.data()};
+    auto bad = constant_mask<S>(false);
+    int bad_body[Traits<S>::lanes] = {};
+    solve(Method::maba, p, s, s.qdd.data(), bad, bad_body);
+    find_rows(f, call, t, static_cast<const S*>(s.v_old.data()), true, s);
+    if (!c.contacts) return;
+    ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, none, c};
+    const auto out = contact.pull_out(which & negate(bad));
+    if (!any(out)) return;
+    for (int k = 0; k < f.nq; ++k) s.q_old[k] = t.q[k];
+    // the velocities stay
+    integrate(f, T(call.dt), s.q_old.data(), s.v_old.data(), c.push.data(), s.spin.data());
+    for (int k = 0; k < f.nq; ++k) t.q[k] = select(out, s.q_old[k], t.q[k]);
+}
+
 // Impulses for the next step to start from, and contacts for the user to see. Copies that stand
 // still have none.
 template <class S>
@@ -489,7 +525,11 @@ void step_tile(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<
                 if (t.limits) t.limited[k] = s.limited[k];
             }
         settle(f, call, t, bad, bad_body, frozen, s);
-        if (t.touch) remember(t, frozen, step + 1 == call.steps);
+        if (t.touch) {
+            remember(t, frozen, step + 1 == call.steps);
+            const auto stuck = t.contact->stuck & negate(frozen);
+            if (any(stuck)) pull_out(f, call, t, stuck, s);
+        }
         if (any(frozen))  // copies that stand still apply nothing
             for (int k = 0; k < t.seen.nv; ++k) t.tau[k] = select(frozen, S(T(0)), t.tau[k]);
         for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane)

@@ -15,16 +15,27 @@ from poise.settings import Settings
 from poise.shape import Shape
 from poise.view.camera import check_size, follow_motion
 from poise.view.contact_sheet import GAP, PAPER, _written
-from poise.view.drawing import Colors, Primitive, drawing_of
+from poise.view.drawing import GHOST, GHOST_OPACITY, Colors, Primitive, drawing_of
 from poise.view.mesh import Mesh
+from poise.view.overlay import arrow
 from poise.view.render import CHECKS, GROUND, Image, render
+from poise.world import Touches
 
 STONE = (0.62, 0.60, 0.56)
 """Colour of obstacles that have none."""
 
+LONGEST = 1.0
+"""Arrow of a force [m]: that of a hard landing would leave the picture."""
+
 
 def frame_drawing(
-    recording: Recording, i: int, *, copy: int = 0, color: Colors = None
+    recording: Recording,
+    i: int,
+    *,
+    copy: int = 0,
+    color: Colors = None,
+    ghost: bool = False,
+    forces: float = 0.0,
 ) -> list[Primitive]:
     """What is there in one frame; a level ground is left to `render`.
 
@@ -33,6 +44,9 @@ def frame_drawing(
         i: Which frame.
         copy: Which copy.
         color: Of the characters, as of `render`.
+        ghost: Whether to draw, see-through, what was asked for.
+        forces: Length of the arrows of contact forces [m/N]; 0 draws none. They are those of the
+            step before the frame.
     """
     q, thrown = _frame(recording, i, copy)
     spares = default_spares(recording.settings.spares)
@@ -40,7 +54,35 @@ def frame_drawing(
     for spare, row in zip(spares, thrown, strict=True):
         if row[0]:
             things += drawing_of(spare, row[1:8])
+    asked = recording.target(i) if ghost else None
+    if asked is not None:
+        goal = asked.q if asked.q.ndim == 1 else asked.q[copy]
+        things += drawing_of(recording.scene, goal, color=GHOST, opacity=GHOST_OPACITY, group=-1)
+    if forces:
+        things += force_drawing(recording.contacts(i), forces, copy=copy)
     return [*things, *still_drawing(recording.settings)]
+
+
+def force_drawing(touches: Touches, scale: float, *, copy: int = 0) -> list[Primitive]:
+    """Arrows of the forces between each two things that touch, where they act together.
+
+    None is longer than 1 m.
+
+    Args:
+        touches: Contacts.
+        scale: Length of an arrow [m/N].
+        copy: Which copy.
+    """
+    mine = touches.copy == copy
+    things: list[Primitive] = []
+    for one, two in sorted(set(zip(touches.link[mine], touches.other[mine], strict=True))):
+        rows = mine & (touches.link == one) & (touches.other == two)
+        force, press = touches.force[rows], np.linalg.norm(touches.force[rows], axis=1)
+        if press.sum() > 0.0:
+            point, whole = press @ touches.point[rows] / press.sum(), force.sum(axis=0)
+            most = LONGEST / max(float(np.linalg.norm(whole)), 1e-9)
+            things += arrow(point, whole, scale=min(scale, most))
+    return things
 
 
 def still_drawing(settings: Settings) -> list[Primitive]:
@@ -70,12 +112,16 @@ def recording_sheet(
     recording: Recording,
     *,
     copy: int = 0,
+    start: int = 0,
+    stop: int | None = None,
     columns: int = 8,
     rows: int = 1,
     cell: tuple[int, int] = (180, 260),
     azimuth: float = math.radians(-60.0),
     elevation: float = math.radians(10.0),
     color: Colors = None,
+    ghost: bool = False,
+    forces: float = 0.0,
     samples: int = 2,
 ) -> Image:
     """Frames at equal distances, from the first to the last, each with its time.
@@ -83,12 +129,16 @@ def recording_sheet(
     Args:
         recording: The recording.
         copy: Which copy.
+        start: First frame.
+        stop: Frame after the last; None takes all.
         columns: Poses side by side.
         rows: Rows of them.
         cell: Width and height of one pose [pixels].
         azimuth: As of `contact_sheet`.
         elevation: As of `contact_sheet`.
         color: As of `render`.
+        ghost: As of `frame_drawing`.
+        forces: As of `frame_drawing`.
         samples: As of `render`.
 
     Returns:
@@ -98,7 +148,10 @@ def recording_sheet(
     width, height = check_size(cell)
     check_size((columns * (width + GAP) - GAP, rows * (height + GAP) - GAP))
     _frame(recording, -1, copy)
-    chosen = np.rint(np.linspace(0, len(recording) - 1, columns * rows)).astype(int)
+    part = range(len(recording))[start:stop]
+    if not part:
+        raise PoiseError(f"there is no frame from {start} to {stop}; there are {len(recording)}")
+    chosen = np.rint(np.linspace(part.start, part.stop - 1, columns * rows)).astype(int)
     q = recording.frames.column("q")[chosen, copy]
     cameras = follow_motion(
         recording.scene, q, smoothing=0.0, azimuth=azimuth, elevation=elevation,
@@ -109,7 +162,7 @@ def recording_sheet(
     corners, texts = [], []
     for k, i in enumerate(chosen.tolist()):
         x, y = k % columns * (width + GAP), k // columns * (height + GAP)
-        things = frame_drawing(recording, i, copy=copy, color=color)
+        things = frame_drawing(recording, i, copy=copy, color=color, ghost=ghost, forces=forces)
         sheet[y : y + height, x : x + width] = render(
             things, camera=cameras[k], size=(width, height), ground=level(recording.settings),
             samples=samples,

@@ -1,6 +1,7 @@
 // Contact in a step: from velocities without contact to velocities with it.
 #pragma once
 
+#include "poise/contact/apart.hpp"
 #include "poise/contact/detect.hpp"
 
 namespace poise::inline POISE_ISA {
@@ -44,17 +45,35 @@ struct ContactStep {
         const auto all = constant_mask<S>(true);
         find_impulses(sweeper, all);
         sweeper.rates(c.real, c.dv.data());
-        c.moved = depths(sweeper);
-        if (any(c.moved)) {
-            sweeper.template solve<Solve::push>(x.sweeps, c.moved);
-            sweeper.rates(c.apart, c.push.data());
-        }
+        move_apart(sweeper);
         if (x.model == ContactModel::penalty) return;
         const auto bounced = rebound();
         if (any(bounced)) bounce(sweeper, bounced);
     }
 
+    // Where bodies have come to, but are too deep: c.push takes them out.
+    MaskOf<S> pull_out(const MaskOf<S>& which) {
+        Sweeper<S> sweeper(f, work, c);
+        sweeper.prepare();
+        Apart<S> apart = {f, x, work, dt, c};
+        const auto deep = which & apart.ask_at_rest();
+        sweeper.template solve<Solve::push>(x.sweeps, deep);
+        sweeper.rates(c.apart, c.push.data());
+        return deep;
+    }
+
   private:
+    void move_apart(Sweeper<S>& sweeper) {
+        Apart<S> apart = {f, x, work, dt, c};
+        c.moved = apart.ask(sweeper);
+        c.stuck = constant_mask<S>(false);
+        auto short_of = c.moved;
+        for (int round = 0; round < kPushRounds && any(short_of); ++round) {
+            sweeper.template solve<Solve::push>(x.sweeps, short_of);
+            sweeper.rates(c.apart, c.push.data());
+            short_of = apart.ask_again(short_of);
+        }
+    }
     // Friction depends on the normal impulses: they are found first, with the friction of the step
     // before.
     void find_impulses(Sweeper<S>& sweeper, const MaskOf<S>& active) {
@@ -202,67 +221,6 @@ struct ContactStep {
             c.push[k] = select(bounced, pushed + (first - c.dv[k]), pushed);
         }
         c.moved = c.moved | bounced;
-    }
-
-    // Points move along arcs: their accelerations at constant joint velocities, at the velocities
-    // with contact.
-    void bend() {
-        for (int k = 0; k < c.marks; ++k) {
-            const int i = c.path[k], p = f.body[i].parent;
-            Motion<S>& o = c.bend[i] = zero_motion<S>();
-            if (p < 0) continue;
-            const Vec3<S>& r = work[i].r;
-            const Motion<S> up = c.base[p] + c.real.m[p], own = c.base[i] + c.real.m[i];
-            o = shift(c.bend[p], r);
-            o.a = o.a + cross(up.al, cross(up.al, r));
-            if (f.body[i].kind == Kind::slide)
-                o.a = o.a + S(T(2)) * cross(up.al, own.a - shift(up, r).a);
-            else o.al = o.al + cross(up.al, own.al);
-        }
-    }
-    Vec3<S> bend_of(int i, const Vec3<S>& r) const {
-        const Vec3<S> w = c.base[i].al + c.real.m[i].al;
-        return c.bend[i].a + cross(c.bend[i].al, r) + cross(w, cross(w, r));
-    }
-    // how much faster than its velocity says a contact closes: what opens it is left alone
-    S closing(const Contact<S>& a) const {
-        // a ball touches with whatever point of it is lowest: its middle counts
-        const double radius = a.other_collider < 0 ? x.probe[a.slot].radius : 0;
-        Vec3<S> d = bend_of(a.body, a.r + S(T(radius)) * a.n);
-        if (a.other >= 0) d = d - bend_of(a.other, a.r_other);
-        const S way = S(T(0.5 * dt)) * dot(a.n, d);
-        const S most{T(kPushFastest)};
-        return select(-way < most, larger(-way, S(T(0))), most);
-    }
-
-    // What the second solve shall take back; the copies in which there is anything.
-    MaskOf<S> depths(const Sweeper<S>& sweeper) {
-        const S zero(T(0)), share(T(kPushShare / dt)), fastest{T(kPushSpeed)}, h{T(dt)};
-        auto deep = constant_mask<S>(false);
-        const auto want = [&](S room, S rate) {
-            const S depth = -room;
-            const S back = share * larger(depth - S(T(kRest)), zero);
-            const S w = select(zero < depth, select(back < fastest, back, fastest), -(room / h));
-            return w - rate;
-        };
-        const S least(T(1e-3 * kPushShare / dt * 1e-2));  // a hundredth of a millimetre
-        bend();
-        const bool rigid = x.model != ContactModel::penalty;
-        for (int k = 0; k < c.contacts; ++k) {
-            Contact<S>& a = c.contact[k];
-            // springs push by themselves
-            a.push_bound =
-                rigid ? want(a.gap, sweeper.normal_velocity(a) - closing(a)) : S(T(-1e30));
-            deep = deep | (a.on & (least < a.push_bound));
-        }
-        for (int k = 0; k < c.limits; ++k) {
-            LimitRow<S>& a = c.limit[k];
-            const S rate =
-                sweeper.slack_rate(a, c.base.data()) + sweeper.slack_rate(a, c.real.m.data());
-            a.push_bound = want(a.slack, rate);
-            deep = deep | (a.on & (least < a.push_bound));
-        }
-        return deep;
     }
 };
 

@@ -11,6 +11,8 @@ namespace poise::inline POISE_ISA {
 constexpr double kFarthest = 1.0;
 // A body that is stopped at one end turns faster: it is looked for so much further ahead.
 constexpr double kHaste = 2;
+// A light one that may touch the ground may whirl: its other points are looked for further still.
+constexpr double kWhirl = 6;
 // From so many trees on, whole trees are held apart before their bodies are.
 constexpr int kCrowd = 4;
 // Distances of rods that are only estimated are taken to be off by less than this [m].
@@ -104,8 +106,10 @@ class Detector {
                 S gap;
                 Vec3<S> n;
                 ground_gap(x.ground, c.center[last], zero3<S>(), 0, 0, gap, n);
-                reach_n = S(T(kNear)) + S(T(kHaste * dt)) * c.speed[last];
+                const S ahead = S(T(dt)) * c.speed[last];
+                reach_n = S(T(kNear)) + S(T(kHaste)) * ahead;
                 close = any(gap < S(T(o.reach * slack())) + reach_n);
+                reach_n = S(T(kNear)) + S(T(kWhirl)) * ahead;
             }
             if (close) meet_ground(k, p, o, reach_n);
         }

@@ -42,33 +42,82 @@ inline Facet facet_at(const Ground& g, double x, double y) {
     return {height, {k * nx, k * ny, k}, key};
 }
 
-// Gap and normal of a ball over a height field: of the facet below its centre (rank 0), or of the
-// nearest (1) or next (2) of those beside it that the ball reaches. Where the ground rises on the
-// ball's way in this step, the facet that it comes to counts as the one below.
+// The point nearest to p on the rim of a facet.
+inline void nearest_on_rim(const Ground& g, std::int64_t key, const double p[3], double out[3]) {
+    const auto cell = key / 2;
+    const int col = static_cast<int>(cell % g.cols), row = static_cast<int>(cell / g.cols);
+    const int far[3][2] = {{0, 0}, {1, 1}, {key % 2 ? 1 : 0, key % 2 ? 0 : 1}};
+    double corner[3][3];
+    for (int k = 0; k < 3; ++k) {
+        const int i = col + far[k][0], j = row + far[k][1];
+        corner[k][0] = g.x0 + i * g.dx;
+        corner[k][1] = g.y0 + j * g.dy;
+        corner[k][2] = g.height[static_cast<std::int64_t>(j) * g.cols + i];
+    }
+    double best = 1e300;
+    for (int k = 0; k < 3; ++k) {
+        const double *a = corner[k], *b = corner[(k + 1) % 3];
+        double along = 0, length = 0, at[3], d2 = 0;
+        for (int i = 0; i < 3; ++i) {
+            along += (p[i] - a[i]) * (b[i] - a[i]);
+            length += (b[i] - a[i]) * (b[i] - a[i]);
+        }
+        double t = along / length;
+        t = t < 0 ? 0 : t > 1 ? 1 : t;
+        for (int i = 0; i < 3; ++i) {
+            at[i] = a[i] + t * (b[i] - a[i]);
+            d2 += (p[i] - at[i]) * (p[i] - at[i]);
+        }
+        if (d2 >= best) continue;
+        best = d2;
+        for (int i = 0; i < 3; ++i) out[i] = at[i];
+    }
+}
+
+// Gap and normal of a ball over a height field, of the facet below its centre.
+inline double gap_below(const Ground& g, const Facet& below, const double p[3], double radius,
+                        double n[3]) {
+    for (int k = 0; k < 3; ++k) n[k] = below.n[k];
+    const double far = (p[2] - below.height) * below.n[2];
+    if (radius == 0 || far <= 0 || below.key < 0 ||
+        facet_at(g, p[0] - far * n[0], p[1] - far * n[1]).key == below.key)
+        return far - radius;
+    // over a ridge the ball touches its edge
+    double edge[3], d2 = 0;
+    nearest_on_rim(g, below.key, p, edge);
+    for (int k = 0; k < 3; ++k) d2 += (p[k] - edge[k]) * (p[k] - edge[k]);
+    const double d = std::sqrt(d2);
+    if (d < 1e-9) return far - radius;
+    for (int k = 0; k < 3; ++k) n[k] = (p[k] - edge[k]) / d;
+    return d - radius;
+}
+
+// The same of the facet that a corner comes to in this step, where the ground rises.
+inline double gap_ahead(const Ground& g, const Facet& below, const double p[3], const double way[3],
+                        double n[3]) {
+    const Facet ahead = facet_at(g, p[0] + way[0], p[1] + way[1]);
+    // its plane, at p
+    const double z = ahead.height + (way[0] * ahead.n[0] + way[1] * ahead.n[1]) / ahead.n[2];
+    for (int k = 0; k < 3; ++k) n[k] = ahead.n[k];
+    if (ahead.key < 0 || ahead.key == below.key || z >= below.height) return 1e30;
+    return (p[2] - z) * ahead.n[2];
+}
+
+// Gap and normal of a ball that is on its way: rank 0 is the facet below it; of a corner, 1 is the
+// one that it comes to; of a ball, 1 and 2 are the nearest of those beside it that it reaches.
 inline double field_gap(const Ground& g, const double p[3], const double way[3], double radius,
                         int rank, double n[3]) {
-    Facet below = facet_at(g, p[0], p[1]);
-    if (rank == 0) {
-        Facet ahead = facet_at(g, p[0] + way[0], p[1] + way[1]);
-        if (ahead.key != below.key && ahead.key >= 0) {
-            const double slope = (way[0] * ahead.n[0] + way[1] * ahead.n[1]) / ahead.n[2];
-            ahead.height += slope;  // of its plane, at p
-            const auto gap = [&](const Facet& f) { return (p[2] - f.height) * f.n[2]; };
-            const auto later = [&](const Facet& f) {
-                return gap(f) + way[0] * f.n[0] + way[1] * f.n[1] + way[2] * f.n[2];
-            };
-            if (ahead.height < below.height && later(ahead) < later(below)) below = ahead;
-        }
-        for (int k = 0; k < 3; ++k) n[k] = below.n[k];
-        return (p[2] - below.height) * below.n[2] - radius;
-    }
+    const Facet below = facet_at(g, p[0], p[1]);
+    if (rank == 0) return gap_below(g, below, p, radius, n);
+    if (radius == 0) return gap_ahead(g, below, p, way, n);
     double best[2] = {1e30, 1e30};
     Facet found[2] = {below, below};
     constexpr double half = 0.7071067811865476;
     const double side[8][2] = {{1, 0},       {-1, 0},       {0, 1},        {0, -1},
                                {half, half}, {half, -half}, {-half, half}, {-half, -half}};
+    const double far_out = radius + std::sqrt(way[0] * way[0] + way[1] * way[1]);
     for (const auto& d : side) {
-        const double x = radius * d[0], y = radius * d[1];
+        const double x = far_out * d[0], y = far_out * d[1];
         const Facet f = facet_at(g, p[0] + x, p[1] + y);
         if (f.key < 0 || f.key == below.key || f.key == found[0].key) continue;
         const double same = f.n[0] * below.n[0] + f.n[1] * below.n[1] + f.n[2] * below.n[2];
@@ -76,8 +125,12 @@ inline double field_gap(const Ground& g, const double p[3], const double way[3],
         // distance to its plane, if the foot of the perpendicular lies on it
         const double z = f.height + (x * f.n[0] + y * f.n[1]) / f.n[2];
         const double far = (p[2] - z) * f.n[2];
-        const Facet foot = facet_at(g, p[0] - far * f.n[0], p[1] - far * f.n[1]);
-        if (foot.key != f.key) continue;
+        if (facet_at(g, p[0] - far * f.n[0], p[1] - far * f.n[1]).key != f.key) {
+            // or will lie on it, where the ground rises
+            const double later = far + way[0] * f.n[0] + way[1] * f.n[1] + way[2] * f.n[2];
+            const double to[2] = {p[0] + way[0] - later * f.n[0], p[1] + way[1] - later * f.n[1]};
+            if (z > below.height || facet_at(g, to[0], to[1]).key != f.key) continue;
+        }
         const double gap = far - radius;
         if (gap < best[0]) {
             best[1] = best[0], found[1] = found[0];

@@ -12,11 +12,6 @@ namespace poise::inline POISE_ISA {
 
 // Depth that is left alone [m, rad]: bodies at rest lie in it, and touch in every step.
 constexpr double kRest = 2e-4;
-// Part of a depth that one step takes back, and the fastest it may be taken back [m/s].
-constexpr double kPushShare = 0.2;
-constexpr double kPushSpeed = 2.0;
-// The fastest that a turning body's way along its arc is corrected [m/s].
-constexpr double kPushFastest = 10.0;
 // The solve ends in a copy when no velocity changed by more than this [m/s, rad/s].
 constexpr double kSettled = 1e-5;
 

@@ -42,10 +42,12 @@ struct ContactScratch {
     Buffer<S> quickness;           // (nb) of the fastest point in that ball [m/s]
     Buffer<S> tree_reach;          // (nb) of the ball about a root's middle that holds its tree [m]
     Buffer<S> tree_quickness;      // (nb) of the fastest point in that ball [m/s]
-    Buffer<Motion<S>> bend;        // (nb) accelerations at constant joint velocities
+    Buffer<Quat<S>> turn;          // (nb) of a body in this step
+    Buffer<Vec3<S>> went;          // (nb) way of its joint [m]
     Buffer<S> dv, dv_first, push;  // (nv)
     Flow<S> real, apart;
     MaskOf<S> moved;  // copies in which bodies move by more than their velocities
+    MaskOf<S> stuck;  // copies in which that did not take them out
     int contacts = 0, limits = 0, groups = 0, marks = 0;
 
     ContactScratch(const Forest& f, const Touchables& x)
@@ -53,8 +55,8 @@ struct ContactScratch {
           bound(f.nb), group(x.pairs + 1), way(2 * f.nb), contact(x.pair_slots + x.probes + 1),
           limit(3 * x.bounds + 1), center(x.colliders + 1), axis(x.colliders + 1),
           speed(x.colliders + 1), middle(f.nb), quickness(f.nb), tree_reach(f.nb),
-          tree_quickness(f.nb), bend(f.nb), dv(f.nv), dv_first(f.nv), push(f.nv), real(f.nb),
-          apart(f.nb) {}
+          tree_quickness(f.nb), turn(f.nb), went(f.nb), dv(f.nv), dv_first(f.nv), push(f.nv),
+          real(f.nb), apart(f.nb) {}
 };
 
 // Which slots of a tile hold impulses.
