@@ -393,6 +393,11 @@ def _probes(c: _Collider, cell: float) -> list[tuple[Any, ...]]:
         facets = (0,) if flat else (0, 1, 2)
         return [(at(p), none, radius, 0.0, 0.0, float(k)) for p in points for k in facets]
 
+    def corners(points: Iterable[Any]) -> list[tuple[Any, ...]]:
+        # the facet below, and the one that it comes to within the step
+        facets = (0,) if flat else (0, 1)
+        return [(at(p), none, 0.0, 0.0, 0.0, float(k)) for p in points for k in facets]
+
     if shape.kind == "sphere":
         return balls([none], shape.size[0])
     if shape.kind == "capsule":
@@ -410,14 +415,13 @@ def _probes(c: _Collider, cell: float) -> list[tuple[Any, ...]]:
             return [(at(end), axis, 0.0, radius, turn, 0.0) for end in ends for turn in turns]
         # on uneven ground those that go round would leave places where the others stood
         fixed = [
-            (at((radius * math.cos(a), radius * math.sin(a), z)), none, 0.0, 0.0, 0.0, 0.0)
+            (radius * math.cos(a), radius * math.sin(a), z)
             for _, _, z in ends
             for a in np.linspace(0.0, 2.0 * math.pi, 8, endpoint=False)
         ]
-        return [*((at(end), axis, 0.0, radius, 0.0, 0.0) for end in ends), *fixed]
+        return [*((at(end), axis, 0.0, radius, 0.0, 0.0) for end in ends), *corners(fixed)]
     if shape.kind == "mesh":
-        corners = np.array(shape.vertices)[np.unique(shape.triangles)]
-        return [(at(corner), none, 0.0, 0.0, 0.0, 0.0) for corner in corners]
+        return corners(np.array(shape.vertices)[np.unique(shape.triangles)])
     grid: list[Any] = [(-1.0, 1.0)] * 3
     if not flat:
         grid = [np.linspace(-1.0, 1.0, min(5, 1 + math.ceil(2.0 * s / cell))) for s in shape.size]
@@ -428,7 +432,7 @@ def _probes(c: _Collider, cell: float) -> list[tuple[Any, ...]]:
         for z in grid[2]
         if max(abs(x), abs(y), abs(z)) == 1.0
     ]
-    return [(at(point), none, 0.0, 0.0, 0.0, 0.0) for point in points]
+    return corners(points)
 
 
 def _points(a: _Collider, b: _Collider) -> int:
