@@ -15,7 +15,6 @@ import numpy as np
 
 import poise
 from poise import measure
-from poise.contact import HeightField
 from poise.view import drawing_of, follow, render, save_image
 from poise.view.recorded import still_drawing
 
@@ -31,7 +30,7 @@ n: int = arguments.n
 rng = np.random.default_rng(4)
 x, y = np.meshgrid(0.3 * np.arange(-24, 25), 0.3 * np.arange(-24, 25))
 heights = 0.25 * (np.sin(1.1 * x) * np.cos(0.9 * y) + np.sin(0.5 * x + 0.8 * y))
-hills = HeightField(heights + rng.uniform(-0.02, 0.02, heights.shape), spacing=0.3)
+hills = poise.HeightField(heights + rng.uniform(-0.02, 0.02, heights.shape), spacing=0.3)
 
 humanoid = poise.load_character("humanoid")
 world = poise.World(humanoid, n=n, dt=1 / 60, ground=hills, spares=0)
@@ -46,7 +45,7 @@ v[:, 3:6] = rng.normal(0.0, 3.0, (n, 3))
 world.reset(poise.State(q, v))
 
 # no stiffness, a little damping in the joints, nothing on the root
-damping = np.full(humanoid.nv, 2.0)
+damping = np.full(humanoid.nv, 1.0)
 damping[:6] = 0.0
 limp = poise.Command(
     drive=poise.Drive(poise.Gains(humanoid, 0.0, damping), poise.Target(humanoid.rest_q))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from poise import Character, Joint, Link, State, World, dynamics
+from poise import Character, State, World, dynamics, free_object
 from poise.shape import Shape
 
 Array = NDArray[np.float64]
@@ -26,18 +26,7 @@ def body(
     quat: Sequence[float] = UPRIGHT,
 ) -> Character:
     """One free link with one shape of even density, whose rest pose is where it starts."""
-    x, y, z = map(tuple, shape.inertia(mass).tolist())
-    link = Link(
-        name,
-        pos=(float(pos[0]), float(pos[1]), float(pos[2])),
-        quat=(float(quat[0]), float(quat[1]), float(quat[2]), float(quat[3])),
-        joints=(Joint(f"{name}-root", "free"),),
-        mass=mass,
-        com=shape.center,
-        inertia=(x, y, z),
-        shapes=(shape,),
-    )
-    return Character(name, (link,))
+    return free_object(name, shape, mass=mass, pos=tuple(pos), quat=tuple(quat))
 
 
 def gem(size: float = 0.1, corners: int = 20, seed: int = 0) -> Shape:

@@ -293,14 +293,14 @@ STATES: dict[str, Case] = {
     "time of another length": (reset(REST, n=3, time=[0.0, 1.0]), ("state.time", "(2,)", "(3,)")),
     "memory of another length": (
         reset(REST, memory=np.zeros(5), contact=None),
-        ("state.memory", "(1, 96)"),
+        ("state.memory", "(1, 112)"),
     ),
     "memory of noise": (
-        reset(REST, memory=np.full(96, 0.5), contact=None),
+        reset(REST, memory=np.full(112, 0.5), contact=None),
         ("state.memory", "this world"),
     ),
-    "memory nan": (reset(REST, memory=np.full(96, NAN), contact=None), ("state.memory",)),
-    "memory of a world without contact": (reset(REST, memory=np.zeros(96)), ("state.memory",)),
+    "memory nan": (reset(REST, memory=np.full(112, NAN), contact=None), ("state.memory",)),
+    "memory of a world without contact": (reset(REST, memory=np.zeros(112)), ("state.memory",)),
     "no state": (
         lambda: World(ARM, dt=DT).reset([0.0, 0.0]),  # type: ignore[arg-type]
         ("reset takes a State",),

@@ -14,6 +14,7 @@ from bad_files import refusal, unreadable_paths, write_hole
 from hypothesis import given
 from hypothesis import strategies as st
 
+from poise.archive import pack
 from poise.character import Character
 from poise.characters import builtin_names, load_character
 from poise.errors import ClipError, PoiseError
@@ -184,8 +185,8 @@ def archive(data: bytes = b"x", names: tuple[str, ...] = ("frames.npy",), **more
 FILES = {
     "0 bytes": b"",
     "text": b"hello",
-    "cut off": npz.pack(GOOD)[:-30],
-    "cut in front": npz.pack(GOOD)[100:],
+    "cut off": pack(GOOD)[:-30],
+    "cut in front": pack(GOOD)[100:],
     "an end only": b"PK\x05\x06" + bytes(18),
     "a directory that lies": b"PK\x05\x06" + bytes(8) + b"\xff" * 8 + bytes(2),
     "many members": archive(names=tuple(f"{i}.npy" for i in range(20_000))),
@@ -207,7 +208,7 @@ def test_files_that_are_no_archives_are_refused(case: str, tmp_path: Path) -> No
 
 def test_a_member_there_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bad.npz"
-    path.write_bytes(npz.pack(GOOD))
+    path.write_bytes(pack(GOOD))
     with zipfile.ZipFile(path, "a") as members, pytest.warns(UserWarning, match="Duplicate"):
         members.writestr("meta.npy", b"x")
     with pytest.raises(ClipError, match="two arrays named 'meta'"):
@@ -241,7 +242,7 @@ def stored() -> bytes:
 
 
 @given(
-    st.sampled_from([stored(), npz.pack(STORED)]),
+    st.sampled_from([stored(), pack(STORED)]),
     st.integers(0, 10_000),
     st.integers(0, 30),
     st.binary(max_size=8),

@@ -15,8 +15,8 @@ from scipy.optimize import linprog
 import poise
 from poise import Gains, Recording, StablePD, State, Target, World, dynamics, load_recording
 from poise.contact import Plane
-from poise.convex import Convex
-from poise.convex_solid import solid_of
+from poise.contact.convex import Convex
+from poise.contact.convex_solid import solid_of
 from poise.errors import PoiseError
 from poise.pose import quat_matrix
 from poise.shape import Shape

@@ -13,6 +13,21 @@ HUMANOID = load_character("humanoid")
 
 
 @pytest.mark.parametrize("ground", ["plane", "field"])
+def test_ragdolls_fall_and_come_to_rest_without_sinking(ground: str) -> None:
+    """None diverges, sinks by 2 cm, moves on, or is bent; every step is looked at."""
+    ends = drop(ground, range(24))
+    assert not any(ends.failures().values()), ends.failures()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 1500, 100))
+@pytest.mark.parametrize("ground", ["plane", "field"])
+def test_many_ragdolls_fall_and_come_to_rest_without_sinking(ground: str, first: int) -> None:
+    ends = drop(ground, range(first, first + 100))
+    assert not any(ends.failures().values()), ends.failures()
+
+
+@pytest.mark.parametrize("ground", ["plane", "field"])
 def test_a_fall_dropped_again_ends_as_in_company(ground: str) -> None:
     """So that one of thousands can be looked at again by its number."""
     many = drop(ground, range(203, 212), seconds=2)

@@ -14,11 +14,10 @@ from small_recordings import BALL, DT, STONE, short
 
 import poise
 from poise import Command, Recording, Shape, State, Target, World, dynamics, load_recording
-from poise.contact import HeightField, Plane
+from poise.contact import HeightField, Plane, Touches
 from poise.errors import PoiseError
 from poise.motion import load_clip
 from poise.settings import Settings
-from poise.world import Touches
 
 HUMANOID = poise.load_character("humanoid")
 HILLS = HeightField(0.05 * np.random.default_rng(5).random((6, 7)), (0.4, 0.5))

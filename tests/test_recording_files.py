@@ -148,7 +148,7 @@ def test_writing_where_it_cannot_be_written_says_so(tmp_path: Path) -> None:
 def test_what_would_be_too_large_to_be_read_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from poise import recording_file
+    from poise.recording import file as recording_file
 
     recording = short(frames=60)
     for name, match in (("LARGEST_ARRAY", "q has 0 MiB"), ("LARGEST", "has 0 MiB; at most")):

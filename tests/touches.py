@@ -10,7 +10,7 @@ from objects import body
 from poise import Character, Joint, Link, StablePD, State, World
 from poise.character import Shape
 from poise.characters import load_character
-from poise.world import Touches
+from poise.contact import Touches
 
 HUMANOID = load_character("humanoid")
 G = 9.81

@@ -79,9 +79,10 @@ inline double gap_below(const Ground& g, const Facet& below, const double p[3], 
                         double n[3]) {
     for (int k = 0; k < 3; ++k) n[k] = below.n[k];
     const double far = (p[2] - below.height) * below.n[2];
-    if (radius == 0 || far <= 0 || below.key < 0 ||
-        facet_at(g, p[0] - far * n[0], p[1] - far * n[1]).key == below.key)
-        return far - radius;
+    if (radius == 0 || far <= 0 || below.key < 0) return far - radius;
+    const double foot[3] = {p[0] - far * n[0], p[1] - far * n[1], p[2] - far * n[2]};
+    const Facet there = facet_at(g, foot[0], foot[1]);
+    if (there.key == below.key || there.height > foot[2] - 1e-6 * radius) return far - radius;
     // over a ridge the ball touches its edge
     double edge[3], d2 = 0;
     nearest_on_rim(g, below.key, p, edge);
