@@ -31,7 +31,7 @@ from poise.shape import Shape
 # MemoryError: for copies by the billion; AttributeError: for what is no Touch
 ALLOWED = (PoiseError, TypeError, ValueError, OverflowError, MemoryError, AttributeError)
 MEMORY = 4 << 30
-ODDS = (0.06, 0.06, 0.06, 0.12, 0.1, 0.1, 0.02, 0.18, 0.02, 0.18, 0.1)
+ODDS = (0.06, 0.06, 0.06, 0.1, 0.06, 0.06, 0.02, 0.06, 0.1, 0.02, 0.18, 0.02, 0.12, 0.08)
 HUGE = (2**31, 2**31 - 2**40, 2**50, 2**62, 2**63, -(2**63), 2**70, -1)
 
 
@@ -211,6 +211,7 @@ class Bench:
         self.model = _core.Model(self.forest)
         self.n = int(rng.integers(1, 12))
         self.spares = int(rng.integers(0, 3))
+        self.given = 0
         self.scene = scene_of([self.character, *default_spares(self.spares)])
         self.whole = self.scene.model if self.spares else self.model
         self.world = self.started(_core.World(**self.of_world()))
@@ -253,19 +254,27 @@ class Bench:
         return tuple(numbers)
 
     def touch(self) -> Touch:
-        """Contact with a plane or a field, one obstacle, and links with each other."""
-        rng, surfaces = self.rng, len(self.forest.link_body) + self.spares + 2
+        """Contact with a plane or a field, two obstacles, and links with each other.
+
+        Where one of the obstacles is a cylinder, pairs are given from outside.
+        """
+        rng, surfaces = self.rng, len(self.forest.link_body) + self.spares + 3
+        last = Shape("sphere", (0.3,), pos=(0.0, 1.0, 0.0))
+        if rng.random() < 0.5:
+            last = Shape("cylinder", (0.3, 0.2), pos=(0.0, 1.0, 0.0))
         own = (self.n, surfaces) if self.n > 1 and rng.random() < 0.5 else (surfaces,)
-        return compile_touch(
+        touch = compile_touch(
             self.scene,
             ground=HeightField(rng.normal(size=(3, 4)), 0.5) if rng.random() < 0.5 else True,
-            obstacles=[Shape("box", (0.5, 0.5, 0.2), pos=(1.0, 0.0, 0.0))],
+            obstacles=[Shape("box", (0.5, 0.5, 0.2), pos=(1.0, 0.0, 0.0)), last],
             model=str(rng.choice(["impulse", "penalty"])),
             friction=rng.random(own),
             restitution=rng.random(own),
             spares=self.spares,
             sweeps=10,
         )
+        self.given = int((touch.collider_kind[touch.pair_b] > 2).sum())
+        return touch
 
     def of_touch(self) -> dict[str, Any]:
         touch = self.touch()
@@ -315,6 +324,29 @@ class Bench:
             "duration": float(rng.choice([0.1, 1e-9, np.inf])),
             "which": None if rng.random() < 0.5 else rng.random(self.n) < 0.5,
         }
+
+    def of_drag(self) -> dict[str, Any]:
+        rng = self.rng
+        return {
+            "link": int(rng.integers(len(self.forest.link_body))),
+            "to": self.rows(3, some=False),
+            "velocity": self.rows(3, some=False),
+            "point": self.rows(3, some=False),
+            "stiffness": float(rng.choice([0.0, 1e3, 1e9])),
+            "damping": float(rng.choice([0.0, 1.0, 1e4])),
+            "which": None if rng.random() < 0.5 else rng.random(self.n) < 0.5,
+        }
+
+    def of_release(self) -> dict[str, Any]:
+        rng = self.rng
+        which = None if rng.random() < 0.5 else rng.random(self.n) < 0.5
+        return {"link": int(rng.integers(-1, len(self.forest.link_body))), "which": which}
+
+    def of_meet(self) -> dict[str, Any]:
+        pairs = int(self.rng.integers(3)) if self.rng.random() < 0.5 else self.given
+        touches = self.rng.normal(size=(self.n, pairs, 4, 7))
+        touches[..., 0] = self.rng.choice([np.inf, 0.0, -0.01, np.nan])
+        return {"touches": touches}
 
     def of_step(self) -> dict[str, Any]:
         rng, nv, nl = self.rng, self.forest.nv, len(self.forest.link_body)
@@ -404,6 +436,9 @@ def one_call(bench: Bench) -> tuple[str, dict[str, Any], Callable[[], Any]]:
         "World": (bench.of_world, lambda given: _core.World(**given)),
         "write": (bench.of_write, lambda given: world.write(**given)),
         "push": (bench.of_push, lambda given: world.push(**given)),
+        "drag": (bench.of_drag, lambda given: world.drag(**given)),
+        "release": (bench.of_release, lambda given: world.release(**given)),
+        "meet": (bench.of_meet, lambda given: world.meet(**given)),
         "touch": (bench.of_touch, lambda given: touched(bench, given)),
         "throw": (bench.of_throw, lambda given: world.throw_spare(**given)),
         "step": (bench.of_step, lambda given: world.step(**given)),

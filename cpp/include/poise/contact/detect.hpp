@@ -15,7 +15,7 @@ constexpr double kHaste = 2;
 constexpr double kWhirl = 6;
 // From so many trees on, whole trees are held apart before their bodies are.
 constexpr int kCrowd = 4;
-// Distances of rods that are only estimated are taken to be off by less than this [m].
+// What is only estimated is taken to be off by less than this [m].
 constexpr double kDoubt = 0.001;
 // Bounds of joints nearer than this take part [rad, m], and those that the step may reach.
 constexpr double kNearBound = 0.05;
@@ -94,7 +94,7 @@ class Detector {
 
     void ground() {
         int last = -1;
-        bool close = false;
+        auto close = constant_mask<S>(false);
         S reach_n(T(0));
         for (int k = 0; k < x.probes; ++k) {
             const Probe& p = x.probe[k];
@@ -108,16 +108,16 @@ class Detector {
                 ground_gap(x.ground, c.center[last], zero3<S>(), 0, 0, gap, n);
                 const S ahead = S(T(dt)) * c.speed[last];
                 reach_n = S(T(kNear)) + S(T(kHaste)) * ahead;
-                close = any(gap < S(T(o.reach * slack())) + reach_n);
+                close = gap < S(T(o.reach * slack())) + reach_n;
                 reach_n = S(T(kNear)) + S(T(kWhirl)) * ahead;
             }
-            if (close) meet_ground(k, p, o, reach_n);
+            if (any(close)) meet_ground(k, p, o, close, reach_n);
         }
     }
     // slopes of a height field change within a shape
     double slack() const { return x.ground.kind == GroundKind::plane ? 1.0 : 2.0; }
 
-    void meet_ground(int slot, const Probe& p, const Collider& o, S near) {
+    void meet_ground(int slot, const Probe& p, const Collider& o, const MaskOf<S>& close, S near) {
         const Mat3<S>& R = work[o.body].R;
         Vec3<S> r = R * constant(p.point), n;
         S gap;
@@ -132,7 +132,7 @@ class Detector {
             r = r + rim_point(p, R, n);
             meet();
         }
-        const auto on = gap < near;
+        const auto on = close & (gap < near);
         if (!any(on)) return;
         Contact<S>& a = c.contact[c.contacts++];
         a.body = o.body;
@@ -158,7 +158,7 @@ class Detector {
             if (x.group[o.first].first >= x.pairs) return;
             if (crowd && o.b >= 0 && o.a != o.b) {
                 const Vec3<S> d = c.middle[o.a] - c.middle[o.b];
-                const S most = c.tree_reach[o.a] + c.tree_reach[o.b] + S(T(kNear)) +
+                const S most = c.tree_reach[o.a] + c.tree_reach[o.b] + S(T(kNear + kDoubt)) +
                                S(T(kHaste * dt)) * (c.tree_quickness[o.a] + c.tree_quickness[o.b]);
                 if (!any(dot(d, d) < most * most)) continue;
             }
@@ -186,7 +186,7 @@ class Detector {
             if (o.b >= 0) {
                 // the bodies as a whole first
                 const Vec3<S> d = c.middle[o.a] - c.middle[o.b];
-                const S most = S(T(x.ball[o.a].reach + x.ball[o.b].reach + kNear)) +
+                const S most = S(T(x.ball[o.a].reach + x.ball[o.b].reach + kNear + kDoubt)) +
                                S(T(kHaste * dt)) * (c.quickness[o.a] + c.quickness[o.b]);
                 if (!any(dot(d, d) < most * most)) continue;
             }
