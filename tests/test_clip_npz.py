@@ -14,10 +14,10 @@ from bad_files import refusal, unreadable_paths, write_hole
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poise.archive import pack
+from poise.archive import Archive, pack
 from poise.character import Character
 from poise.characters import builtin_names, load_character
-from poise.errors import ClipError, PoiseError
+from poise.errors import CharacterError, ClipError, PoiseError
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, feet_of
 from poise.motion.formats import amass, npz
@@ -213,6 +213,19 @@ def test_a_member_there_twice_is_refused(tmp_path: Path) -> None:
         members.writestr("meta.npy", b"x")
     with pytest.raises(ClipError, match="two arrays named 'meta'"):
         npz.read(path)
+
+
+def test_an_archive_tells_sizes_before_it_is_unpacked_and_raises_what_it_is_told_to(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.npz"
+    path.write_bytes(pack({"zeros": np.zeros((100, 1000))}))
+    assert path.stat().st_size < 10_000
+    with Archive.open(path, CharacterError) as found:
+        # a header of 128 bytes comes before the numbers
+        assert found.sizes == {"zeros": 128 + 800_000}
+        with pytest.raises(CharacterError, match="zeros: has type float64"):
+            found.array("zeros", "u")
 
 
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:

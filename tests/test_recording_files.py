@@ -251,6 +251,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no characters": (scene(character=[]), "scene: needs at least one"),
     "a number": (scene(character=[3]), "scene: character: must be texts"),
     "no YAML": (scene(character=["{"]), r"character\[0\]:1: is not YAML"),
+    "convex": (scene(convex="some"), "scene: convex is 'some'"),
     "spares": (scene(spares=["name: x"]), r"spares\[0\]:1: "),
     "many spares": (scene(spares=10**12), "spares; it must be 0 to 32"),
     "false spares": (scene(spares=False), "scene: spares is False"),

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import poise
-from poise import Character, Joint, Link, Shape
+from poise import Character, Shape, free_object
 from poise.view import recording_sheet, save_image
 
 HERE = Path(__file__).parent
@@ -27,11 +27,7 @@ def crate(k: int) -> Character:
     """A box of 2 kg, the k-th of a stack."""
     shade = 0.55 + 0.04 * (k % 2)
     shape = Shape("box", (0.15, 0.15, 0.1), color=(shade + 0.2, shade, 0.4))
-    x, y, z = map(tuple, shape.inertia(2.0).tolist())
-    flight = Joint(f"flight-{k}", "free")
-    link = Link("crate", pos=(0.0, 0.0, 0.1 + 0.2 * k), joints=(flight,), mass=2.0,
-                inertia=(x, y, z), shapes=(shape,))  # fmt: skip
-    return Character(f"crate-{k}", (link,))
+    return free_object(f"crate-{k}", shape, mass=2.0, pos=(0.0, 0.0, 0.1 + 0.2 * k))
 
 
 def stack() -> poise.Recording:

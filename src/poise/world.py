@@ -12,28 +12,34 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import _core
-from poise.arrays import Floats, choice, count, finite, floats, number, shaped
+from poise.arrays import (
+    Floats,
+    choice,
+    copies_mask,
+    count,
+    finite,
+    floats,
+    joined,
+    number,
+    shaped,
+)
 from poise.character import Character
 from poise.command import Command
-from poise.contact import (
-    FRICTION,
-    MODELS,
-    GroundLike,
-    check_obstacles,
-    compile_touch,
-    convex_of,
-    default_spares,
-)
+from poise.contact import MODELS, GroundLike, Touches, compile_touch, default_spares
+from poise.contact.colliders import check_obstacles
+from poise.contact.convex import convex_of
+from poise.contact.surfaces import FRICTION, SurfaceCounts, surfaces_of
+from poise.contact.touches import touches_of
 from poise.dynamics import DTYPES, GRAVITY
 from poise.errors import Diverged, PoiseError, unknown_name
-from poise.forest import Part, fixed_mass, merge_inertia
-from poise.scene import Scene, scene_of
+from poise.forest import Part
+from poise.own_numbers import own_numbers, with_spares
+from poise.scene import scene_of
 from poise.settings import settings_of
 from poise.shape import Shape
 from poise.state import State
 
 _NO_TORQUE = np.zeros(3)
-Ints = NDArray[np.int64]
 
 LONGEST_STEP = 0.1
 """With contact [s]: beyond it a step says nothing about what happens within."""
@@ -46,28 +52,6 @@ class Loss(NamedTuple):
     joint: str
     time: float
     singular: bool
-
-
-class Touches(NamedTuple):
-    """Contacts of the last step, of all copies, one row each.
-
-    Attributes:
-        copy: Which copy, shape (k,).
-        link: Which link, by its index, shape (k,); spares come after the links of the scene.
-        other: What it touches: a link, -1 the ground, -2 - i the obstacle i, shape (k,).
-        point: Where, in the world [m], shape (k, 3).
-        normal: Unit vector towards link, shape (k, 3).
-        force: On link, the mean over the step [N], shape (k, 3).
-        depth: How deep it was when the step began, below zero a gap [m], shape (k,).
-    """
-
-    copy: Ints
-    link: Ints
-    other: Ints
-    point: Floats
-    normal: Floats
-    force: Floats
-    depth: Floats
 
 
 class World:
@@ -140,40 +124,30 @@ class World:
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
             # a thread is worth its while from some dozens of copies on
             threads = min(cores or os.cpu_count() or 1, max(1, self.n // 32))
-        numbers = self._own_numbers(mass, inertia, armature)
+        numbers = own_numbers(self.scene, self.n, mass, inertia, armature)
         self.scene = self.scene._replace(numbers=numbers)
         self._gravity = _gravity(gravity)
         whole, touch = self.scene, None
         if contact is not None:
-            choice(contact, "contact", tuple(MODELS))
-            if self.dt > LONGEST_STEP:
-                raise PoiseError(
-                    f"dt is {self.dt:g} s; with contact it must be {LONGEST_STEP:g} s or less"
-                )
-            if not isinstance(self_collision, (bool, np.bool_)):
-                raise PoiseError(
-                    f"self_collision must be True or False, got {self_collision!r:.80}"
-                )
-            if convex is not None and not isinstance(convex, (bool, np.bool_)):
-                raise PoiseError(f"convex must be True, False or None, got {convex!r:.80}")
+            _check_contact(contact, self.dt, self_collision, convex)
             obstacles = check_obstacles(obstacles)
             waiting = default_spares(spares)
             whole = scene_of([*self.scene.characters, *waiting]) if waiting else self.scene
-            sizes = len(waiting), len(obstacles)
+            counts = SurfaceCounts(self.n, self.scene.nl, len(waiting), len(obstacles))
             touch = compile_touch(
                 whole,
                 ground=ground,
                 obstacles=obstacles,
                 model=contact,
-                friction=self._surfaces(friction, ground_friction, "friction", *sizes),
-                restitution=self._surfaces(restitution, None, "restitution", *sizes),
+                friction=surfaces_of(counts, friction, "friction", ground_friction),
+                restitution=surfaces_of(counts, restitution, "restitution"),
                 self_collision=self_collision,
                 exclude=exclude,
                 names=self.scene.forest.link_names,
                 spares=len(waiting),
                 convex=convex,
             )
-            numbers = _with_spares(numbers, self.scene, whole)
+            numbers = with_spares(numbers, self.scene, whole)
         self._touch = touch
         self._convex = None if touch is None else convex_of(whole, touch)
         self._core = _core.World(
@@ -229,13 +203,7 @@ class World:
     @property
     def contacts(self) -> Touches:
         """What touched what in the last step."""
-        which, point, normal, impulse, gap = self._core.contacts()
-        copy, collider, other = which.astype(np.int64).T
-        touch = self._touch
-        link = np.zeros(0, dtype=np.int64) if touch is None else touch.collider_link
-        # obstacles are -1 - k among the colliders, and the ground comes before them
-        met = np.append(np.where(link < 0, link - 1, link), -1)[other]
-        return Touches(copy, link[collider], met, point, normal, impulse / self.dt, -gap)
+        return touches_of(self._core.contacts(), self._touch, self.dt)
 
     @property
     def threads(self) -> int:
@@ -477,8 +445,8 @@ class World:
             quat: Orientation, w x y z, shape (4,) or (n, 4).
             where: Indices or mask of the copies; None is all.
         """
-        q = _joined(position, quat, "position", "quat")
-        v = _joined(velocity, spin, "velocity", "spin")
+        q = joined(position, quat, "position", "quat")
+        v = joined(velocity, spin, "velocity", "spin")
         if not (np.linalg.norm(q[..., 3:], axis=-1) > 1e-9).all():
             raise PoiseError("quat: a quaternion of length 0 has no direction")
         self._leave()
@@ -495,32 +463,6 @@ class World:
         return self._shape(self._core.spares())
 
     # ---- inside
-
-    def _surfaces(
-        self, value: ArrayLike, rest: float | None, name: str, spares: int, obstacles: int
-    ) -> Floats:
-        """A number for every surface: links, spares, obstacles, ground; (s,) or (n, s)."""
-        given, nl = finite(floats(value, name), name), self.scene.nl
-        if (given < 0.0).any():
-            raise PoiseError(f"{name} is negative; it must be 0 or more")
-        if name == "restitution" and (given > 1.0).any():
-            raise PoiseError("restitution is above 1; a bounce cannot add energy")
-        others = spares + obstacles + 1
-        if given.shape == () or given.shape == (self.n, 1):
-            whole = np.broadcast_to(given, (*given.shape[:1], nl + others)).copy()
-        elif given.shape in ((nl,), (self.n, nl)):
-            shape = (*given.shape[:-1], others)
-            default = FRICTION if name == "friction" else 0.0
-            whole = np.concatenate([given, np.full(shape, default)], axis=-1)
-        else:
-            wanted = f"(), ({nl},), ({self.n}, 1) or ({self.n}, {nl})"
-            raise PoiseError(f"{name} has shape {given.shape}, expected {wanted}")
-        if rest is not None:
-            ground = number(rest, f"ground_{name}", positive=False, unit="1")
-            if ground < 0.0:
-                raise PoiseError(f"ground_{name} is negative; it must be 0 or more")
-            whole[..., nl + spares :] = ground
-        return np.ascontiguousarray(whole[0] if self.n == 1 and whole.ndim == 2 else whole)
 
     def _meet_and_step(
         self, gains: Any, q: Any, v: Any, a: Any, strength: Any, pin: Any, force: Any,
@@ -578,124 +520,23 @@ class World:
         raise Diverged(first.time, first.joint, self.state.copy(), copies, singular=first.singular)
 
     def _mask(self, where: ArrayLike | None) -> Any:
-        if where is None:
-            return None
-        given = np.asarray(where)
-        if given.dtype == bool:
-            if given.shape != (self.n,):
-                raise PoiseError(f"where has shape {given.shape}, a mask has ({self.n},)")
-            return np.ascontiguousarray(given)
-        if given.size and given.dtype.kind not in "iu":
-            raise PoiseError(f"where must be indices or a mask of copies, not {given.dtype}")
-        given = given.astype(np.int64).reshape(-1)
-        if given.size and (given.min() < -self.n or given.max() >= self.n):
-            raise PoiseError(f"where names a copy outside 0 to {self.n - 1}")
-        mask = np.zeros(self.n, dtype=bool)
-        mask[given] = True
-        return mask
-
-    def _own_numbers(
-        self, mass: ArrayLike | None, inertia: ArrayLike | None, armature: ArrayLike | None
-    ) -> tuple[Floats | None, ...] | None:
-        if mass is None and inertia is None and armature is None:
-            return None
-        forest, nl = self.scene.forest, self.scene.nl
-        bodies: tuple[Floats | None, ...] = (None, None, None)
-        fixed = None
-        if mass is not None or inertia is not None:
-            m, I = forest.link_mass, forest.link_inertia
-            if mass is not None:
-                m = self._per_copy(mass, "mass", (nl,), forest.link_names)
-                known = forest.link_mass > 0
-                scale = np.divide(m, forest.link_mass, where=known, out=np.ones(m.shape))
-                I = I * scale[..., None, None]
-            if inertia is not None:
-                I = self._per_copy(inertia, "inertia", (nl, 3, 3))
-                _check_inertia(I, forest.link_names)
-            merged = merge_inertia(forest, m, forest.link_com, I)
-            light = (merged[0] <= 0) & (forest.mass > 0)
-            if light.any():
-                body = int(np.argwhere(light)[0][-1])
-                name = forest.link_names[forest.link[body]]
-                raise PoiseError(f"mass: link {name!r} moves and needs a mass above 0")
-            bodies = tuple(np.ascontiguousarray(x) for x in merged)
-            fixed = fixed_mass(forest, m)
-        rotor = None
-        if armature is not None:
-            names = [forest.joint_names[forest.joint[b]] for b in _body_of_dof(forest)]
-            rotor = self._per_copy(armature, "armature", (self.scene.nv,), names)
-        return (*bodies, rotor, None, fixed)
-
-    def _per_copy(
-        self, value: ArrayLike, name: str, tail: tuple[int, ...], names: Sequence[str] = ()
-    ) -> Floats:
-        array = finite(floats(value, name), name)
-        if array.shape not in (tail, (self.n, *tail)):
-            wanted = f"{tail} or {(self.n, *tail)}"
-            raise PoiseError(f"{name} has shape {array.shape}, expected {wanted}")
-        if names and (array < 0).any():
-            at = int(np.argwhere(array < 0)[0][-1])
-            raise PoiseError(f"{name} of {names[at]!r} is negative; it must be 0 or more")
-        return array
+        return None if where is None else copies_mask(where, self.n)
 
 
-def _joined(a: ArrayLike, b: ArrayLike, one: str, two: str) -> Floats:
-    """Two arrays side by side; either may have an axis of copies."""
-    left, right = finite(floats(a, one), one), finite(floats(b, two), two)
-    for array, name, size in ((left, one, 3), (right, two, 4 if two == "quat" else 3)):
-        if array.ndim not in (1, 2) or array.shape[-1] != size:
-            raise PoiseError(f"{name} has shape {array.shape}, expected ({size},) or (n, {size})")
-    try:
-        lead = np.broadcast_shapes(left.shape[:-1], right.shape[:-1])
-    except ValueError:
-        raise PoiseError(f"{one} and {two} are for different numbers of copies") from None
-    parts = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (left, right)]
-    return np.ascontiguousarray(np.concatenate(parts, axis=-1))
-
-
-def _with_spares(
-    numbers: tuple[Floats | None, ...] | None, scene: Scene, whole: Scene
-) -> tuple[Floats | None, ...] | None:
-    """Numbers of a world's own, with those of its spares appended."""
-    if numbers is None or whole is scene:
-        return numbers
-    forest, nb, nv = whole.forest, len(scene.forest.parent), scene.nv
-    rest = (forest.mass[nb:], forest.mc[nb:], forest.Io[nb:], forest.armature[nv:])
-
-    def longer(array: Floats | None, more: Floats) -> Floats | None:
-        if array is None:
-            return None
-        lead = array.shape[: array.ndim - more.ndim]
-        more = np.broadcast_to(more, (*lead, *more.shape))
-        return np.ascontiguousarray(np.concatenate([array, more], axis=len(lead)))
-
-    return (*map(longer, numbers[:4], rest), *numbers[4:])
+def _check_contact(contact: str, dt: float, self_collision: Any, convex: Any) -> None:
+    choice(contact, "contact", tuple(MODELS))
+    if dt > LONGEST_STEP:
+        raise PoiseError(f"dt is {dt:g} s; with contact it must be {LONGEST_STEP:g} s or less")
+    if not isinstance(self_collision, (bool, np.bool_)):
+        raise PoiseError(f"self_collision must be True or False, got {self_collision!r:.80}")
+    if convex is not None and not isinstance(convex, (bool, np.bool_)):
+        raise PoiseError(f"convex must be True, False or None, got {convex!r:.80}")
 
 
 def _gravity(value: ArrayLike) -> Floats:
     gravity = np.array(finite(shaped(value, "gravity", (3,)), "gravity"))
     gravity.flags.writeable = False
     return gravity
-
-
-def _body_of_dof(forest: Any) -> list[int]:
-    sizes = {0: 6, 1: 3, 2: 1, 3: 1}
-    return [b for b, kind in enumerate(forest.kind) for _ in range(sizes[int(kind)])]
-
-
-def _check_inertia(inertia: Floats, names: Sequence[str]) -> None:
-    """Symmetric, not negative, and the triangle inequality of the principal moments."""
-    size = np.abs(inertia).max(axis=(-2, -1))
-    moments = np.linalg.eigvalsh(inertia)
-    slack = 1e-6 * size
-    bad = np.abs(inertia - np.swapaxes(inertia, -1, -2)).max(axis=(-2, -1)) > slack
-    bad |= (moments[..., 0] < -slack) | (moments[..., 2] > moments[..., :2].sum(axis=-1) + slack)
-    if bad.any():
-        name = names[int(np.argwhere(bad)[0][-1])]
-        raise PoiseError(
-            f"inertia of link {name!r} is not physical: it must be symmetric and positive, and no "
-            "principal moment may exceed the sum of the other two"
-        )
 
 
 _NOTHING = Command()

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.arrays import Floats, floats, shaped
+from poise.contact import Touches
 from poise.dynamics import GRAVITY
 from poise.measure.touching import contact_wrench, contacts_of
 from poise.scene import SceneLike, scene_of
-from poise.world import Touches
 
 
 class Momentum(NamedTuple):

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from poise import dynamics
 from poise.arrays import Floats, floats
 from poise.character import Character
+from poise.contact import Touches
 from poise.errors import ClipError, PoiseError, unknown_name
 from poise.measure.touching import (
     Copies,
@@ -22,7 +23,6 @@ from poise.measure.touching import (
 )
 from poise.pose import quat_matrix
 from poise.scene import Scene, SceneLike, scene_of
-from poise.world import Touches
 
 Bools = NDArray[np.bool_]
 

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.arrays import Floats, floats
+from poise.contact.touches import Ints, Touches
 from poise.measure.touching import Copies, _check, _each
 from poise.scene import Scene, SceneLike, scene_of
-from poise.world import Ints, Touches
 
 if TYPE_CHECKING:
     from poise.character import Character

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.arrays import Floats, floats
+from poise.contact import Touches
 from poise.measure.shapes import vectors
 from poise.measure.touching import (
     Copies,
@@ -34,7 +35,6 @@ from poise.measure.touching import (
     per_copy,
 )
 from poise.scene import SceneLike
-from poise.world import Touches
 
 
 class Reaction(NamedTuple):

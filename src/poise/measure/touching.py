@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from poise import dynamics
 from poise.arrays import Floats, floats
 from poise.character import Character
+from poise.contact import Touches
 from poise.errors import PoiseError
 from poise.scene import Scene, SceneLike, scene_of
-from poise.world import Touches
 
 Copies = int | tuple[int, ...]
 Links = str | int | slice | Sequence[str] | Sequence[int]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from poise.arrays import Floats, count
-from poise.contact import HeightField, Plane, default_spares
+from poise.contact import HeightField, Plane, Touches, default_spares
 from poise.errors import PoiseError
 from poise.pose import quat_from_z
 from poise.recording import Recording
@@ -19,7 +19,6 @@ from poise.view.drawing import GHOST, GHOST_OPACITY, Colors, Primitive, drawing_
 from poise.view.mesh import Mesh
 from poise.view.overlay import arrow
 from poise.view.render import CHECKS, GROUND, Image, render
-from poise.world import Touches
 
 STONE = (0.62, 0.60, 0.56)
 """Colour of obstacles that have none."""

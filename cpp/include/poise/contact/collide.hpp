@@ -50,7 +50,7 @@ inline int ball_ball(const Point& a, double ra, const Point& b, double rb, doubl
     return 1;
 }
 
-// the point of a segment p + t d, |t| <= h, that is nearest to x
+// t of the point p + t d, |t| <= h, that is nearest to x
 POISE_INLINE double nearest_on(const Point& p, const Point& d, double h, const Point& x) {
     return clamped(dot(d, x - p), -h, h);
 }
@@ -225,7 +225,8 @@ inline int box_box(const Posed& a, const Posed& b, double near, Touch* out) {
         return true;
     };
     // a face is preferred to edges that are hardly better, and b's to a's
-    const double least = a.size[0] < b.size[0] ? a.size[0] : b.size[0];
+    double least = a.size[0];
+    for (int k = 0; k < 3; ++k) least = std::fmin(least, std::fmin(a.size[k], b.size[k]));
     for (int k = 0; k < 3; ++k)
         if (!look(B[k], 0, 0, k, 0)) return 0;
     for (int k = 0; k < 3; ++k)

@@ -109,7 +109,6 @@ struct ContactStep {
         for (int k = 0; k < c.contacts; ++k) {
             Contact<S>& a = c.contact[k];
             const S zero(T(0)), half(T(0.5 * dt));
-            a.bounced = constant_mask<S>(false);
             if (!any(zero < a.bounce)) continue;
             // two bodies that fall together do not fall towards each other
             const S fall = a.other >= 0 ? zero : dot(a.n, gravity);
@@ -123,7 +122,6 @@ struct ContactStep {
             const S slow = S(T(2 * dt)) * square_root(dot(gravity, gravity));
             const auto on =
                 a.on & (zero < a.ln) & (zero < start) & (slow < impact) & (zero < a.bounce);
-            a.bounced = on;
             if (!any(on)) continue;
             found = found | on;
             const S up = a.bounce * impact - half * fall;

@@ -290,7 +290,7 @@ class Detector {
         int used = 0;
         for (int lane = 0; lane < lanes && lane < count; ++lane) {
             if (!get(close, lane)) continue;
-            Touch touch[kMostTouches + 1];
+            Touch touch[kMostTouches];
             const int found =
                 p.given >= 0 ? given(p, lane, touch)
                              : collide(posed(a, c.center[p.a], lane), posed(b, c.center[p.b], lane),
@@ -446,7 +446,7 @@ class Detector {
         const S swing = logarithm(Quat<S>{ch, sh, zero, zero}).x;
         const S k = one / larger(ch, S(T(1e-6)));
         const S twist = logarithm(Quat<S>{k * p.w, k * s, zero, zero}).x;
-        // b = R' a; a x b = -2 ... sin(swing) along the swing's axis in the child's frame
+        // a x R'a has the length sin(swing) and lies along the swing's axis, in the child's frame
         const Vec3<S> back = rotate_back(p, axis);
         const Vec3<S> across = cross(axis, back);
         const S sine = square_root(dot(across, across));

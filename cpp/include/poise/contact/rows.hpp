@@ -20,7 +20,7 @@ struct Contact {
     std::int32_t body, other;               // other is -1 for ground and obstacles
     std::int32_t collider, other_collider;  // -1 is the ground
     std::int32_t slot, next;                // next of the same body, or of the same pair of bodies
-    MaskOf<S> on, bounced;
+    MaskOf<S> on;
     Vec3<S> at;                    // [m], in the world
     Vec3<S> r, r_other;            // from the joints
     Vec3<S> n, t, u;               // normal, towards body; tangents

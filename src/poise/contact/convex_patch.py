@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from poise.arrays import Floats
-from poise.convex_solid import Face, Solid
+from poise.contact.convex_solid import Face, Solid
 
 HELD = 5e-3
 """A face holds where it is this much worse than the best direction, of the smaller solid's reach.
@@ -25,7 +25,7 @@ A_BETTER = 1e-3  # by which the face of the first must be better than that of th
 PARALLEL = 0.9998  # squared cosine
 
 
-class Touch(NamedTuple):
+class Point(NamedTuple):
     """A point of contact, as the core takes it."""
 
     gap: float
@@ -78,7 +78,7 @@ class Posed:
         return np.array([middle - self.solid.half * axis, middle + self.solid.half * axis])
 
 
-def patch(a: Posed, b: Posed, n: Floats, gap: float, at: Floats, near: float) -> list[Touch]:
+def patch(a: Posed, b: Posed, n: Floats, gap: float, at: Floats, near: float) -> list[Point]:
     """Up to four points of contact, given the nearest ones.
 
     Args:
@@ -91,7 +91,7 @@ def patch(a: Posed, b: Posed, n: Floats, gap: float, at: Floats, near: float) ->
     """
     least = min(a.solid.reach, b.solid.reach)
     favour = least * (ROLLS if a.solid.round or b.solid.round else HELD)
-    touches: list[Touch] = []
+    touches: list[Point] = []
     # a ball has one point, and rolls over edges smoothly
     flat = not any(x.solid.ball > 0.0 and x.solid.half == 0.0 for x in (a, b))
     face_b = b.face(n) if flat else None
@@ -103,16 +103,16 @@ def patch(a: Posed, b: Posed, n: Floats, gap: float, at: Floats, near: float) ->
     if face_b is not None and far_b >= max(gap - favour, far_a - A_BETTER * least):
         out, heights, points = _over(b, face_b, a)
         points = points - heights[:, None] * out
-        touches = [Touch(g, out, x) for g, x in zip(heights.tolist(), points, strict=True)]
+        touches = [Point(g, out, x) for g, x in zip(heights.tolist(), points, strict=True)]
     elif face_a is not None and far_a >= gap - favour:
         out, heights, points = _over(a, face_a, b)
-        touches = [Touch(g, -out, x) for g, x in zip(heights.tolist(), points, strict=True)]
+        touches = [Point(g, -out, x) for g, x in zip(heights.tolist(), points, strict=True)]
     elif flat and a.solid.half > 0.0 and b.solid.half > 0.0:
         touches = _side_by_side(a, b, n)
     touches = [touch for touch in touches if touch.gap < near]
     # the nearest points may lie beside the face
     if not any(touch.gap < gap + ROLLS * least for touch in touches):
-        touches.append(Touch(gap, n, at))
+        touches.append(Point(gap, n, at))
     return _go_round(b, _four_of(touches))
 
 
@@ -177,7 +177,7 @@ def _clip(poly: Floats, side: Floats, limit: float) -> Floats:
     return np.array(kept).reshape(-1, 3)
 
 
-def _side_by_side(a: Posed, b: Posed, n: Floats) -> list[Touch]:
+def _side_by_side(a: Posed, b: Posed, n: Floats) -> list[Point]:
     """Two rods that are nearly parallel: the ends of the stretch that they share."""
     d, e = a.R[:, 2], b.R[:, 2]
     slope = float(d @ e)
@@ -193,11 +193,11 @@ def _side_by_side(a: Posed, b: Posed, n: Floats) -> list[Touch]:
     for s in (low, high):
         x = one.mean(axis=0) + s * d
         y = two.mean(axis=0) + float(e @ (x - two.mean(axis=0))) * e
-        found.append(Touch(float((x - y) @ n), n, y))
+        found.append(Point(float((x - y) @ n), n, y))
     return found
 
 
-def _four_of(touches: list[Touch]) -> list[Touch]:
+def _four_of(touches: list[Point]) -> list[Point]:
     """The four that hold best: the deepest, the furthest from it, the two furthest aside."""
     if len(touches) <= 4:
         return touches
@@ -213,7 +213,7 @@ def _four_of(touches: list[Touch]) -> list[Touch]:
     return [touches[k] for k in sorted(kept)]
 
 
-def _go_round(b: Posed, touches: list[Touch]) -> list[Touch]:
+def _go_round(b: Posed, touches: list[Point]) -> list[Point]:
     """In their order round the middle, from a direction of b: each keeps its slot for a while."""
     if len(touches) < 2:
         return touches

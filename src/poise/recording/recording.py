@@ -11,14 +11,15 @@ import numpy as np
 from poise.arrays import Floats, finite, number
 from poise.character import Character
 from poise.command import Target
+from poise.contact import Touches
 from poise.errors import PoiseError, unknown_name
-from poise.frames import Array, Frames
 from poise.motion.clip import Clip
-from poise.recording_notes import Note, block_of, note_of
+from poise.recording.frames import Array, Frames
+from poise.recording.notes import Note, block_of, note_of, touches_in
 from poise.scene import Scene, scene_of
 from poise.settings import Settings
 from poise.state import State
-from poise.world import Loss, Touches, World
+from poise.world import Loss, World
 
 if TYPE_CHECKING:
     from poise.measure import Summary
@@ -127,7 +128,7 @@ class Recording:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to an .npz file, with the scene; what was there is replaced whole or not at all."""
-        from poise.recording_file import write
+        from poise.recording.file import write
 
         write(self, path)
 
@@ -198,8 +199,7 @@ class Recording:
     def contacts(self, i: int) -> Touches:
         """What touched what in the step before frame i."""
         which, rows = self.frames.rows("contact", self._index(i))
-        copy, link, other = which.T
-        return Touches(copy, link, other, rows[:, :3], rows[:, 3:6], rows[:, 6:9], rows[:, 9])
+        return touches_in(which, rows)
 
     def thrown(self, i: int) -> Floats:
         """Spares at frame i, as `World.thrown`: (spares, 14) or (n, spares, 14)."""
@@ -274,7 +274,7 @@ class Recording:
         kinetic, potential [J]. ground_force [N]: on all. depth [m]: of the deepest contact. What
         there is nothing of is left out. Contacts and torques are those of single steps.
         """
-        from poise.recording_metrics import metrics
+        from poise.recording.metrics import metrics
 
         self._index(0)
         return metrics(self)
@@ -304,6 +304,6 @@ def load_recording(path: str | os.PathLike[str]) -> Recording:
     Args:
         path: The .npz file.
     """
-    from poise.recording_file import read
+    from poise.recording.file import read
 
     return Recording._of(*read(path))

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from poise.arrays import Floats
-from poise.frames import Array, Block
+from poise.contact.touches import Touches, touches_of
+from poise.recording.frames import Array, Block
 from poise.world import World
 
 
@@ -64,15 +65,18 @@ def block_of(notes: Sequence[Note], world: World) -> Block:
 
 
 def _contacts(raw: Sequence[tuple[Floats, ...]], world: World) -> tuple[Array, ...]:
-    """Counts, (copy, link, other) and (point, normal, force, depth): as `World.contacts`."""
-    which, point, normal, impulse, gap = (np.concatenate(x) for x in zip(*raw, strict=True))
-    copy, collider, other = which.astype(np.int64).T
-    link = np.zeros(0, np.int64) if world._touch is None else world._touch.collider_link
-    # obstacles are -1 - k among the colliders, and the ground comes before them
-    met = np.append(np.where(link < 0, link - 1, link), -1)[other]
-    numbers = np.concatenate([point, normal, impulse / world.dt, -gap[:, None]], axis=1)
-    counts = np.array([len(row[0]) for row in raw])
-    return counts, np.stack([copy, link[collider], met], axis=1), numbers
+    """Counts, (copy, link, other) and (point, normal, force, depth)."""
+    together = tuple(np.concatenate(column) for column in zip(*raw, strict=True))
+    copy, link, other, *numbers, depth = touches_of(together, world._touch, world.dt)
+    counts = np.array([len(which) for which, *_ in raw])
+    which = np.stack([copy, link, other], axis=1)
+    return counts, which, np.concatenate([*numbers, depth[:, None]], axis=1)
+
+
+def touches_in(which: Array, rows: Array) -> Touches:
+    """The contacts that were put into rows: the inverse of `_contacts`."""
+    copy, link, other = which.T
+    return Touches(copy, link, other, rows[:, :3], rows[:, 3:6], rows[:, 6:9], rows[:, 9])
 
 
 def _thrown(spares: Floats) -> tuple[Array, ...]:

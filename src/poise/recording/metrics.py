@@ -8,12 +8,13 @@ import numpy as np
 
 from poise import measure
 from poise.arrays import Floats
+from poise.contact import Touches
 from poise.measure.effort import SHAKE
+from poise.recording.notes import touches_in
 from poise.scene import Scene
-from poise.world import Touches
 
 if TYPE_CHECKING:
-    from poise.recording import Recording
+    from poise.recording.recording import Recording
 
 LEAST = 17
 """Frames that jitter needs."""
@@ -36,9 +37,8 @@ def all_contacts(recording: Recording) -> Touches:
     """Contacts of all frames; `copy` counts through frames and copies: (frames, n)."""
     columns = recording.frames.arrays()
     frame = np.repeat(np.arange(len(recording)), np.diff(columns["contact_end"], prepend=0))
-    (copy, link, other), rows = columns["contact_which"].T, columns["contact"]
-    copy = copy + frame * recording.n
-    return Touches(copy, link, other, rows[:, :3], rows[:, 3:6], rows[:, 6:9], rows[:, 9])
+    touches = touches_in(columns["contact_which"], columns["contact"])
+    return touches._replace(copy=touches.copy + frame * recording.n)
 
 
 def _tracking(recording: Recording) -> dict[str, Floats]:

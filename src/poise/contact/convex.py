@@ -2,8 +2,8 @@
 
 The core knows where spheres, capsules and boxes touch. Pairs with a mesh or a cylinder are given to
 it before every step: coal (https://github.com/coal-library/coal) finds the direction in which two
-shapes are nearest or least deep, `poise.convex_patch` the points. What is found depends on the
-present state alone, copy by copy.
+shapes are nearest or least deep, `poise.contact.convex_patch` the points. What is found depends on
+the present state alone, copy by copy.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from poise.arrays import Floats
-from poise.convex_patch import Posed, middles, patch, separation, widest
-from poise.convex_solid import solid_of
+from poise.contact.colliders import FIRST_CONVEX
+from poise.contact.convex_patch import Posed, middles, patch, separation, widest
+from poise.contact.convex_solid import solid_of
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
+from poise.motion.quaternions import multiply
 from poise.pose import quat_matrix
 from poise.scene import Scene
 from poise.shape import Shape
 
 if TYPE_CHECKING:
-    from poise.contact import Touch
+    from poise.contact.touch import Touch
 
-CONVEX = ("cylinder", "mesh")
 NEAR = 0.01  # as kNear of the core: contacts nearer than this take part [m]
 FARTHEST = 1.0  # as kFarthest of the core: none is looked for beyond [m]
 POINTS = 4  # of a pair
@@ -46,6 +47,17 @@ def load_coal() -> Any:
         ) from error
 
 
+def convex_of(scene: Scene, touch: Touch) -> Convex | None:
+    """What finds the touches of meshes and cylinders, if they meet anything."""
+    kind = touch.collider_kind
+    if (
+        not len(touch.pair_a)
+        or max(kind[touch.pair_a].max(), kind[touch.pair_b].max()) < FIRST_CONVEX
+    ):
+        return None
+    return Convex(scene, touch)
+
+
 class Convex:
     """Finds where the pairs with meshes and cylinders touch.
 
@@ -57,17 +69,12 @@ class Convex:
     def __init__(self, scene: Scene, touch: Touch) -> None:
         self._coal = load_coal()
         self._scene, self._touch = scene, touch
-        shapes = touch.shapes
-        given = [
-            (a, b)
-            for a, b in zip(touch.pair_a.tolist(), touch.pair_b.tolist(), strict=True)
-            if shapes[a].kind in CONVEX or shapes[b].kind in CONVEX
-        ]
-        self.pairs = np.array(given, dtype=np.int64).reshape(-1, 2)
+        pairs = np.stack([touch.pair_a, touch.pair_b], axis=1).astype(np.int64)
+        self.pairs = pairs[(touch.collider_kind >= FIRST_CONVEX)[pairs].any(axis=1)]
         # only colliders that such a pair has
         used = np.unique(self.pairs)
         self._a, self._b = np.searchsorted(used, self.pairs.T)
-        self._shapes = [shapes[k] for k in used]
+        self._shapes = [touch.shapes[k] for k in used]
         self._still = np.flatnonzero(touch.collider_link[used] < 0)
         self._link = np.maximum(touch.collider_link[used], 0).astype(np.int64)
         self._coordinates = _Coordinates(scene)
@@ -119,7 +126,7 @@ class Convex:
         links, turns = forward_kinematics(self._scene, q)
         E = turns[:, self._link]
         p = links[:, self._link] + _rotate(quat_matrix(E), self._pos)
-        E = _multiply(E, self._quat)
+        E = multiply(E, self._quat)
         # obstacles hang on no link
         p[:, self._still], E[:, self._still] = self._pos[self._still], self._quat[self._still]
         return p, E
@@ -252,7 +259,7 @@ class _Coordinates:
         half = _length(w)[..., None]
         sine = np.divide(np.sin(half), half, out=np.ones_like(half), where=half > 0.0)
         turn = np.concatenate([np.cos(half), sine * w], axis=-1)
-        there[:, self.turn_q] = _multiply(q[:, self.turn_q], turn)
+        there[:, self.turn_q] = multiply(q[:, self.turn_q], turn)
         return np.asarray(there)
 
 
@@ -260,18 +267,6 @@ def _length(x: Floats) -> Floats:
     """Lengths of vectors, (..., 3)."""
     a, b, c = x[..., 0], x[..., 1], x[..., 2]
     return np.asarray(np.sqrt(a * a + b * b + c * c))
-
-
-def _multiply(a: Floats, b: Floats) -> Floats:
-    """Products of quaternions."""
-    aw, ax, ay, az = a[..., 0], a[..., 1], a[..., 2], a[..., 3]
-    bw, bx, by, bz = b[..., 0], b[..., 1], b[..., 2], b[..., 3]
-    out = np.empty(a.shape)
-    out[..., 0] = aw * bw - ax * bx - ay * by - az * bz
-    out[..., 1] = aw * bx + ax * bw + ay * bz - az * by
-    out[..., 2] = aw * by - ax * bz + ay * bw + az * bx
-    out[..., 3] = aw * bz + ax * by - ay * bx + az * bw
-    return out
 
 
 def _rotate(R: Floats, x: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Recordings as .npz files: the scene and all columns of `poise.frames`, without pickles.
+"""Recordings as .npz files: the scene and all columns of `poise.recording.frames`, without pickles.
 
     meta        UTF-8 bytes of JSON: format "poise-recording", version 1, interval [s], memory (how
                 many numbers of memory a copy has), diverged: [copy, joint, time, singular] each
@@ -20,22 +20,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from poise.archive import LARGEST_ARRAY, LARGEST_FILE, LARGEST_TEXT, Archive, pack, text_bytes
 from poise.arrays import number
 from poise.character import Character
 from poise.characters.formats import yaml
 from poise.characters.formats.yaml_read import LARGEST_TEXT as MOST_TEXT
 from poise.contact import MOST_SPARES, HeightField, Plane
-from poise.errors import ClipError, PoiseError, shorten, unknown_name
+from poise.errors import PoiseError, shorten, unknown_name
 from poise.files import parse_json, write_atomically
-from poise.frames import TABLES, Array, Frames, layout
-from poise.motion.formats.npz import LARGEST_ARRAY, LARGEST_FILE, LARGEST_TEXT, Archive, pack
+from poise.recording.frames import TABLES, Array, Frames, layout
 from poise.scene import scene_of
 from poise.settings import Settings, kept
 from poise.shape import Shape
 from poise.world import Loss
 
 if TYPE_CHECKING:
-    from poise.recording import Recording
+    from poise.recording.recording import Recording
 
 FORMAT = "poise-recording"
 VERSION = 1
@@ -69,17 +69,13 @@ def write(recording: Recording, path: str | os.PathLike[str]) -> None:
         "memory": recording.frames.memory_size,
         "diverged": [list(loss) for loss in recording.diverged],
     }
-    texts = {"meta": _bytes(json.dumps(meta)), "scene": _bytes(json.dumps(scene))}
+    texts = {"meta": text_bytes(json.dumps(meta)), "scene": text_bytes(json.dumps(scene))}
     members = {**texts, **members, **recording.frames.arrays()}
     _check_sizes({name: array.nbytes for name, array in members.items()}, named)
     data = pack(members)
     if len(data) > LARGEST_FILE:
         raise PoiseError(f"{named}: would have {len(data) >> 20} MiB; {_too_large()}")
     write_atomically(path, data)
-
-
-def _bytes(text: str) -> Array:
-    return np.frombuffer(text.encode(), dtype=np.uint8)
 
 
 def _check_sizes(sizes: dict[str, int], path: str) -> None:
@@ -133,15 +129,9 @@ def read(path: str | os.PathLike[str]) -> Read:
     """Settings, interval, diverged copies and frames of a file."""
     if not isinstance(path, (str, os.PathLike)):
         raise PoiseError(f"a recording is named by a path, got {path!r:.80}")
-    try:
-        return _read(Path(os.fspath(path)))
-    except ClipError as error:  # the reader of archives is that of clips
-        raise PoiseError(str(error)) from error
-
-
-def _read(path: Path) -> Read:
+    path = Path(os.fspath(path))
     with Archive.open(path) as archive:
-        _check_sizes({name: info.file_size for name, info in archive._infos.items()}, str(path))
+        _check_sizes(archive.sizes, str(path))
         known = [*layout(1, 0, 0), "meta", "scene", *(f"scene.{name}" for name in ARRAYS)]
         if "meta" in archive.names:
             meta = parse_json(archive.text("meta"), f"{path}: meta")
@@ -245,6 +235,7 @@ def _check_settings(s: Settings) -> None:
     """What is cheap to see; the world checks the rest when it is built."""
     for name, allowed in (
         ("n", int), ("spares", (int, tuple)), ("self_collision", bool), ("dtype", str),
+        ("convex", (bool, type(None))),
         ("contact", (str, type(None))), ("on_divergence", str), ("dt", float),
         ("ground", (bool, Plane, HeightField)), ("ground_friction", (float, int, type(None))),
     ):  # fmt: skip
