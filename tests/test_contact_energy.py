@@ -153,18 +153,22 @@ def random_scenes(seed: int, n: int, dt: float, e: float, **world: object) -> tu
 
 
 def never_rises(scene: World, start: Array, seconds: float) -> None:
-    """Bodies that are moved out of each other are lifted by no more than their depth."""
-    weight, last = float(scene.scene.forest.mass.sum()) * 9.81, start
+    """Bodies that are moved out of each other are lifted by no more than their depth.
+
+    A bounce comes in the middle of a step, which goes on with the velocities before it: what is
+    missing after it comes back in the next step, so the larger of the last two energies counts.
+    """
+    weight, last, earlier = float(scene.scene.forest.mass.sum()) * 9.81, start, start
     for _ in range(round(seconds / scene.dt)):
         scene.step()
         now, seen, depth = energy(scene), scene.contacts, np.zeros(scene.n)
         np.maximum.at(depth, seen.copy, seen.depth)
         assert not scene.diverged
-        gained = now - last - weight * depth
+        gained = now - np.maximum(last, earlier) - weight * depth
         # the solve ends when velocities change by less than 1e-5 m/s, at impulses of up to 50 N s
         allowed = 1e-4 * start + 5e-4
         assert (gained <= allowed).all(), f"{gained.max()} J of {start[gained.argmax()]} J"
-        last = now
+        last, earlier = now, last
     assert (last <= start * (1 + 1e-3)).all()
 
 

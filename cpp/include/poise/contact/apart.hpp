@@ -18,6 +18,8 @@ constexpr int kPushRounds = 3;
 constexpr double kOff = 1e-3;
 // What is further off than this then is looked at again where the step has ended [m].
 constexpr double kStuck = 5e-3;
+// What accelerates more than this off its contact does not pivot there [m/s^2].
+constexpr double kLift = 10.0;
 
 template <class S>
 struct Apart {
@@ -28,13 +30,30 @@ struct Apart {
     double dt;
     ContactScratch<S>& c;
 
+    // A point that pivots moves on an arc about its contact: half of what the arc lifts it in a
+    // step is taken off the velocity that it must have. Without that a box that rocks gains energy.
+    void pivot() {
+        if (x.model == ContactModel::penalty || !turning()) return;
+        arrive(Stage::free);
+        const S zero(T(0)), most(T(dt * kLift));
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            if (a.other >= 0) continue;
+            const S rate = dot(a.n, point_velocity(c.base[a.body], a.r));
+            const S opens = larger(speed_along_arc(a) - rate, zero);
+            // one that was there before
+            const auto on = (zero < a.ln) & (opens < most);
+            a.bound = a.bound - select(on, opens, zero);
+        }
+    }
+
     // What the rows ask for; the copies in which there is anything.
     MaskOf<S> ask(const Sweeper<S>& sweeper) {
         // springs push by themselves
         const bool rigid = x.model != ContactModel::penalty;
         const S least(T(1e-3 * kPushShare / dt * 1e-2));  // a hundredth of a millimetre
         auto deep = constant_mask<S>(false);
-        if (rigid) arrive(false);
+        if (rigid) arrive(Stage::kept);
         for (int k = 0; k < c.contacts; ++k) {
             Contact<S>& a = c.contact[k];
             a.push_bound = S(T(-1e30));
@@ -75,7 +94,7 @@ struct Apart {
         auto found = constant_mask<S>(false);
         if (x.model == ContactModel::penalty) return found;
         c.stuck = c.stuck & negate(which);
-        arrive(true);
+        arrive(Stage::pushed);
         const S zero(T(0)), off(T(kOff / dt)), most{T(kPushFastest)};
         for (int k = 0; k < c.contacts; ++k) {
             Contact<S>& a = c.contact[k];
@@ -98,12 +117,27 @@ struct Apart {
         return select(room < zero, select(back < fastest, back, fastest), -(S(T(1 / dt)) * room));
     }
 
-    // How bodies turn in this step, and where their joints go, with the velocities with contact.
-    void arrive(bool pushed) {
+    // velocities without contact, with it, and with what moves bodies apart
+    enum class Stage { free, kept, pushed };
+
+    // whether any body turns fast enough for arcs to matter
+    bool turning() const {
+        const S slow(T(1e-6 / (dt * dt)));
+        auto found = constant_mask<S>(false);
+        for (int k = 0; k < c.marks; ++k) {
+            const Vec3<S>& w = c.base[c.path[k]].al;
+            found = found | (slow < dot(w, w));
+        }
+        return any(found);
+    }
+
+    // How bodies turn in this step, and where their joints go.
+    void arrive(Stage stage) {
         const S h{T(dt)};
         const auto motion = [&](int i) {
-            const Motion<S> m = c.base[i] + c.real.m[i];
-            return pushed ? m + c.apart.m[i] : m;
+            Motion<S> m = c.base[i];
+            if (stage != Stage::free) m = m + c.real.m[i];
+            return stage == Stage::pushed ? m + c.apart.m[i] : m;
         };
         for (int k = 0; k < c.marks; ++k) {
             const int i = c.path[k], p = f.body[i].parent;
@@ -130,10 +164,12 @@ struct Apart {
         if (a.other >= 0) way = way - way_of(a.other, a.r_other);
         return S(T(1 / dt)) * dot(a.n, way);
     }
-    // how much faster than its velocity says a contact closes: what opens it is left alone
+    // how much faster than its velocity says a contact closes. Of two that roll on each other other
+    // points touch in the end: what opens them is left alone
     S closing(const Contact<S>& a, S rate) const {
         const S faster = rate - speed_along_arc(a), most{T(kPushFastest)};
-        return select(faster < most, larger(faster, S(T(0))), most);
+        const S least = a.other < 0 ? -most : S(T(0));
+        return select(faster < most, larger(faster, least), most);
     }
 };
 

@@ -41,6 +41,7 @@ struct ContactStep {
         if (x.model == ContactModel::penalty) soften();
         Sweeper<S> sweeper(f, work, c);
         sweeper.prepare();
+        Apart<S>{f, x, work, dt, c}.pivot();
         sweeper.warm();
         const auto all = constant_mask<S>(true);
         find_impulses(sweeper, all);
@@ -188,7 +189,8 @@ struct ContactStep {
                 return half_step * dot(l * a.n + t * a.t + u * a.u, gravity);
             };
             const S lift = height(a.first[0], a.first[1], a.first[2]);
-            C = C - lift;
+            // and so does what moves it apart
+            C = C - lift - S(T(dt)) * a.push * dot(a.n, gravity);
             B = B + (height(a.ln, a.lt, a.lu) - lift);
         }
         for (int k = 0; k < c.limits; ++k) {
