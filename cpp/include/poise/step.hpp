@@ -527,7 +527,7 @@ void step_tile(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<
         settle(f, call, t, bad, bad_body, frozen, s);
         if (t.touch) {
             remember(t, frozen, step + 1 == call.steps);
-            const auto stuck = t.contact->stuck & negate(frozen);
+            const auto stuck = (t.contact->stuck | t.contact->fast) & negate(frozen);
             if (any(stuck)) pull_out(f, call, t, stuck, s);
         }
         if (any(frozen))  // copies that stand still apply nothing

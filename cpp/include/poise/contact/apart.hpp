@@ -33,7 +33,8 @@ struct Apart {
     // A point that pivots moves on an arc about its contact: half of what the arc lifts it in a
     // step is taken off the velocity that it must have. Without that a box that rocks gains energy.
     void pivot() {
-        if (x.model == ContactModel::penalty || !turning()) return;
+        const auto turns = turning();
+        if (x.model == ContactModel::penalty || !any(turns)) return;
         arrive(Stage::free);
         const S zero(T(0)), most(T(dt * kLift));
         for (int k = 0; k < c.contacts; ++k) {
@@ -42,8 +43,8 @@ struct Apart {
             const S rate = dot(a.n, point_velocity(c.base[a.body], a.r));
             const S opens = larger(speed_along_arc(a) - rate, zero);
             // one that was there before
-            const auto on = (zero < a.ln) & (opens < most);
-            a.bound = a.bound - select(on, opens, zero);
+            const S less = select(opens < most, opens, larger(most + most - opens, zero));
+            a.bound = a.bound - select(turns & (zero < a.ln), less, zero);
         }
     }
 
@@ -120,15 +121,16 @@ struct Apart {
     // velocities without contact, with it, and with what moves bodies apart
     enum class Stage { free, kept, pushed };
 
-    // whether any body turns fast enough for arcs to matter
-    bool turning() const {
-        const S slow(T(1e-6 / (dt * dt)));
+    // copies in which a body turns fast enough for arcs to matter
+    MaskOf<S> turning() const {
+        const S slow(T(1e-10 / (dt * dt)));
         auto found = constant_mask<S>(false);
-        for (int k = 0; k < c.marks; ++k) {
-            const Vec3<S>& w = c.base[c.path[k]].al;
+        // all bodies: which ones are marked depends on the other copies, too
+        for (int i = 0; i < f.nb; ++i) {
+            const Vec3<S>& w = c.base[i].al;
             found = found | (slow < dot(w, w));
         }
-        return any(found);
+        return found;
     }
 
     // How bodies turn in this step, and where their joints go.

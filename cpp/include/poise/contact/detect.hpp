@@ -13,6 +13,8 @@ constexpr double kFarthest = 1.0;
 constexpr double kHaste = 2;
 // A light one that may touch the ground may whirl: its other points are looked for further still.
 constexpr double kWhirl = 6;
+// What goes further in a step over uneven ground is looked at again where it ends [m].
+constexpr double kFast = 0.05;
 // From so many trees on, whole trees are held apart before their bodies are.
 constexpr int kCrowd = 4;
 // What is only estimated is taken to be off by less than this [m].
@@ -61,6 +63,7 @@ class Detector {
     }
 
     void centers() {
+        c.fast = constant_mask<S>(false);
         for (int i = 0; i < f.nb; ++i) {
             const Ball& ball = x.ball[i];
             if (ball.reach < 0) continue;
@@ -70,6 +73,8 @@ class Detector {
             c.middle[i] = origin[i] + r;
             c.quickness[i] =
                 bounded(square_root(dot(v, v)) + S(T(ball.reach)) * square_root(dot(m.al, m.al)));
+            if (x.ground.kind == GroundKind::field)
+                c.fast = c.fast | (S(T(kFast / dt)) < c.quickness[i]);
         }
         for (int k = 0; k < x.colliders; ++k) {
             const Collider& o = x.collider[k];

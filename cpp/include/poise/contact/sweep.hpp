@@ -48,6 +48,7 @@ struct ContactScratch {
     Flow<S> real, apart;
     MaskOf<S> moved;  // copies in which bodies move by more than their velocities
     MaskOf<S> stuck;  // copies in which that did not take them out
+    MaskOf<S> fast;   // copies in which something may pass a ridge unseen
     int contacts = 0, limits = 0, groups = 0, marks = 0;
 
     ContactScratch(const Forest& f, const Touchables& x)
