@@ -45,7 +45,7 @@ v[:, 3:6] = rng.normal(0.0, 3.0, (n, 3))
 world.reset(poise.State(q, v))
 
 # no stiffness, a little damping in the joints, nothing on the root
-damping = np.full(humanoid.nv, 1.0)
+damping = np.full(humanoid.nv, 0.5)
 damping[:6] = 0.0
 limp = poise.Command(
     drive=poise.Drive(poise.Gains(humanoid, 0.0, damping), poise.Target(humanoid.rest_q))

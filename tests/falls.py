@@ -164,11 +164,11 @@ def rough(number: int) -> HeightField:
 
 
 def dampers(human: Character) -> Command:
-    """Joints that only damp, by 1 N m s/rad.
+    """Joints that only damp, by 0.5 N m s/rad.
 
-    Twice as much holds a hand that stands on its edge up for more than twenty seconds.
+    Four times as much holds a hand that stands on its edge up for more than twenty seconds.
     """
-    kd = np.full(human.nv, 1.0)
+    kd = np.full(human.nv, 0.5)
     kd[:6] = 0.0
     return Command(drive=Drive(Gains(human, 0.0 * kd, kd), Target(human.rest_q)))
 
