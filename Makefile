@@ -23,7 +23,7 @@ CPP := $(shell find cpp -name '*.hpp' -o -name '*.cpp')
 .PHONY: help demo test test-all bench lint docs stub check-stub format clean validator
 
 help:
-	@echo "make demo        a humanoid follows a walk, is pushed; BVH, GLB and pictures in out/demo"
+	@echo "make demo        a humanoid squats on the ground, is pushed; recordings, BVH, GLB, pictures in out/demo"
 	@echo "make test        the tests but the slow ones"
 	@echo "make test-all    all tests"
 	@echo "make bench       the benchmarks, with the peers that are installed"

@@ -63,7 +63,7 @@ def calls(plan: Plan) -> Section:
 
 def _controlled(name: str, character: Character, steps: int) -> Case:
     """The loop of a user: a new target and a new command in each step."""
-    w = World(character, dt=DT, threads=1)
+    w = World(character, dt=DT, threads=1, contact=None)
     controller = StablePD(character, paper_gains(character), form="spd")
     goals = list(moved(character, sway(character, steps)[0]))
 

@@ -90,7 +90,7 @@ def _uncontrolled(
     name: str, character: Character, n: int, rows: int, dtype: str = "float64"
 ) -> Case:
     """A world that falls freely."""
-    w = World(character, n=n, dt=DT, dtype=dtype, threads=1)
+    w = World(character, n=n, dt=DT, dtype=dtype, threads=1, contact=None)
     facts = {"engine": "poise", "model": character.name, "n": n, "dtype": dtype, "rows": rows}
     return stepping(name, w, lambda: w.step(steps=rows), n * rows, facts | {"threads": 1})
 

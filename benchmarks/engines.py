@@ -99,7 +99,7 @@ def pinocchio_cases(pin: Any, character: Character, rows: int) -> list[Case]:
 
 def _our_end(character: Character, goal: Target, form: str = "spd", steps: int = 0) -> Array:
     """Our q after the same steps from the same start."""
-    world = World(character, dt=DT, threads=1)
+    world = World(character, dt=DT, threads=1, contact=None)
     world.reset(start(character, 1))
     drive = Drive(paper_gains(character), goal, form=form)
     world.step(Command(drive=drive), goal.rows or steps)

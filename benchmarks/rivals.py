@@ -71,7 +71,7 @@ def _cases(character: Character, found: dict[str, Any], plan: Plan) -> list[Case
 
 def single_calls(name: str, character: Character, calls: int) -> Case:
     """One character, one row of target in each call."""
-    w = World(character, dt=DT, threads=1)
+    w = World(character, dt=DT, threads=1, contact=None)
     goal = target(character, 1).row(0)
     command = Command(drive=Drive(paper_gains(character), goal, form="spd"))
 

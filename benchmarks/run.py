@@ -1,26 +1,33 @@
 """make bench: how fast poise is, with its peers beside it.
 
-    python benchmarks/run.py                   all sections, a few minutes
+    python benchmarks/run.py                   all sections; the ragdolls take most of the time
     python benchmarks/run.py --only peers      one of them (may be given several times)
+    python benchmarks/run.py --only ragdolls --falls 200
     python benchmarks/run.py --quick           everything once, a few seconds, too short to judge
 
-Prints tables and writes all numbers to out/bench.json. Compare ratios from one run: absolute times
-move from machine to machine.
+Prints tables and writes all numbers to out/bench.json, pictures beside it. Compare ratios from one
+run: absolute times move from machine to machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from calls import calls, imports, threads
+from contact import contact
 from control import features, overhead
 from files import files
 from limits import fma, growth, limits
+from memory import memory
+from ragdolls import ragdolls
 from rivals import peers
+from stiff import stiff
 from tables import ROOT, Bound, draw, machine, say, show, verdicts, write
 from timing import FULL, QUICK
+from touching import touching
 
 SECTIONS = {
     "fma": fma,
@@ -33,6 +40,11 @@ SECTIONS = {
     "calls": calls,
     "import": imports,
     "files": files,
+    "contact": contact,
+    "contacts": touching,
+    "standing": stiff,
+    "ragdolls": ragdolls,
+    "memory": memory,
 }
 
 
@@ -40,6 +52,8 @@ def main() -> None:
     """Run the sections, print them, write the record."""
     args = arguments()
     plan = QUICK if args.quick else FULL
+    if args.falls is not None:
+        plan = replace(plan, falls=args.falls)
     where = machine()
     build = where["build"]
     flags = build.get(f"flags_{where['isa']}", "")
@@ -55,6 +69,9 @@ def main() -> None:
         show(section, plan)
         bounds += section.bounds
         record[name] = section.record(plan)
+        for picture, paint in section.pictures.items():
+            args.out.parent.mkdir(parents=True, exist_ok=True)
+            paint(args.out.parent / picture)
     seconds = time.perf_counter() - begin
     write(args.out, {"machine": where, "quick": plan.quick, "seconds": seconds, "sections": record})
     missed = [bound for bound in bounds if not bound.holds]
@@ -70,8 +87,17 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="run everything once, untimed")
     parser.add_argument("--only", action="append", choices=SECTIONS, help="a section")
+    parser.add_argument("--falls", type=falls, help="how many ragdolls fall, half on each ground")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "bench.json", help="JSON file")
     return parser.parse_args()
+
+
+def falls(text: str) -> int:
+    """A number of falls: one or more."""
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"{count}: at least one must fall")
+    return count
 
 
 if __name__ == "__main__":

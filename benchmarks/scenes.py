@@ -86,9 +86,9 @@ def target(
     return Target(own(q), own(v) if velocity else None, own(a) if acceleration else None, rows=rows)
 
 
-def start(character: Character, n: int) -> State:
+def start(character: Character, n: int, size: float = 1.0) -> State:
     """Near the rest pose and moving a little, every copy differently, the same in every run."""
-    draw = np.random.default_rng(2020).normal(size=(2, n, character.nv))
+    draw = size * np.random.default_rng(2020).normal(size=(2, n, character.nv))
     d = draw[0] * per_dof(character, 0.02, 0.1)
     v = draw[1] * per_dof(character, 0.05, 0.2)
     q = moved(character, d)
@@ -122,10 +122,11 @@ def ours(
     Args:
         gains: Those of the paper if None.
         goal: The sway if None.
-        world: More arguments of World.
+        world: More arguments of World; nothing touches unless they say so.
         drive: More arguments of Drive: form, method, strength ...
     """
-    w = World(character, n=n, dt=DT, dtype=dtype, threads=threads, **(world or {}))
+    options: dict[str, Any] = {"contact": None, **(world or {})}
+    w = World(character, n=n, dt=DT, dtype=dtype, threads=threads, **options)
     gains = paper_gains(character) if gains is None else gains
     goal = target(character, rows) if goal is None else goal
     drive.setdefault("form", "spd")

@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -82,6 +82,7 @@ class Section:
     notes: list[str] = field(default_factory=list)
     timings: list[Timing] = field(default_factory=list)
     numbers: dict[str, Any] = field(default_factory=dict)
+    pictures: dict[str, Callable[[Path], None]] = field(default_factory=dict)
 
     def record(self, plan: Plan) -> dict[str, Any]:
         """All of it, ready for JSON."""

@@ -33,6 +33,7 @@ class Plan:
     batch: int  # copies in a batch
     batch_rows: int  # rows of target in one call, for a batch
     rows: int  # and for one character
+    falls: int  # of ragdolls
 
     @property
     def one(self) -> dict[str, Any]:
@@ -45,8 +46,17 @@ class Plan:
         return {"n": self.batch, "rows": self.batch_rows}
 
 
-FULL = Plan(quick=False, windows=120, seconds=1.0, least=3, batch=1024, batch_rows=4, rows=1000)
-QUICK = Plan(quick=True, windows=2, seconds=0.0, least=1, batch=16, batch_rows=2, rows=4)
+FULL = Plan(
+    quick=False,
+    windows=120,
+    seconds=1.0,
+    least=3,
+    batch=1024,
+    batch_rows=4,
+    rows=1000,
+    falls=10_000,
+)
+QUICK = Plan(quick=True, windows=2, seconds=0.0, least=1, batch=16, batch_rows=2, rows=4, falls=4)
 
 
 @dataclass(frozen=True)

@@ -255,8 +255,13 @@ WORLDS: dict[str, Case] = {
 }
 
 
-def reset(*args: Any, n: int = 1, where: Any = None, **kwargs: Any) -> Callable[[], object]:
-    return lambda: World(HUMANOID, n=n, dt=DT).reset(State(*args, **kwargs), where=where)
+def reset(
+    *args: Any, n: int = 1, where: Any = None, contact: str | None = "impulse", **kwargs: Any
+) -> Callable[[], object]:
+    def call() -> None:
+        World(HUMANOID, n=n, dt=DT, contact=contact).reset(State(*args, **kwargs), where=where)
+
+    return call
 
 
 STATES: dict[str, Case] = {
@@ -286,9 +291,16 @@ STATES: dict[str, Case] = {
     ),
     "time nan": (reset(REST, time=NAN), ("state.time", "finite")),
     "time of another length": (reset(REST, n=3, time=[0.0, 1.0]), ("state.time", "(2,)", "(3,)")),
-    "memory of another length": (reset(REST, memory=np.zeros(5)), ("state.memory", "(1, 96)")),
-    "memory of noise": (reset(REST, memory=np.full(96, 0.5)), ("state.memory", "this world")),
-    "memory nan": (reset(REST, memory=np.full(96, NAN)), ("state.memory",)),
+    "memory of another length": (
+        reset(REST, memory=np.zeros(5), contact=None),
+        ("state.memory", "(1, 112)"),
+    ),
+    "memory of noise": (
+        reset(REST, memory=np.full(112, 0.5), contact=None),
+        ("state.memory", "this world"),
+    ),
+    "memory nan": (reset(REST, memory=np.full(112, NAN), contact=None), ("state.memory",)),
+    "memory of a world without contact": (reset(REST, memory=np.zeros(112)), ("state.memory",)),
     "no state": (
         lambda: World(ARM, dt=DT).reset([0.0, 0.0]),  # type: ignore[arg-type]
         ("reset takes a State",),

@@ -24,18 +24,25 @@ def bench(*options: object, before: Path | None = None) -> subprocess.CompletedP
 
 
 @pytest.fixture(scope="module")
-def record(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a quick run of everything wrote."""
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a quick run of everything wrote its record."""
     out = tmp_path_factory.mktemp("bench") / "new" / "bench.json"
     done = bench("--quick", "--out", out)
     assert done.returncode == 0, done.stdout + done.stderr
-    found: dict[str, Any] = json.loads(out.read_text())
+    return out
+
+
+@pytest.fixture(scope="module")
+def record(written: Path) -> dict[str, Any]:
+    """What it wrote."""
+    found: dict[str, Any] = json.loads(written.read_text())
     return found
 
 
 def test_every_section_runs(record: dict[str, Any]) -> None:
     names = ("fma", "limits", "peers", "growth", "overhead", "features", "threads", "calls")
-    assert list(record["sections"]) == [*names, "import", "files"]
+    touching = ("contact", "contacts", "standing", "ragdolls", "memory")
+    assert list(record["sections"]) == [*names, "import", "files", *touching]
 
 
 def test_the_record_says_where_it_was_made(record: dict[str, Any]) -> None:
@@ -81,6 +88,43 @@ def test_two_threads_end_where_one_does(record: dict[str, Any]) -> None:
     assert all(len(states) == 1 for states in ends.values())
 
 
+def test_ours_and_a_peer_stand_with_the_same_weight_on_the_ground(record: dict[str, Any]) -> None:
+    section = record["sections"]["contact"]
+    if "mujoco" in section["numbers"]["skipped"]:
+        pytest.skip(section["numbers"]["skipped"]["mujoco"])
+    timed = {timing["engine"] for timing in section["timings"]}
+    assert {"poise", "MuJoCo discrete"} <= timed
+    # a case whose character does not stand at the end raises; so does one of another mass
+    assert set(section["numbers"]["ratios"]) == {"links meet", "ground only"}
+
+
+def test_every_stiffness_says_how_it_ended(record: dict[str, Any]) -> None:
+    ends = record["sections"]["standing"]["numbers"]["ends"]
+    assert len(ends) == 2
+    for engines in ends.values():
+        for end in engines["poise implicit"].values():
+            assert end["what"] == "stands"
+
+
+def test_failed_falls_are_named(record: dict[str, Any]) -> None:
+    """In a quick run nobody comes to rest: after a second they are still on their way."""
+    failed = record["sections"]["ragdolls"]["numbers"]["failed"]
+    assert failed["plane"]["moves"] == failed["field"]["moves"] == [0, 1]
+
+
+def test_a_picture_is_written_beside_the_record(written: Path) -> None:
+    assert written.with_name("contacts.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_missing_engine_of_the_ground_is_skipped_and_said(tmp_path: Path) -> None:
+    for name in ("mujoco", "dartpy", "pybullet"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError('it is not here')\n")
+    options = ("--quick", "--only", "contact", "--out", tmp_path / "bench.json")
+    done = bench(*options, before=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "dart is skipped: it is not here" in done.stdout
+
+
 def test_a_missing_peer_is_skipped_and_said(tmp_path: Path) -> None:
     for name in ("mujoco", "pinocchio"):
         (tmp_path / f"{name}.py").write_text("raise ImportError('it is not here')\n")
@@ -90,6 +134,13 @@ def test_a_missing_peer_is_skipped_and_said(tmp_path: Path) -> None:
     assert "mujoco is skipped: it is not here" in done.stdout
     skipped = json.loads(out.read_text())["sections"]["peers"]["numbers"]["skipped"]
     assert set(skipped) == {"mujoco", "pinocchio"}
+
+
+@pytest.mark.parametrize("count", ["0", "-3", "many"])
+def test_a_number_of_falls_below_one_is_refused(count: str) -> None:
+    done = bench("--only", "ragdolls", "--falls", count)
+    assert done.returncode == 2
+    assert "--falls" in done.stderr
 
 
 def test_an_unknown_section_names_the_known_ones() -> None:

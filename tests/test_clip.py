@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from free_world import World
 from trees import random_character, random_state
 
-from poise import StablePD, World, load_character, run
+from poise import StablePD, load_character, run
 from poise.character import Character
 from poise.errors import ClipError, PoiseError
 from poise.motion.clip import Clip

@@ -14,9 +14,10 @@ from bad_files import refusal, unreadable_paths, write_hole
 from hypothesis import given
 from hypothesis import strategies as st
 
+from poise.archive import Archive, pack
 from poise.character import Character
 from poise.characters import builtin_names, load_character
-from poise.errors import ClipError, PoiseError
+from poise.errors import CharacterError, ClipError, PoiseError
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, feet_of
 from poise.motion.formats import amass, npz
@@ -184,8 +185,8 @@ def archive(data: bytes = b"x", names: tuple[str, ...] = ("frames.npy",), **more
 FILES = {
     "0 bytes": b"",
     "text": b"hello",
-    "cut off": npz.pack(GOOD)[:-30],
-    "cut in front": npz.pack(GOOD)[100:],
+    "cut off": pack(GOOD)[:-30],
+    "cut in front": pack(GOOD)[100:],
     "an end only": b"PK\x05\x06" + bytes(18),
     "a directory that lies": b"PK\x05\x06" + bytes(8) + b"\xff" * 8 + bytes(2),
     "many members": archive(names=tuple(f"{i}.npy" for i in range(20_000))),
@@ -207,11 +208,24 @@ def test_files_that_are_no_archives_are_refused(case: str, tmp_path: Path) -> No
 
 def test_a_member_there_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bad.npz"
-    path.write_bytes(npz.pack(GOOD))
+    path.write_bytes(pack(GOOD))
     with zipfile.ZipFile(path, "a") as members, pytest.warns(UserWarning, match="Duplicate"):
         members.writestr("meta.npy", b"x")
     with pytest.raises(ClipError, match="two arrays named 'meta'"):
         npz.read(path)
+
+
+def test_an_archive_tells_sizes_before_it_is_unpacked_and_raises_what_it_is_told_to(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.npz"
+    path.write_bytes(pack({"zeros": np.zeros((100, 1000))}))
+    assert path.stat().st_size < 10_000
+    with Archive.open(path, CharacterError) as found:
+        # a header of 128 bytes comes before the numbers
+        assert found.sizes == {"zeros": 128 + 800_000}
+        with pytest.raises(CharacterError, match="zeros: has type float64"):
+            found.array("zeros", "u")
 
 
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
@@ -241,7 +255,7 @@ def stored() -> bytes:
 
 
 @given(
-    st.sampled_from([stored(), npz.pack(STORED)]),
+    st.sampled_from([stored(), pack(STORED)]),
     st.integers(0, 10_000),
     st.integers(0, 30),
     st.binary(max_size=8),

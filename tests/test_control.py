@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from free_world import World
 from numpy.random import Generator
 from numpy.typing import NDArray
 from trees import random_character, random_state
@@ -21,7 +22,6 @@ from poise import (
     PoiseError,
     State,
     Target,
-    World,
     dynamics,
     reference,
 )

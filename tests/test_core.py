@@ -16,11 +16,12 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import trees
+from free_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from poise import Command, Drive, Gains, State, Target, World, dynamics, load_character, reference
+from poise import Command, Drive, Gains, State, Target, dynamics, load_character, reference
 from poise.character import Character, Joint, Link
 from poise.forest import quat_matrix
 from poise.reference import spatial
@@ -414,7 +415,7 @@ def twin_step(
 
 
 @both_dtypes
-@fuzz(trees.cases(12, passive=True))
+@fuzz(trees.cases(12, passive=True).filter(trees.jointed))
 def test_a_step_of_the_world_is_that_of_the_twins(case: Case, dtype: str) -> None:
     x, dt = Batch(case), 0.01
     gains = Gains(x.character, x.kp[0], x.kd[0])
@@ -460,7 +461,7 @@ def test_commanded_accelerations_become_forces_of_the_joints_alone(case: Case, d
 
 
 @both_dtypes
-@fuzz(trees.cases(12))
+@fuzz(trees.cases(12).filter(trees.jointed))
 def test_forces_accelerate_as_forward_dynamics_says(case: Case, dtype: str) -> None:
     x, dt = Batch(case), 0.01
     world = World(x.character, n=BATCH, dt=dt, dtype=dtype)
@@ -489,7 +490,7 @@ def test_a_soft_root_is_fed_what_the_target_itself_needs(case: Case) -> None:
     assert_close((torques[1] - torques[0])[:, :6], needed[:, :6], 1e-12)
 
 
-@fuzz(trees.cases(8))
+@fuzz(trees.cases(8).filter(trees.jointed))
 def test_pins_hold_links_as_springs_and_dampers_at_the_end_of_the_step(case: Case) -> None:
     x, dt = Batch(case), 0.01
     forest = scene_of(x.character).forest
@@ -536,7 +537,7 @@ def pin_wrench(x: Batch, k: int, point: Array, i: int, a: Array, gains: Array, d
 
 
 @both_dtypes
-@fuzz(trees.cases(8))
+@fuzz(trees.cases(8).filter(trees.jointed))
 def test_a_copy_with_its_own_masses_is_a_character_with_these_masses(
     case: Case, dtype: str
 ) -> None:
@@ -554,7 +555,7 @@ def test_a_copy_with_its_own_masses_is_a_character_with_these_masses(
 
 
 @both_dtypes
-@fuzz(trees.cases(8))
+@fuzz(trees.cases(8).filter(trees.jointed))
 def test_a_copy_with_its_own_armature_carries_it(case: Case, dtype: str) -> None:
     x = Batch(case)
     armature = case[1].uniform(0, 0.1, (BATCH, x.character.nv))

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 import trees
+from free_world import World
 from numpy.typing import NDArray
 
 from poise import (
@@ -22,7 +23,6 @@ from poise import (
     Gains,
     State,
     Target,
-    World,
     _core,
     dynamics,
     load_character,

@@ -26,10 +26,11 @@ def test_an_example_is_about_a_hundred_lines(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 110
 
 
-def test_the_programs_in_the_readme_run() -> None:
+def test_the_programs_in_the_readme_run(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
     programs = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert programs
     for program in programs:
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,11 +23,15 @@ from trees import random_character, random_state
 
 from poise import PoiseError, _core
 from poise.character import Character
+from poise.contact import HeightField, Touch, compile_touch, default_spares
 from poise.forest import Forest
+from poise.scene import scene_of
+from poise.shape import Shape
 
-# MemoryError: for copies by the billion
-ALLOWED = (PoiseError, TypeError, ValueError, OverflowError, MemoryError)
+# MemoryError: for copies by the billion; AttributeError: for what is no Touch
+ALLOWED = (PoiseError, TypeError, ValueError, OverflowError, MemoryError, AttributeError)
 MEMORY = 4 << 30
+ODDS = (0.06, 0.06, 0.06, 0.1, 0.06, 0.06, 0.02, 0.06, 0.1, 0.02, 0.18, 0.02, 0.12, 0.08)
 HUGE = (2**31, 2**31 - 2**40, 2**50, 2**62, 2**63, -(2**63), 2**70, -1)
 
 
@@ -49,7 +53,7 @@ class Rude:
         raise RuntimeError("no device")
 
     def __len__(self) -> int:
-        raise RuntimeError("no length")
+        raise TypeError("no length")
 
     def __index__(self) -> int:
         raise ValueError("no index")
@@ -180,16 +184,36 @@ def spoiled(rng: Generator, given: dict[str, Any]) -> dict[str, Any]:
 # ---- the calls, with arguments that would be right
 
 
+def dressed(rng: Generator, character: Character) -> Character:
+    """The character with shapes on most of its links."""
+    shapes = (
+        Shape("sphere", (0.1,)),
+        Shape("capsule", (0.1, 0.2)),
+        Shape("box", (0.1, 0.2, 0.3)),
+        Shape("cylinder", (0.1, 0.2)),
+        Shape.mesh([(0, 0, 0), (0.2, 0, 0), (0, 0.2, 0), (0, 0, 0.2)]),
+    )
+    worn = [
+        replace(link, shapes=() if rng.random() < 0.2 else (shapes[rng.integers(5)],))
+        for link in character.links
+    ]
+    return Character(character.name, tuple(worn), character.limbs)
+
+
 class Bench:
     """A character, its model, a world of n copies, and right arguments for every call."""
 
     def __init__(self, rng: Generator) -> None:
         self.rng = rng
         options: dict[str, Any] = {"passive": rng.random() < 0.5, "effort": rng.random() < 0.5}
-        self.character: Character = random_character(rng, int(rng.integers(1, 7)), **options)
+        self.character = dressed(rng, random_character(rng, int(rng.integers(1, 7)), **options))
         self.forest: Forest = self.character.forest
         self.model = _core.Model(self.forest)
         self.n = int(rng.integers(1, 12))
+        self.spares = int(rng.integers(0, 3))
+        self.given = 0
+        self.scene = scene_of([self.character, *default_spares(self.spares)])
+        self.whole = self.scene.model if self.spares else self.model
         self.world = self.started(_core.World(**self.of_world()))
         self.gains = _core.Gains(**self.of_gains())
 
@@ -229,22 +253,58 @@ class Bench:
                 numbers[i] = np.array(np.broadcast_to(x, (*own, *x.shape)), order="C")
         return tuple(numbers)
 
+    def touch(self) -> Touch:
+        """Contact with a plane or a field, two obstacles, and links with each other.
+
+        Where one of the obstacles is a cylinder, pairs are given from outside.
+        """
+        rng, surfaces = self.rng, len(self.forest.link_body) + self.spares + 3
+        last = Shape("sphere", (0.3,), pos=(0.0, 1.0, 0.0))
+        if rng.random() < 0.5:
+            last = Shape("cylinder", (0.3, 0.2), pos=(0.0, 1.0, 0.0))
+        own = (self.n, surfaces) if self.n > 1 and rng.random() < 0.5 else (surfaces,)
+        touch = compile_touch(
+            self.scene,
+            ground=HeightField(rng.normal(size=(3, 4)), 0.5) if rng.random() < 0.5 else True,
+            obstacles=[Shape("box", (0.5, 0.5, 0.2), pos=(1.0, 0.0, 0.0)), last],
+            model=str(rng.choice(["impulse", "penalty"])),
+            friction=rng.random(own),
+            restitution=rng.random(own),
+            spares=self.spares,
+            sweeps=10,
+        )
+        self.given = int((touch.collider_kind[touch.pair_b] > 2).sum())
+        return touch
+
+    def of_touch(self) -> dict[str, Any]:
+        touch = self.touch()
+        return {field.name: getattr(touch, field.name) for field in fields(Touch)}
+
+    def of_throw(self) -> dict[str, Any]:
+        q = np.array([*self.rng.normal(size=3), 1.0, 0.0, 0.0, 0.0])
+        which = None if self.rng.random() < 0.5 else self.rng.random(self.n) < 0.5
+        return {"q": q, "v": self.rows(6, some=False), "which": which}
+
     def of_world(self) -> dict[str, Any]:
+        contact = self.rng.random() < 0.5
         return {
             "model": self.model,
+            "whole": self.whole if contact else self.model,
+            "touch": self.touch() if contact else None,
             "n": self.n,
             "dt": 0.01,
             "single_precision": bool(self.rng.random() < 0.5),
             "threads": int(self.rng.integers(1, 4)),
             "gravity": np.array([0.0, 0.0, -9.81]),
-            "numbers": self.numbers(),
+            "numbers": None if contact and self.spares else self.numbers(),
         }
 
     def of_write(self) -> dict[str, Any]:
         rng, n = self.rng, self.n
-        memory = None if rng.random() < 0.5 else np.zeros((n, _core.MEMORY))
+        memory = None if rng.random() < 0.5 else np.array(self.world.memory())
         if memory is not None and rng.random() < 0.5:
-            memory[:, ::12] = rng.integers(0, len(self.forest.link_body) + 2, (n, _core.PUSHES))
+            links = rng.integers(0, len(self.forest.link_body) + 2, (n, _core.PUSHES))
+            memory[:, : _core.MEMORY : _core.MEMORY // _core.PUSHES] = links
         return {
             "q": self.poses((n,) if rng.random() < 0.5 else ()),
             "v": self.rows(self.forest.nv, some=False),
@@ -264,6 +324,29 @@ class Bench:
             "duration": float(rng.choice([0.1, 1e-9, np.inf])),
             "which": None if rng.random() < 0.5 else rng.random(self.n) < 0.5,
         }
+
+    def of_drag(self) -> dict[str, Any]:
+        rng = self.rng
+        return {
+            "link": int(rng.integers(len(self.forest.link_body))),
+            "to": self.rows(3, some=False),
+            "velocity": self.rows(3, some=False),
+            "point": self.rows(3, some=False),
+            "stiffness": float(rng.choice([0.0, 1e3, 1e9])),
+            "damping": float(rng.choice([0.0, 1.0, 1e4])),
+            "which": None if rng.random() < 0.5 else rng.random(self.n) < 0.5,
+        }
+
+    def of_release(self) -> dict[str, Any]:
+        rng = self.rng
+        which = None if rng.random() < 0.5 else rng.random(self.n) < 0.5
+        return {"link": int(rng.integers(-1, len(self.forest.link_body))), "which": which}
+
+    def of_meet(self) -> dict[str, Any]:
+        pairs = int(self.rng.integers(3)) if self.rng.random() < 0.5 else self.given
+        touches = self.rng.normal(size=(self.n, pairs, 4, 7))
+        touches[..., 0] = self.rng.choice([np.inf, 0.0, -0.01, np.nan])
+        return {"touches": touches}
 
     def of_step(self) -> dict[str, Any]:
         rng, nv, nl = self.rng, self.forest.nv, len(self.forest.link_body)
@@ -318,19 +401,30 @@ def look(world: Any) -> None:
     q, v = world.read()
     assert np.isfinite(q).all(), "q is not finite"
     assert np.isfinite(v).all(), "v is not finite"
-    world.time(), world.memory(), world.torque()
-    copies, joints, times = world.faults()
-    assert len(copies) == len(joints) == len(times) <= len(q)
+    world.time(), world.memory(), world.torque(), world.saturated(), world.spares()
+    for found in world.contacts():
+        assert np.isfinite(found).all(), "contacts are not finite"
+    copies, joints, times, singular = world.faults()
+    assert len(copies) == len(joints) == len(times) == len(singular) <= len(q)
 
 
 def remade(bench: Bench, forest: dict[str, Any]) -> None:
     """A model of odd numbers that is taken must also be safe to step and to ask."""
     model = _core.Model(SimpleNamespace(**forest))
-    bench.model = model
-    world = bench.started(_core.World(**{**bench.of_world(), "model": model, "numbers": None}))
+    bench.model = bench.whole = model
+    given = {**bench.of_world(), "model": model, "whole": model, "touch": None, "numbers": None}
+    world = bench.started(_core.World(**given))
     world.step(**{**bench.of_step(), "gains": None})
     look(world)
     _core.answer(**{**bench.of_answer(), "model": model, "numbers": None})
+
+
+def touched(bench: Bench, touch: dict[str, Any]) -> None:
+    """Odd contacts that are taken must be safe to step, too."""
+    given = {**bench.of_world(), "whole": bench.whole, "numbers": None}
+    world = bench.started(_core.World(**{**given, "touch": SimpleNamespace(**touch)}))
+    world.step(**{**bench.of_step(), "gains": None})
+    look(world)
 
 
 def one_call(bench: Bench) -> tuple[str, dict[str, Any], Callable[[], Any]]:
@@ -342,12 +436,17 @@ def one_call(bench: Bench) -> tuple[str, dict[str, Any], Callable[[], Any]]:
         "World": (bench.of_world, lambda given: _core.World(**given)),
         "write": (bench.of_write, lambda given: world.write(**given)),
         "push": (bench.of_push, lambda given: world.push(**given)),
+        "drag": (bench.of_drag, lambda given: world.drag(**given)),
+        "release": (bench.of_release, lambda given: world.release(**given)),
+        "meet": (bench.of_meet, lambda given: world.meet(**given)),
+        "touch": (bench.of_touch, lambda given: touched(bench, given)),
+        "throw": (bench.of_throw, lambda given: world.throw_spare(**given)),
         "step": (bench.of_step, lambda given: world.step(**given)),
         "gravity": (lambda: {"gravity": np.zeros(3)}, lambda given: world.set_gravity(**given)),
         "answer": (bench.of_answer, lambda given: _core.answer(**given)),
         "look": (dict, lambda given: look(world)),
     }
-    name = str(rng.choice(list(kinds), p=(0.08, 0.08, 0.08, 0.14, 0.1, 0.2, 0.02, 0.2, 0.1)))
+    name = str(rng.choice(list(kinds), p=ODDS))
     make, call = kinds[name]
     given = spoiled(rng, make()) if name != "look" else {}
     return name, given, lambda: call(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from poise.motion.retargeting.matching import match
 from poise.view import plots
 
 HUMANOID = load_character("humanoid")
+PAGE = Path(__file__).parents[1] / "docs" / "measures.md"
 
 
 def turned(joint: str, angle: float) -> Floats:
@@ -119,3 +121,21 @@ def test_turns_of_joints_are_angles_from_frame_to_frame() -> None:
     assert turns[:, names.index("left_shoulder")] == pytest.approx(np.degrees([0.1, 0.3]))
     assert turns[1, names.index("left_knee")] == pytest.approx(np.degrees(0.5))
     assert turns[:, names.index("root")] == pytest.approx(0.0)
+
+
+def test_the_programs_of_the_page_run(capsys: pytest.CaptureFixture[str]) -> None:
+    programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, object] = {}
+    exec("\n".join(programs), names)
+    assert "fallen: False" in capsys.readouterr().out
+    force = names["force"]
+    assert isinstance(force, np.ndarray)
+    assert force.shape == (100, 3)
+
+
+def test_every_measure_is_told_of_on_the_page() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    functions = [name for name in measure.__all__ if callable(getattr(measure, name))]
+    told = {name for name in functions if name[0].islower() and f"`{name}" in page}
+    small = {"center_of_pressure", "feet_links", "head_of", "allowed_on_ground"}  # in full below
+    assert {name for name in functions if name[0].islower()} - told == small

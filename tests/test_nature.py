@@ -8,11 +8,12 @@ from functools import lru_cache
 import numpy as np
 import pytest
 import trees
+from free_world import World
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 
-from poise import Command, Drive, Gains, State, Target, World, dynamics, load_character
+from poise import Command, Drive, Gains, State, Target, dynamics, load_character
 from poise.character import Character, Joint, Link
 
 Array = NDArray[np.float64]

@@ -11,11 +11,12 @@ from functools import lru_cache
 import numpy as np
 import pytest
 import trees
+from free_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from poise import Command, Drive, Gains, State, Target, World, dynamics, reference
+from poise import Command, Drive, Gains, State, Target, dynamics, reference
 from poise.character import Character, Joint, Link
 from poise.reference import spatial
 

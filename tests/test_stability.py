@@ -11,9 +11,10 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from free_world import World
 from numpy.typing import NDArray
 
-from poise import Command, Drive, Gains, State, Target, World, load_character, reference
+from poise import Command, Drive, Gains, State, Target, load_character, reference
 from poise.character import Character, Joint, Link
 from poise.errors import Diverged
 

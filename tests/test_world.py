@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from free_world import World
 from numpy.typing import NDArray
 from trees import random_character, random_state
 
@@ -32,7 +33,6 @@ from poise import (
     PoiseError,
     State,
     Target,
-    World,
     dynamics,
     load_character,
     reference,
@@ -1005,7 +1005,7 @@ human = poise.load_character("humanoid")
 pin = np.full(len(human.links), 0.1)
 target, servo = Target(human.rest_q), StablePD(human, root="soft", pin=pin)
 for n in (1, 40):
-    world = World(human, n=n, dt=1 / 120, threads=min(n, 2))
+    world = World(human, n=n, dt=1 / 120, threads=min(n, 2), contact=None)
     world.push("head", (10.0, 0.0, 0.0), 1e9)
     for command in (None, servo(None, target), Command(acceleration=np.zeros(human.nv))):
         cost = {}
@@ -1016,6 +1016,17 @@ for n in (1, 40):
         print(n, cost[1], cost[200])
         assert cost[200] == cost[1] < 20, cost
     assert not world.diverged
+# with contact the room for what touches grows as it is needed, and then no more
+for n in (1, 40):
+    world, command = World(human, n=n, dt=1 / 120, threads=min(n, 2)), servo(None, target)
+    world.step(command, steps=200)
+    cost = {}
+    for steps in (1, 200):
+        before = count()
+        world.step(command, steps=steps)
+        cost[steps] = count() - before
+    assert len(world.contacts.copy) >= 4 * n
+    assert cost[200] == cost[1] < 20, cost
 """
 
 

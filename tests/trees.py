@@ -197,3 +197,8 @@ def cases(
         return character, rng
 
     return st.builds(build, st.integers(0, 2**32 - 1), st.integers(1, max_links))
+
+
+def jointed(case: tuple[Character, Generator]) -> bool:
+    """Whether it is more than one free body: those keep their momentum by a step of their own."""
+    return [joint.kind for joint in case[0].joints] != ["free"]

@@ -18,21 +18,48 @@ struct GainSet {
 template <class S>
 class WorldOf final : public WorldKernel {
   public:
-    WorldOf(const Forest& forest, const Numbers& x, std::int64_t n, double dt, int threads)
-        : f(forest), n_(n), tiles_((n + lanes - 1) / lanes), dt_(dt), threads_(threads),
+    WorldOf(const Forest& forest, const Numbers& x, const Touchables& touchables, std::int64_t n,
+            double dt, int threads)
+        : f(forest), touch_(touchables), n_(n), tiles_((n + lanes - 1) / lanes), dt_(dt),
+          threads_(threads),
           own_(x.mass_stride || x.mc_stride || x.Io_stride || x.armature_stride || x.effort_stride),
           constants_((own_ ? tiles_ : 1) * f.nb), axis_((own_ ? tiles_ : 1) * f.nv),
           one_axis_(f.nb), q_(tiles_ * f.nq), v_(tiles_ * f.nv), tau_(tiles_ * f.nv),
-          spin_(tiles_ * f.nb), scratch_(threads) {
+          spin_(tiles_ * f.nb), out_(tiles_ * touchables.spares.count + 1), scratch_(threads),
+          contact_(threads), flight_(threads) {
+        seen_ = f;
+        if (touch_.spares.count) {
+            seen_.nb = touch_.spares.nb;
+            seen_.nq = touch_.spares.nq;
+            seen_.nv = touch_.spares.nv;
+        }
+        for (std::size_t i = 0; i < out_.size(); ++i) out_[i] = constant_mask<S>(false);
         for (std::int64_t t = 0; t < (own_ ? tiles_ : 1); ++t)
             load_constants(f, x, t * lanes, own_ ? n : 1, constants_.data() + t * f.nb,
                            axis_.data() + t * f.nv);
         for (std::int64_t copy = 0; copy < (own_ ? n : 1); ++copy) look_at_axes(x, copy);
         for (std::int64_t i = 0; i < tiles_ * f.nv; ++i) tau_[i] = v_[i] = S(T(0));
-        for (int i = 0; i < threads; ++i) scratch_[i] = new Scratch<S>(f);
+        limited_.resize(limits_ ? tiles_ * f.nv : 1);
+        for (std::size_t i = 0; i < limited_.size(); ++i) limited_[i] = constant_mask<S>(false);
+        for (int i = 0; i < threads; ++i) {
+            scratch_[i] = new Scratch<S>(f);
+            contact_[i] = touches() ? new ContactScratch<S>(f, touch_) : nullptr;
+            flight_[i] = touches() ? new Flight<S>(f.nb) : nullptr;
+        }
+        if (!touches()) return;
+        impulses_.resize(tiles_ * 3 * touch_.slots);
+        for (std::size_t i = 0; i < impulses_.size(); ++i) impulses_[i] = S(T(0));
+        report_ = new Report<S>[tiles_];
+        kept_ = new Kept[tiles_];
     }
     ~WorldOf() override {
-        for (int i = 0; i < threads_; ++i) delete scratch_[i];
+        for (int i = 0; i < threads_; ++i) {
+            delete scratch_[i];
+            delete contact_[i];
+            delete flight_[i];
+        }
+        delete[] report_;
+        delete[] kept_;
         for (GainSet<S>* g : gains_) delete g;
     }
 
@@ -40,13 +67,99 @@ class WorldOf final : public WorldKernel {
 
     void read(double* q, double* v) const override {
         for (std::int64_t t = 0; t < tiles_; ++t) {
-            store_rows(q_.data() + t * f.nq, f.nq, t * lanes, n_ - t * lanes, q);
-            store_rows(v_.data() + t * f.nv, f.nv, t * lanes, n_ - t * lanes, v);
+            store_rows(q_.data() + t * f.nq, seen_.nq, t * lanes, n_ - t * lanes, q);
+            store_rows(v_.data() + t * f.nv, seen_.nv, t * lanes, n_ - t * lanes, v);
         }
     }
     void read_torque(double* tau) const override {
         for (std::int64_t t = 0; t < tiles_; ++t)
-            store_rows(tau_.data() + t * f.nv, f.nv, t * lanes, n_ - t * lanes, tau);
+            store_rows(tau_.data() + t * f.nv, seen_.nv, t * lanes, n_ - t * lanes, tau);
+    }
+
+    void read_limited(bool* out) const override {
+        for (std::int64_t i = 0; i < n_; ++i)
+            for (int k = 0; k < seen_.nv; ++k)
+                *out++ =
+                    limits_ && get(limited_[i / lanes * f.nv + k], static_cast<int>(i % lanes));
+    }
+    void read_impulses(double* out) const override {
+        const int size = 3 * touch_.slots;
+        for (std::int64_t t = 0; touches() && t < tiles_; ++t)
+            store_rows(impulses_.data() + t * size, size, t * lanes, n_ - t * lanes, out);
+    }
+    void write_impulses(const double* in, const std::uint8_t* which) override {
+        const int size = 3 * touch_.slots;
+        for (std::int64_t i = 0; touches() && i < tiles_ * lanes; ++i) {
+            const std::int64_t copy = i < n_ ? i : n_ - 1;
+            if (!which[copy]) continue;
+            const int lane = static_cast<int>(i % lanes);
+            S* to = impulses_.data() + i / lanes * size;
+            if (in) write_lane(in + copy * size, size, lane, to);
+            else
+                for (int k = 0; k < size; ++k) put(to[k], lane, T(0));
+        }
+        for (std::int64_t t = 0; touches() && t < tiles_; ++t) find_kept(t);
+        for (std::int64_t i = 0; touches() && i < n_; ++i)
+            if (which[i]) report_[i / lanes].forget(static_cast<int>(i % lanes));
+    }
+
+    void read_spares(double* out) const override {
+        const int count = touch_.spares.count;
+        for (std::int64_t i = 0; i < n_ * count; ++i) {
+            const std::int64_t copy = i / count, t = copy / lanes;
+            const int k = static_cast<int>(i % count), lane = static_cast<int>(copy % lanes);
+            double* to = out + i * kSpare;
+            *to++ = get(out_[t * count + k], lane) ? 1 : 0;
+            for (int j = 0; j < 7; ++j)
+                *to++ = double(get(q_[t * f.nq + seen_.nq + 7 * k + j], lane));
+            for (int j = 0; j < 6; ++j)
+                *to++ = double(get(v_[t * f.nv + seen_.nv + 6 * k + j], lane));
+        }
+    }
+    void write_spares(const double* in, const std::uint8_t* which) override {
+        const int count = touch_.spares.count;
+        if (!count) return;
+        for (std::int64_t i = 0; i < tiles_ * lanes; ++i) {
+            const std::int64_t copy = i < n_ ? i : n_ - 1, t = i / lanes;
+            const int lane = static_cast<int>(i % lanes);
+            if (!which[copy]) continue;
+            for (int k = 0; k < count; ++k) {
+                const double* from = in + (copy * count + k) * kSpare;
+                const bool out = from[0] != 0;
+                put(out_[t * count + k], lane, out);
+                // those that wait are high up and apart
+                const double waiting[13] = {100.0 * k, 0, 1e4, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+                const double* s = out ? from + 1 : waiting;
+                write_lane(s, 7, lane, q_.data() + t * f.nq + seen_.nq + 7 * k);
+                write_lane(s + 7, 6, lane, v_.data() + t * f.nv + seen_.nv + 6 * k);
+            }
+            unit_lane(f, lane, q_.data() + t * f.nq);
+        }
+        for (std::int64_t t = 0; t < tiles_; ++t)
+            respin(f, T(dt_), v_.data() + t * f.nv, spin_.data() + t * f.nb, *scratch_[0]);
+    }
+
+    std::int64_t count_contacts() const override {
+        std::int64_t count = 0;
+        each_contact([&](std::int64_t, const typename Report<S>::Row&, int) { ++count; });
+        return count;
+    }
+    void read_contacts(ContactRecord* out) const override {
+        each_contact([&](std::int64_t copy, const typename Report<S>::Row& r, int lane) {
+            const auto put3 = [&](const Vec3<S>& from, double* to) {
+                to[0] = double(get(from.x, lane));
+                to[1] = double(get(from.y, lane));
+                to[2] = double(get(from.z, lane));
+            };
+            out->copy = copy;
+            out->collider = r.collider;
+            out->other = r.other;
+            put3(r.at, out->at);
+            put3(r.n, out->normal);
+            put3(r.impulse, out->impulse);
+            out->gap = double(get(r.gap, lane));
+            ++out;
+        });
     }
 
     void write(const double* q, const double* v, std::int64_t q_stride, std::int64_t v_stride,
@@ -60,9 +173,13 @@ class WorldOf final : public WorldKernel {
                 const std::int64_t copy = t * lanes + lane < n_ ? t * lanes + lane : n_ - 1;
                 if (which && !which[copy]) continue;
                 touched = true;
-                write_lane(q + copy * q_stride, f.nq, lane, tq);
-                unit_lane(lane, tq);
-                write_lane(v + copy * v_stride, f.nv, lane, tv);
+                write_lane(q + copy * q_stride, seen_.nq, lane, tq);
+                unit_lane(seen_, lane, tq);
+                write_lane(v + copy * v_stride, seen_.nv, lane, tv);
+                for (int k = 0; k < seen_.nv; ++k) {
+                    put(tau_[t * f.nv + k], lane, T(0));
+                    if (limits_) put(limited_[t * f.nv + k], lane, false);
+                }
             }
             if (touched) respin(f, T(dt_), tv, spin_.data() + t * f.nb, *scratch_[0]);
         }
@@ -75,7 +192,8 @@ class WorldOf final : public WorldKernel {
         GainSet<S>* g = gains_[place] = new GainSet<S>;
         g->own = table.stride != 0;
         const std::int64_t count = g->own ? tiles_ : 1;
-        g->gain.resize(count * f.nv);
+        const int nv = seen_.nv;
+        g->gain.resize(count * nv);
         g->pin.resize(4 * f.nl);
         g->isotropic.resize(f.nb);
         for (int i = 0; i < 4 * f.nl; ++i) g->pin[i] = table.pin[i];
@@ -86,11 +204,11 @@ class WorldOf final : public WorldKernel {
                 const std::int64_t copy = t * lanes + lane < n_ ? t * lanes + lane : n_ - 1;
                 const double* kp = table.kp + copy * table.stride;
                 const double* kd = table.kd + copy * table.stride;
-                for (int k = 0; k < f.nv; ++k) {
-                    put(g->gain[t * f.nv + k].kp, lane, T(kp[k]));
-                    put(g->gain[t * f.nv + k].kd, lane, T(kd[k]));
+                for (int k = 0; k < nv; ++k) {
+                    put(g->gain[t * nv + k].kp, lane, T(kp[k]));
+                    put(g->gain[t * nv + k].kd, lane, T(kd[k]));
                 }
-                for (int i = 0; i < f.nb; ++i)
+                for (int i = 0; i < seen_.nb; ++i)
                     if (!same(kp, i) || !same(kd, i)) g->isotropic[i] = false;
             }
         }
@@ -108,18 +226,38 @@ class WorldOf final : public WorldKernel {
             Tile<S> tile;
             tile.constants = constants_.data() + (own_ ? t * f.nb : 0);
             tile.axis = axis_.data() + (own_ ? t * f.nv : 0);
-            tile.gain = g ? g->gain.data() + (g->own ? t * f.nv : 0) : nullptr;
+            tile.gain = g ? g->gain.data() + (g->own ? t * seen_.nv : 0) : nullptr;
             tile.pin_table = g ? g->pin.data() : nullptr;
             tile.isotropic = g ? g->isotropic.data() : one_axis_.data();
             tile.q = q_.data() + t * f.nq;
             tile.v = v_.data() + t * f.nv;
             tile.spin = spin_.data() + t * f.nb;
             tile.tau = tau_.data() + t * f.nv;
+            tile.limited = limits_ ? limited_.data() + t * f.nv : nullptr;
             tile.passive = passive_;
             tile.limits = limits_;
+            tile.seen = seen_;
+            const int out = spares_out(t);
+            Forest whole = seen_;
+            whole.nb += out;
+            whole.nq += 7 * out;
+            whole.nv += 6 * out;
+            Touchables near = touch_;
+            if (touch_.spares.count) {
+                near.colliders = touch_.spares.colliders[out];
+                near.probes = touch_.spares.probes[out];
+                near.pairs = touch_.spares.pairs[out];
+            }
+            tile.out = out_.data() + t * touch_.spares.count;
+            tile.touch = touches() ? &near : nullptr;
+            tile.contact = contact_[thread];
+            tile.flight = flight_[thread];
+            tile.impulses = touches() ? impulses_.data() + t * 3 * touch_.slots : nullptr;
+            tile.kept = kept_ ? kept_ + t : nullptr;
+            tile.report = report_ ? report_ + t : nullptr;
             tile.first = t * lanes;
             tile.count = n_ - t * lanes < lanes ? n_ - t * lanes : lanes;
-            step_tile(f, call, tile, *scratch_[thread]);
+            step_tile(whole, call, tile, *scratch_[thread]);
         }
     }
 
@@ -128,6 +266,28 @@ class WorldOf final : public WorldKernel {
     static constexpr std::int64_t lanes = Traits<S>::lanes;
     static constexpr int kGains = 8;
 
+    // spares up to the last that is out in any copy of a tile
+    int spares_out(std::int64_t t) const {
+        int count = touch_.spares.count;
+        while (count && !any(out_[t * touch_.spares.count + count - 1])) --count;
+        return count;
+    }
+    void find_kept(std::int64_t t) {
+        kept_[t].clear();
+        const S zero(T(0));
+        const S* p = impulses_.data() + t * 3 * touch_.slots;
+        const auto some = [&](const S& x) { return (x < zero) | (zero < x); };
+        for (int k = 0; k < touch_.slots; ++k, p += 3)
+            if (any(some(p[0]) | some(p[1]) | some(p[2]))) kept_[t].add(k);
+    }
+    bool touches() const { return touch_.model != ContactModel::none; }
+    template <class Visit>
+    void each_contact(Visit visit) const {
+        for (std::int64_t t = 0; touches() && t < tiles_; ++t)
+            for (int lane = 0; lane < lanes && t * lanes + lane < n_; ++lane)
+                for (int k = 0; k < report_[t].count(); ++k)
+                    if (get(report_[t][k].on, lane)) visit(t * lanes + lane, report_[t][k], lane);
+    }
     bool same(const double* x, int i) const {
         const Body& b = f.body[i];
         return b.kind != Kind::ball || (x[b.v] == x[b.v + 1] && x[b.v] == x[b.v + 2]);
@@ -151,9 +311,9 @@ class WorldOf final : public WorldKernel {
         for (int i = 0; i < size; ++i) put(to[i], lane, T(from[i]));
     }
     // in double, so that a float world starts from the nearest unit quaternion
-    void unit_lane(int lane, S* q) const {
-        for (int i = 0; i < f.nb; ++i) {
-            const Body& b = f.body[i];
+    static void unit_lane(const Forest& forest, int lane, S* q) {
+        for (int i = 0; i < forest.nb; ++i) {
+            const Body& b = forest.body[i];
             if (b.kind == Kind::hinge || b.kind == Kind::slide) continue;
             S* p = q + b.q + (b.kind == Kind::free ? 3 : 0);
             double sum = 0;
@@ -165,7 +325,8 @@ class WorldOf final : public WorldKernel {
         }
     }
 
-    Forest f;
+    Forest f, seen_;  // with the spares; what the user sees
+    Touchables touch_;
     std::int64_t n_, tiles_;
     double dt_;
     int threads_;
@@ -175,7 +336,14 @@ class WorldOf final : public WorldKernel {
     Buffer<bool> one_axis_;
     Buffer<S> q_, v_, tau_;
     Buffer<Quat<S>> spin_;
+    Buffer<MaskOf<S>> out_;      // (tiles, spares)
+    Buffer<MaskOf<S>> limited_;  // (tiles, nv), if there are effort limits
     Buffer<Scratch<S>*> scratch_;
+    Buffer<ContactScratch<S>*> contact_;
+    Buffer<Flight<S>*> flight_;
+    Buffer<S> impulses_;
+    Report<S>* report_ = nullptr;
+    Kept* kept_ = nullptr;
     GainSet<S>* gains_[kGains] = {};
     int next_ = 0;
 };
@@ -184,9 +352,10 @@ template <class S>
 class KernelOf final : public Kernel {
   public:
     int lanes() const override { return Traits<S>::lanes; }
-    WorldKernel* make_world(const Forest& forest, const Numbers& numbers, std::int64_t n, double dt,
+    WorldKernel* make_world(const Forest& forest, const Numbers& numbers,
+                            const Touchables& touchables, std::int64_t n, double dt,
                             int threads) const override {
-        return new WorldOf<S>(forest, numbers, n, dt, threads);
+        return new WorldOf<S>(forest, numbers, touchables, n, dt, threads);
     }
     void answer(const Forest& forest, const Numbers& numbers, const Query& query,
                 std::int64_t begin, std::int64_t end) const override {

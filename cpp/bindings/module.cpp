@@ -217,17 +217,26 @@ NB_MODULE(_core, m) {
              "kd"_a, "pin"_a);
 
     nb::class_<World>(m, "World", "n copies of a scene.")
-        .def(nb::init<nb::object, std::int64_t, double, bool, int, nb::object, nb::object>(),
-             "model"_a, "n"_a, "dt"_a, "single_precision"_a, "threads"_a, "gravity"_a,
-             "numbers"_a.none())
+        .def(nb::init<nb::object, nb::object, std::int64_t, double, bool, int, nb::object,
+                      nb::object, nb::object>(),
+             "model"_a, "whole"_a, "n"_a, "dt"_a, "single_precision"_a, "threads"_a, "gravity"_a,
+             "numbers"_a.none(), "touch"_a.none() = nb::none())
         .def("read", &World::read)
         .def("write", &World::write, "q"_a, "v"_a, "time"_a, "memory"_a.none(), "which"_a.none())
         .def("time", &World::time)
         .def("memory", &World::memory)
         .def("torque", &World::torque)
+        .def("contacts", &World::contacts)
+        .def("saturated", &World::saturated)
+        .def("spares", &World::spares)
+        .def("throw_spare", &World::throw_spare, "q"_a, "v"_a, "which"_a.none())
         .def("faults", &World::faults)
         .def("push", &World::push, "link"_a, "force"_a, "torque"_a, "point"_a, "at"_a, "duration"_a,
              "which"_a.none())
+        .def("drag", &World::drag, "link"_a, "to"_a, "velocity"_a, "point"_a, "stiffness"_a,
+             "damping"_a, "which"_a.none())
+        .def("release", &World::release, "link"_a, "which"_a.none())
+        .def("meet", &World::meet, "touches"_a)
         .def("step", &World::step, "gains"_a.none(), "target_q"_a.none(), "target_v"_a.none(),
              "target_a"_a.none(), "strength"_a.none(), "pin"_a.none(), "force"_a.none(),
              "acceleration"_a.none(), "steps"_a, "rows"_a, "form"_a, "method"_a, "embedded"_a,

@@ -69,22 +69,27 @@ const Model& model_in(nb::handle h) {
 
 }  // namespace
 
-World::World(nb::object model, std::int64_t n, double dt, bool single_precision, int threads,
-             nb::object gravity, nb::object numbers)
-    : owner_(model), model_(model_in(model)), n_(n), dt_(dt),
-      pool_(std::clamp(threads, 1, kMostThreads)), push_until_(kNever) {
+World::World(nb::object model, nb::object whole, std::int64_t n, double dt, bool single_precision,
+             int threads, nb::object gravity, nb::object numbers, nb::object touch)
+    : owner_(model), whole_owner_(whole), model_(model_in(model)), whole_(model_in(whole)), n_(n),
+      dt_(dt), pool_(std::clamp(threads, 1, kMostThreads)), push_until_(kNever) {
     if (n < 1) throw Error("n is " + std::to_string(n) + "; a world has at least one copy");
     if (!(dt > 0) || !std::isfinite(dt))
         throw Error("dt is " + std::to_string(dt) + " s; it must be positive");
     set_gravity(gravity);
     time_.assign(n, 0);
+    const Touchables& t = touch_.read(touch, whole_, n);
+    if (model_.nq() + 7 * t.spares.count != whole_.nq()) throw Error("these models do not match");
+    spare_size_ = t.spares.count * kSpare;
+    impulse_size_ = t.model == ContactModel::none ? 0 : 3 * t.slots;
+    memory_size_ = kMemory + spare_size_ + impulse_size_;
     memory_.assign(n * kMemory, 0);
     frozen_.assign(n, 0);
     fault_.assign(n, Fault{-1, false, 0});
 
-    const Numbers x = own_.read(numbers, model_, n);
+    const Numbers x = own_.read(numbers, whole_, n);
     const Kernel& k = kernel((n > 1 ? 2 : 0) + (single_precision ? 1 : 0));
-    kernel_.reset(k.make_world(model_.forest(), x, n, dt, pool_.size()));
+    kernel_.reset(k.make_world(whole_.forest(), x, t, n, dt, pool_.size()));
 }
 
 void World::set_gravity(nb::object gravity) {
@@ -115,9 +120,73 @@ OutArray World::time() const {
 
 OutArray World::memory() const {
     check_idle();
-    OutArray m = make_array({n_, kMemory});
-    std::copy(memory_.begin(), memory_.end(), m.data());
+    OutArray m = make_array({n_, memory_size_});
+    std::vector<double> impulses(n_ * impulse_size_), spares(n_ * spare_size_);
+    kernel_->read_impulses(impulses.data());
+    kernel_->read_spares(spares.data());
+    for (std::int64_t i = 0; i < n_; ++i) {
+        double* to = m.data() + i * memory_size_;
+        to = std::copy_n(memory_.data() + i * kMemory, kMemory, to);
+        to = std::copy_n(spares.data() + i * spare_size_, spare_size_, to);
+        std::copy_n(impulses.data() + i * impulse_size_, impulse_size_, to);
+    }
     return m;
+}
+
+OutArray World::spares() const {
+    check_idle();
+    OutArray out = make_array({n_, spare_size_ / kSpare, kSpare});
+    kernel_->read_spares(out.data());
+    return out;
+}
+
+int World::throw_spare(nb::object q, nb::object v, nb::object which) {
+    check_idle();
+    InArray kq, kv;
+    const Rows rq = rows_in(q, "q", 7, 0, kq), rv = rows_in(v, "v", 6, 0, kv);
+    check_finite(rq.p, (rq.copy ? n_ : 1) * 7, "q");
+    check_finite(rv.p, (rv.copy ? n_ : 1) * 6, "v");
+    const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
+    const std::int64_t count = spare_size_ / kSpare;
+    std::vector<double> spares(n_ * spare_size_);
+    kernel_->read_spares(spares.data());
+    for (std::int64_t k = 0; k < count; ++k) {
+        bool waits = true;
+        for (std::int64_t i = 0; i < n_; ++i)
+            if (mask[i] && spares[(i * count + k) * kSpare] != 0) waits = false;
+        if (!waits) continue;
+        for (std::int64_t i = 0; i < n_; ++i) {
+            if (!mask[i]) continue;
+            double* to = spares.data() + (i * count + k) * kSpare;
+            to[0] = 1;
+            std::copy_n(rq.p + i * rq.copy, 7, to + 1);
+            std::copy_n(rv.p + i * rv.copy, 6, to + 8);
+        }
+        kernel_->write_spares(spares.data(), mask.data());
+        return static_cast<int>(k);
+    }
+    return -1;
+}
+
+nb::tuple World::contacts() const {
+    check_idle();
+    const std::int64_t count = kernel_->count_contacts();
+    std::vector<ContactRecord> rows(count);
+    kernel_->read_contacts(rows.data());
+    OutArray at = make_array({count, 3}), normal = make_array({count, 3}),
+             impulse = make_array({count, 3}), gap = make_array({count}),
+             which = make_array({count, 3});
+    for (std::int64_t i = 0; i < count; ++i) {
+        const ContactRecord& r = rows[i];
+        which.data()[3 * i] = static_cast<double>(r.copy);
+        which.data()[3 * i + 1] = r.collider;
+        which.data()[3 * i + 2] = r.other;
+        std::copy_n(r.at, 3, at.data() + 3 * i);
+        std::copy_n(r.normal, 3, normal.data() + 3 * i);
+        std::copy_n(r.impulse, 3, impulse.data() + 3 * i);
+        gap.data()[i] = r.gap;
+    }
+    return nb::make_tuple(which, at, normal, impulse, gap);
 }
 
 OutArray World::torque() const {
@@ -127,13 +196,22 @@ OutArray World::torque() const {
     return tau;
 }
 
+nb::ndarray<nb::numpy, bool> World::saturated() const {
+    check_idle();
+    const std::size_t nv = model_.nv(), n = n_;
+    bool* data = new bool[n * nv];
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<bool*>(p); });
+    kernel_->read_limited(data);
+    return nb::ndarray<nb::numpy, bool>(data, {n, nv}, owner);
+}
+
 nb::tuple World::faults() const {
     check_idle();
     nb::list copies, joints, times, singular;
     for (std::int64_t i = 0; i < n_; ++i) {
         if (!frozen_[i]) continue;
         copies.append(i);
-        joints.append(model_.joint_name(fault_[i].body));
+        joints.append(whole_.joint_name(fault_[i].body));
         times.append(fault_[i].time);
         singular.append(fault_[i].singular);
     }
@@ -160,19 +238,37 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
     check_size(rq.p, (rq.copy ? n_ : 1) * nq, "state.q");
     check_size(rv.p, (rv.copy ? n_ : 1) * nv, "state.v");
     const std::vector<double> t = copy_in(time, "state.time", {n_});
-    const std::vector<double> m = memory.is_none()
-                                      ? std::vector<double>(n_ * kMemory, 0.0)
-                                      : copy_in(memory, "state.memory", {n_, kMemory}, false);
+    // a cold start has no pushes and no impulses
+    const bool cold = memory.is_none();
+    std::vector<double> m(n_ * kMemory), spares(n_ * spare_size_), impulses;
+    if (!cold) {
+        const InArray in = array_in(memory, "state.memory");
+        const double* from = shaped(in, "state.memory", {n_, memory_size_});
+        impulses.resize(n_ * impulse_size_);
+        for (std::int64_t i = 0; i < n_; ++i, from += memory_size_) {
+            std::copy_n(from, kMemory, m.data() + i * kMemory);
+            std::copy_n(from + kMemory, spare_size_, spares.data() + i * spare_size_);
+            std::copy_n(from + kMemory + spare_size_, impulse_size_,
+                        impulses.data() + i * impulse_size_);
+        }
+    }
+    check_finite(spares.data(), n_ * spare_size_, "state.memory");
+    check_finite(impulses.data(), static_cast<std::int64_t>(impulses.size()), "state.memory");
     for (std::int64_t i = 0; i < n_ * kPushes; ++i) {
-        const double link = m[12 * i];
+        const double link = m[kPush * i];
         if (!(link >= 0 && link <= model_.nl() && link == std::floor(link)))
             throw Error("state.memory is not one of this world");
-        check_finite(m.data() + 12 * i, link == 0 ? 0 : 2, "state.memory");
-        if (link != 0 && std::isnan(m[12 * i + 2])) throw Error("state.memory: a push ends at NaN");
-        check_finite(m.data() + 12 * i + 3, link == 0 ? 0 : 9, "state.memory");
+        check_finite(m.data() + kPush * i, link == 0 ? 0 : 2, "state.memory");
+        if (link != 0 && std::isnan(m[kPush * i + 2]))
+            throw Error("state.memory: a push ends at NaN");
+        check_finite(m.data() + kPush * i + 3, link == 0 ? 0 : kPush - 3, "state.memory");
+        if (m[kPush * i + 12] < 0 || m[kPush * i + 13] < 0)
+            throw Error("state.memory: a spring is negative");
     }
     const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
     kernel_->write(rq.p, rv.p, rq.copy, rv.copy, mask.data());
+    kernel_->write_spares(spares.data(), mask.data());
+    kernel_->write_impulses(cold ? nullptr : impulses.data(), mask.data());
     for (std::int64_t i = 0; i < n_; ++i) {
         if (!mask[i]) continue;
         time_[i] = t[i];
@@ -203,22 +299,12 @@ void World::push(int link, nb::object force, nb::object torque, nb::object point
     check_finite(f.p, f.copy ? 3 * n_ : 3, "push force");
     check_finite(t.p, t.copy ? 3 * n_ : 3, "push torque");
     check_finite(p.p, p.copy ? 3 * n_ : 3, "push point");
-    const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
-    // find a slot for every copy before any is filled: all or nothing
-    std::vector<int> slot(n_, -1);
-    for (std::int64_t i = 0; i < n_; ++i) {
-        if (!mask[i]) continue;
-        const Push* pushes = reinterpret_cast<const Push*>(memory_.data() + i * kMemory);
-        for (int k = kPushes - 1; k >= 0; --k)
-            if (pushes[k].link == 0 || pushes[k].end <= time_[i]) slot[i] = k;
-        if (slot[i] < 0)
-            throw Error("push: copy " + std::to_string(i) + " has " + std::to_string(kPushes) +
-                        " pushes running or waiting, which is the most");
-    }
+    const auto slot = slots_for(which, -1);
     for (std::int64_t i = 0; i < n_; ++i) {
         if (slot[i] < 0) continue;
-        Push& o = reinterpret_cast<Push*>(memory_.data() + i * kMemory)[slot[i]];
+        Push& o = pushes_of(i)[slot[i]];
         const double start = std::isnan(at) ? time_[i] : at;
+        o = {};
         o.link = link + 1;
         o.start = start;
         o.end = start + duration;
@@ -229,6 +315,93 @@ void World::push(int link, nb::object force, nb::object torque, nb::object point
         }
         push_until_ = std::max(push_until_, o.end);
     }
+}
+
+// A slot for every copy, before any is filled: all or nothing. -1 where nothing is asked for. A
+// link that is dragged keeps its slot.
+std::vector<int> World::slots_for(nb::object which, int dragged) {
+    const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
+    std::vector<int> slot(n_, -1);
+    for (std::int64_t i = 0; i < n_; ++i) {
+        if (!mask[i]) continue;
+        const Push* p = pushes_of(i);
+        for (int k = kPushes - 1; k >= 0; --k)
+            if (p[k].link == 0 || p[k].end <= time_[i]) slot[i] = k;
+        for (int k = 0; k < kPushes && dragged >= 0; ++k)
+            if (p[k].link == dragged + 1 && p[k].drags()) slot[i] = k;
+        if (slot[i] < 0)
+            throw Error("push: copy " + std::to_string(i) + " has " + std::to_string(kPushes) +
+                        " pushes running or waiting, which is the most");
+    }
+    return slot;
+}
+
+void World::drag(int link, nb::object to, nb::object velocity, nb::object point, double stiffness,
+                 double damping, nb::object which) {
+    check_idle();
+    if (link < 0 || link >= model_.nl()) throw Error("drag: no such link");
+    for (const double x : {stiffness, damping})
+        if (!(x >= 0) || !(x <= 1e15))
+            throw Error("drag: stiffness and damping must be 0 or more, and at most 1e15");
+    if (!(stiffness + damping > 0)) throw Error("drag: stiffness and damping are both 0");
+    InArray kt, kv, kp;
+    const Rows t = rows_in(to, "drag to", 3, 0, kt),
+               v = rows_in(velocity, "drag velocity", 3, 0, kv);
+    const Rows p = rows_in(point, "drag point", 3, 0, kp);
+    check_finite(t.p, t.copy ? 3 * n_ : 3, "drag to");
+    check_finite(v.p, v.copy ? 3 * n_ : 3, "drag velocity");
+    check_finite(p.p, p.copy ? 3 * n_ : 3, "drag point");
+    const auto slot = slots_for(which, link);
+    for (std::int64_t i = 0; i < n_; ++i) {
+        if (slot[i] < 0) continue;
+        Push& o = pushes_of(i)[slot[i]];
+        o = {};
+        o.link = link + 1;
+        o.start = time_[i];
+        o.end = std::numeric_limits<double>::infinity();
+        for (int k = 0; k < 3; ++k) {
+            o.to[k] = t.p[i * t.copy + k];
+            o.velocity[k] = v.p[i * v.copy + k];
+            o.point[k] = p.p[i * p.copy + k];
+        }
+        o.stiffness = stiffness;
+        o.damping = damping;
+        push_until_ = o.end;
+    }
+}
+
+void World::release(int link, nb::object which) {
+    check_idle();
+    const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
+    for (std::int64_t i = 0; i < n_; ++i)
+        for (int k = 0; k < kPushes && mask[i]; ++k) {
+            Push& p = pushes_of(i)[k];
+            if (p.drags() && (link < 0 || p.link == link + 1)) p = {};
+        }
+    find_pushes();
+}
+
+bool World::dragging() const {
+    const Push* p = reinterpret_cast<const Push*>(memory_.data());
+    return std::any_of(p, p + n_ * kPushes, [](const Push& x) { return x.link != 0 && x.drags(); });
+}
+
+void World::meet(nb::object touches) {
+    check_idle();
+    const std::int64_t pairs = touch_.view().given_pairs;
+    const InArray a = array_in(touches, "touches");
+    const double* p = shaped(a, "touches", {n_, pairs, kGivenTouches, 7});
+    GivenTouch* to = touch_.given();
+    for (std::int64_t i = 0; i < n_ * pairs * kGivenTouches; ++i, p += 7) {
+        // an infinite gap is no contact
+        if (std::isnan(p[0])) throw Error("touches: a gap is NaN");
+        check_finite(p + 1, 6, "touches");
+        to[i] = {p[0], {p[1], p[2], p[3]}, {p[4], p[5], p[6]}};
+    }
+}
+
+Push* World::pushes_of(std::int64_t copy) {
+    return reinterpret_cast<Push*>(memory_.data() + copy * kMemory);
 }
 
 // (size,) or (n, size), and with rows (rows, size) or (rows, n, size)
@@ -298,6 +471,8 @@ int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::
                     throw Error(std::string(i == 3 ? "strength" : "pin") + " must be 0 or more");
         if (call.pin.p && method != 0) throw Error("pins need the method 'maba'");
     }
+    if (method != 0 && push_until_ > kNever && dragging())
+        throw Error("a link is dragged: that needs the method 'maba'");
     if (!force.is_none()) call.force = take(force, "force", nv, 0, keep[5]);
     if (!acceleration.is_none())
         call.acceleration = take(acceleration, "acceleration", nv, 0, keep[6]);

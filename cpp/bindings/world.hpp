@@ -5,6 +5,7 @@
 
 #include "model.hpp"
 #include "pool.hpp"
+#include "touch.hpp"
 
 namespace poise {
 
@@ -25,17 +26,30 @@ class Gains {
 
 class World {
   public:
-    World(nb::object model, std::int64_t n, double dt, bool single_precision, int threads,
-          nb::object gravity, nb::object numbers);
+    // whole: the model with spares at its end, or the same
+    World(nb::object model, nb::object whole, std::int64_t n, double dt, bool single_precision,
+          int threads, nb::object gravity, nb::object numbers, nb::object touch);
 
     nb::tuple read() const;
     void write(nb::object q, nb::object v, nb::object time, nb::object memory, nb::object which);
     OutArray time() const;
     OutArray memory() const;
     OutArray torque() const;
-    nb::tuple faults() const;  // copies, joints, times, whether singular
+    nb::ndarray<nb::numpy, bool> saturated() const;
+    // a spare that waits in all these copies flies off; returns which, or -1 if there is none
+    int throw_spare(nb::object q, nb::object v, nb::object which);
+    OutArray spares() const;     // (n, spares, 14)
+    nb::tuple contacts() const;  // copies, colliders, others, points, normals, impulses, gaps
+    nb::tuple faults() const;    // copies, joints, times, whether singular
     void push(int link, nb::object force, nb::object torque, nb::object point, double at,
               double duration, nb::object which);
+    // a spring pulls a point of a link to a place that moves; one for each link
+    void drag(int link, nb::object to, nb::object velocity, nb::object point, double stiffness,
+              double damping, nb::object which);
+    void release(int link, nb::object which);
+    // where pairs with cylinders and meshes touch, until told anew: (n, pairs, 4, 7), with gap,
+    // normal and point each
+    void meet(nb::object touches);
     // returns how many copies stand still
     int step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
              nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
@@ -48,10 +62,13 @@ class World {
     int place_of(const Gains& gains);
     std::vector<std::uint8_t> mask_in(nb::handle h) const;
     void find_pushes();
+    bool dragging() const;
+    std::vector<int> slots_for(nb::object which, int dragged);
+    Push* pushes_of(std::int64_t copy);
     void check_idle() const;
 
-    nb::object owner_;  // keeps the model alive
-    const Model& model_;
+    nb::object owner_, whole_owner_;  // keep the models alive
+    const Model &model_, &whole_;
     std::int64_t n_;
     double dt_;
     double gravity_[3];
@@ -59,6 +76,9 @@ class World {
     std::vector<std::uint8_t> frozen_;
     std::vector<Fault> fault_;
     OwnNumbers own_;
+    OwnTouchables touch_;
+    // of one copy: pushes, then spares, then impulses of contact
+    std::int64_t spare_size_, impulse_size_, memory_size_;
     std::unique_ptr<WorldKernel> kernel_;
     Pool pool_;
     std::uint64_t gains_met_[8] = {};

@@ -4,9 +4,12 @@ from poise import _core, dynamics
 from poise.character import Character, Joint, Link, Shape
 from poise.characters import load_character
 from poise.command import Command, Drive, Target
+from poise.contact import HeightField, Plane
 from poise.control import PD, Gains, StablePD, suggest_gains
 from poise.errors import CharacterError, ClipError, Diverged, PoiseError
 from poise.motion import Clip, load_clip
+from poise.objects import free_object
+from poise.recording import Recording, load_recording
 from poise.run import run
 from poise.state import State
 from poise.world import World
@@ -23,17 +26,22 @@ __all__ = [
     "Diverged",
     "Drive",
     "Gains",
+    "HeightField",
     "Joint",
     "Link",
+    "Plane",
     "PoiseError",
+    "Recording",
     "Shape",
     "StablePD",
     "State",
     "Target",
     "World",
     "dynamics",
+    "free_object",
     "load_character",
     "load_clip",
+    "load_recording",
     "run",
     "suggest_gains",
 ]

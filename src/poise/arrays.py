@@ -72,3 +72,46 @@ def choice(value: Any, name: str, known: Sequence[str]) -> int:
     except ValueError:
         names = ", ".join(map(repr, known))
         raise PoiseError(f"{name} is {value!r}; it must be one of {names}") from None
+
+
+def copies_mask(where: ArrayLike, n: int) -> NDArray[np.bool_]:
+    """Which of n copies are meant, shape (n,).
+
+    Args:
+        where: A mask of the copies, or their indices; negative ones count from the end.
+        n: Number of copies.
+    """
+    given = np.asarray(where)
+    if given.dtype == bool:
+        if given.shape != (n,):
+            raise PoiseError(f"where has shape {given.shape}, a mask has ({n},)")
+        return np.ascontiguousarray(given)
+    if given.size and given.dtype.kind not in "iu":
+        raise PoiseError(f"where must be indices or a mask of copies, not {given.dtype}")
+    given = given.astype(np.int64).reshape(-1)
+    if given.size and (given.min() < -n or given.max() >= n):
+        raise PoiseError(f"where names a copy outside 0 to {n - 1}")
+    mask = np.zeros(n, dtype=bool)
+    mask[given] = True
+    return mask
+
+
+def joined(a: ArrayLike, b: ArrayLike, one: str, two: str) -> Floats:
+    """Two vectors side by side; either may have an axis of copies.
+
+    Args:
+        a: Shape (3,) or (n, 3).
+        b: Shape (3,) or (n, 3), or with 4 if it is called "quat".
+        one: What a is called in errors.
+        two: What b is called in errors.
+    """
+    left, right = finite(floats(a, one), one), finite(floats(b, two), two)
+    for array, name, size in ((left, one, 3), (right, two, 4 if two == "quat" else 3)):
+        if array.ndim not in (1, 2) or array.shape[-1] != size:
+            raise PoiseError(f"{name} has shape {array.shape}, expected ({size},) or (n, {size})")
+    try:
+        lead = np.broadcast_shapes(left.shape[:-1], right.shape[:-1])
+    except ValueError:
+        raise PoiseError(f"{one} and {two} are for different numbers of copies") from None
+    parts = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (left, right)]
+    return np.ascontiguousarray(np.concatenate(parts, axis=-1))

@@ -42,8 +42,9 @@ def run(
         controller: (state, target) -> Command.
         clip: A clip or another Motion, or a Target or State to hold.
         duration: How long [s], on the clock of the world's first copy.
-        record: Something with append(), called now and then every `record.interval` seconds,
-            rounded to whole steps, or every step if it has no interval.
+        record: A Recording, or something with append(), called now and then every
+            `record.interval` seconds, rounded to whole steps, or every step if it has no interval.
+            If it has `takes_target`, append gets what the last step was asked to reach.
         progress: Called with the time done [s] after every chunk.
     """
     duration = number(duration, "duration")
@@ -52,7 +53,7 @@ def run(
     dt, left = world.dt, round(duration / world.dt)
     if left < 1:
         raise PoiseError(f"duration is {duration:g} s, less than half a step of {dt:g} s")
-    every = 0
+    every, tells = 0, getattr(record, "takes_target", False)
     if record is not None:
         every = max(1, round(getattr(record, "interval", dt) / dt))
         record.append()
@@ -68,9 +69,18 @@ def run(
         world.step(command, steps=k)
         done, left = done + k, left - k
         if every and done % every == 0:
-            record.append()
+            if tells:
+                record.append(_asked(command, target))
+            else:
+                record.append()
         if progress is not None:
             progress(done * dt)
+
+
+def _asked(command: Command, target: Any) -> Target:
+    """What the last step of a command was asked to reach: its drive's target, or the clip's."""
+    drive = command.drive
+    return (Target.of(target) if drive is None else drive.target).row(-1)
 
 
 def _lookups(clip: Any) -> tuple[Callable[[float], Any], Callable[[float, float, int], Any]]:

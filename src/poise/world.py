@@ -9,19 +9,40 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from poise import _core
-from poise.arrays import Floats, choice, count, finite, floats, number, shaped
+from poise.arrays import (
+    Floats,
+    choice,
+    copies_mask,
+    count,
+    finite,
+    floats,
+    joined,
+    number,
+    shaped,
+)
 from poise.character import Character
 from poise.command import Command
+from poise.contact import MODELS, GroundLike, Touches, compile_touch, default_spares
+from poise.contact.colliders import check_obstacles
+from poise.contact.convex import convex_of
+from poise.contact.surfaces import FRICTION, SurfaceCounts, surfaces_of
+from poise.contact.touches import touches_of
 from poise.dynamics import DTYPES, GRAVITY
 from poise.errors import Diverged, PoiseError, unknown_name
-from poise.forest import Part, fixed_mass, merge_inertia
+from poise.forest import Part
+from poise.own_numbers import own_numbers, with_spares
 from poise.scene import scene_of
+from poise.settings import settings_of
+from poise.shape import Shape
 from poise.state import State
 
 _NO_TORQUE = np.zeros(3)
+
+LONGEST_STEP = 0.1
+"""With contact [s]: beyond it a step says nothing about what happens within."""
 
 
 class Loss(NamedTuple):
@@ -42,6 +63,22 @@ class World:
         dt: Time step [s].
         dtype: "float64" or "float32", the precision inside.
         threads: At most this many; None takes the cores. Results do not depend on it.
+        ground: True is the plane z = 0; False is none; or a Plane or a HeightField.
+        obstacles: Shapes that stand still, placed in the world.
+        contact: "impulse" (default), "penalty" (springs and dampers, for steps of 1 ms), or None:
+            nothing touches, and joints have no limits.
+        spares: How many balls wait to be thrown, or the objects themselves.
+        friction: Coefficient, a number for everything, or of the links, shape (nl,) or (n, nl),
+            or of all in a copy, shape (n, 1). Two surfaces have the geometric mean of theirs.
+        ground_friction: Of ground and obstacles; None takes `friction` if that is for everything.
+        restitution: As friction; two surfaces have the larger of theirs.
+        self_collision: Whether links of one character touch each other.
+        exclude: Pairs of links that do not.
+        convex: Whether convex meshes and cylinders meet other shapes, too. That needs the extra
+            coal, and costs some tenths of a millisecond for each pair that is near. False: they
+            meet only the ground. None: as True where two parts of the scene, or a part and an
+            obstacle, could meet through one; what else may pass through them, links of the same
+            character and balls that are thrown, does not count.
         gravity: [m/s^2], shape (3,).
         on_divergence: "raise" raises Diverged, "freeze" stops a lost copy at its last good state;
             None raises for n = 1 and freezes otherwise.
@@ -59,6 +96,16 @@ class World:
         dt: float,
         dtype: str = "float64",
         threads: int | None = None,
+        ground: GroundLike = True,
+        obstacles: Sequence[Shape] = (),
+        contact: str | None = "impulse",
+        spares: int | Sequence[Character] = 8,
+        friction: ArrayLike = FRICTION,
+        ground_friction: float | None = None,
+        restitution: ArrayLike = 0.0,
+        self_collision: bool = True,
+        exclude: Sequence[tuple[str, str]] = (),
+        convex: bool | None = None,
         gravity: ArrayLike = GRAVITY,
         on_divergence: str | None = None,
         mass: ArrayLike | None = None,
@@ -77,20 +124,53 @@ class World:
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
             # a thread is worth its while from some dozens of copies on
             threads = min(cores or os.cpu_count() or 1, max(1, self.n // 32))
-        numbers = self._own_numbers(mass, inertia, armature)
+        numbers = own_numbers(self.scene, self.n, mass, inertia, armature)
         self.scene = self.scene._replace(numbers=numbers)
         self._gravity = _gravity(gravity)
+        whole, touch = self.scene, None
+        if contact is not None:
+            _check_contact(contact, self.dt, self_collision, convex)
+            obstacles = check_obstacles(obstacles)
+            waiting = default_spares(spares)
+            whole = scene_of([*self.scene.characters, *waiting]) if waiting else self.scene
+            counts = SurfaceCounts(self.n, self.scene.nl, len(waiting), len(obstacles))
+            touch = compile_touch(
+                whole,
+                ground=ground,
+                obstacles=obstacles,
+                model=contact,
+                friction=surfaces_of(counts, friction, "friction", ground_friction),
+                restitution=surfaces_of(counts, restitution, "restitution"),
+                self_collision=self_collision,
+                exclude=exclude,
+                names=self.scene.forest.link_names,
+                spares=len(waiting),
+                convex=convex,
+            )
+            numbers = with_spares(numbers, self.scene, whole)
+        self._touch = touch
+        self._convex = None if touch is None else convex_of(whole, touch)
         self._core = _core.World(
             self.scene.model,
+            whole.model,
             self.n,
             self.dt,
             self.dtype == "float32",
             count(threads, "threads", most=256),
             self._gravity,
             numbers,
+            touch,
         )
         self._live: weakref.ref[State] | None = None
         self._step = self._core.step
+        self.settings = settings_of(
+            self.scene.characters, n=self.n, dt=self.dt, dtype=self.dtype, ground=ground,
+            obstacles=obstacles, contact=contact, spares=spares, friction=friction,
+            ground_friction=ground_friction, restitution=restitution,
+            self_collision=self_collision, exclude=exclude, convex=convex,
+            gravity=gravity, on_divergence=self.on_divergence, mass=mass, inertia=inertia,
+            armature=armature,
+        )  # fmt: skip
         self.reset()
 
     # ---- where it is
@@ -113,6 +193,17 @@ class World:
     def torque(self) -> Floats:
         """Torque that drive and forces applied in the last step [N, N·m], (nv,) or (n, nv)."""
         return self._shape(self._core.torque())
+
+    @property
+    def saturated(self) -> NDArray[np.bool_]:
+        """Which torques were at their effort limit in the last step, (nv,) or (n, nv)."""
+        limited: NDArray[np.bool_] = self._core.saturated()
+        return limited[0] if self.n == 1 else limited
+
+    @property
+    def contacts(self) -> Touches:
+        """What touched what in the last step."""
+        return touches_of(self._core.contacts(), self._touch, self.dt)
 
     @property
     def threads(self) -> int:
@@ -184,19 +275,20 @@ class World:
         if type(steps) is not int or not 0 < steps < 2**31:
             steps = count(steps, "steps")
         drive = command.drive
+        go = self._step if self._convex is None else self._meet_and_step
         if command.velocity is not None:
             raise PoiseError(
                 "this world takes force, drive and acceleration; a velocity needs an "
                 "impulse-based world"
             )
         if drive is None:
-            lost = self._step(
+            lost = go(
                 None, None, None, None, None, None, command.force, command.acceleration,
                 steps, 0, 3, 0, True, False,
             )  # fmt: skip
         else:
             target = drive.target
-            lost = self._step(
+            lost = go(
                 drive.gains.core, target.q, target.v, target.a, drive.strength, drive.pin,
                 command.force, command.acceleration, steps, target.rows or 0, drive.form,
                 drive.method, drive.embedded, drive.feedforward,
@@ -262,7 +354,145 @@ class World:
             self._mask(where),
         )
 
+    def kick(
+        self,
+        link: str | int,
+        impulse: ArrayLike,
+        *,
+        point: ArrayLike | None = None,
+        at: float | None = None,
+        where: ArrayLike | None = None,
+    ) -> None:
+        """Push a link so shortly that only the impulse counts: it acts within one step.
+
+        Args:
+            link: Name or index of the link.
+            impulse: In world axes [N·s], shape (3,) or (n, 3).
+            point: Where it acts, in the link's frame [m]; the link's mass centre if None.
+            at: When [s], on each copy's clock; None is now.
+            where: Indices or mask of the copies; None is all.
+        """
+        force = finite(floats(impulse, "impulse"), "impulse") / self.dt
+        self.push(link, force, self.dt, point=point, at=at, where=where)
+
+    def drag(
+        self,
+        link: str | int,
+        to: ArrayLike,
+        *,
+        velocity: ArrayLike = (0.0, 0.0, 0.0),
+        point: ArrayLike | None = None,
+        stiffness: float | None = None,
+        damping: float | None = None,
+        where: ArrayLike | None = None,
+    ) -> None:
+        """Drag a link by a spring to a place, until it is released.
+
+        Called again for the same link, as a mouse moves, it only moves the place. The spring is
+        implicit: a stiff one does not shake. It counts as one of the eight pushes of a copy.
+
+        Args:
+            link: Name or index of the link.
+            to: Where to, in the world [m], shape (3,) or (n, 3).
+            velocity: Of that place [m/s], shape (3,) or (n, 3); it goes on from `to`.
+            point: By which point, in the link's frame [m]; the link's mass centre if None.
+            stiffness: [N/m]; None swings the part of the scene that the link belongs to at 1.5 Hz.
+            damping: [N·s/m]; None is critical for that mass.
+            where: Indices or mask of the copies; None is all.
+        """
+        index = self.scene.link_index(link)
+        if point is None:
+            point = self.scene.forest.link_com[index]
+        mass = self._mass_with(index)
+        if stiffness is None:
+            stiffness = mass * (2.0 * math.pi * 1.5) ** 2
+        stiffness = number(stiffness, "stiffness", positive=False, unit="N/m")
+        if damping is None:
+            damping = 2.0 * math.sqrt(max(stiffness, 0.0) * mass)
+        damping = number(damping, "damping", positive=False, unit="N s/m")
+        self._leave()
+        self._core.drag(
+            index,
+            floats(to, "to"),
+            floats(velocity, "velocity"),
+            floats(point, "point"),
+            stiffness,
+            damping,
+            self._mask(where),
+        )
+
+    def release(self, link: str | int | None = None, where: ArrayLike | None = None) -> None:
+        """Let go of a link that is dragged, or of all."""
+        index = -1 if link is None else self.scene.link_index(link)
+        self._leave()
+        self._core.release(index, self._mask(where))
+
+    def throw(
+        self,
+        position: ArrayLike,
+        velocity: ArrayLike,
+        *,
+        spin: ArrayLike = (0.0, 0.0, 0.0),
+        quat: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+        where: ArrayLike | None = None,
+    ) -> int:
+        """Throw a spare: it leaves its place and flies. Returns the index of its link.
+
+        Args:
+            position: Of its origin, in the world [m], shape (3,) or (n, 3).
+            velocity: [m/s], shape (3,) or (n, 3).
+            spin: Angular velocity in its own axes [rad/s], shape (3,) or (n, 3).
+            quat: Orientation, w x y z, shape (4,) or (n, 4).
+            where: Indices or mask of the copies; None is all.
+        """
+        q = joined(position, quat, "position", "quat")
+        v = joined(velocity, spin, "velocity", "spin")
+        if not (np.linalg.norm(q[..., 3:], axis=-1) > 1e-9).all():
+            raise PoiseError("quat: a quaternion of length 0 has no direction")
+        self._leave()
+        index = self._core.throw_spare(q, v, self._mask(where))
+        if index < 0:
+            count = 0 if self._touch is None else self._touch.spares
+            why = "this world has no spares" if not count else f"all {count} spares are out"
+            raise PoiseError(f"nothing left to throw: {why}; World(spares=...) sets how many")
+        return self.scene.nl + int(index)
+
+    @property
+    def thrown(self) -> Floats:
+        """Spares, shape (spares, 14) or (n, spares, 14): 1 if it is out, q (7), v (6)."""
+        return self._shape(self._core.spares())
+
     # ---- inside
+
+    def _meet_and_step(
+        self, gains: Any, q: Any, v: Any, a: Any, strength: Any, pin: Any, force: Any,
+        acceleration: Any, steps: int, rows: int, *how: Any,
+    ) -> int:  # fmt: skip
+        """Steps one by one, with the touches of meshes and cylinders found before each."""
+        if rows and rows != steps:
+            # the core says what is wrong
+            return int(self._core.step(
+                gains, q, v, a, strength, pin, force, acceleration, steps, rows, *how
+            ))  # fmt: skip
+        assert self._convex is not None
+        lost = 0
+        for i in range(steps):
+            now, moves = self._core.read()
+            spares = self._core.spares()
+            self._core.meet(self._convex.touches(now, moves, spares, self.dt, self._gravity))
+            row = [x[i] if rows and x is not None else x for x in (q, v, a)]
+            lost = self._core.step(
+                gains, row[0], row[1], row[2], strength, pin, force, acceleration, 1, 0, *how
+            )
+            if lost == self.n or (lost and self.on_divergence == "raise"):
+                break
+        return int(lost)
+
+    def _mass_with(self, link: int) -> float:
+        """Mass of the part of the scene that a link belongs to [kg]."""
+        forest = self.scene.forest
+        part = next(p for p in forest.parts.values() if p.links.start <= link < p.links.stop)
+        return float(forest.link_mass[part.links].sum())
 
     def _snapshot(self) -> tuple[Floats, Floats, Floats, Floats]:
         q, v = self._core.read()
@@ -290,91 +520,23 @@ class World:
         raise Diverged(first.time, first.joint, self.state.copy(), copies, singular=first.singular)
 
     def _mask(self, where: ArrayLike | None) -> Any:
-        if where is None:
-            return None
-        given = np.asarray(where)
-        if given.dtype == bool:
-            if given.shape != (self.n,):
-                raise PoiseError(f"where has shape {given.shape}, a mask has ({self.n},)")
-            return np.ascontiguousarray(given)
-        if given.size and given.dtype.kind not in "iu":
-            raise PoiseError(f"where must be indices or a mask of copies, not {given.dtype}")
-        given = given.astype(np.int64).reshape(-1)
-        if given.size and (given.min() < -self.n or given.max() >= self.n):
-            raise PoiseError(f"where names a copy outside 0 to {self.n - 1}")
-        mask = np.zeros(self.n, dtype=bool)
-        mask[given] = True
-        return mask
+        return None if where is None else copies_mask(where, self.n)
 
-    def _own_numbers(
-        self, mass: ArrayLike | None, inertia: ArrayLike | None, armature: ArrayLike | None
-    ) -> tuple[Floats | None, ...] | None:
-        if mass is None and inertia is None and armature is None:
-            return None
-        forest, nl = self.scene.forest, self.scene.nl
-        bodies: tuple[Floats | None, ...] = (None, None, None)
-        fixed = None
-        if mass is not None or inertia is not None:
-            m, I = forest.link_mass, forest.link_inertia
-            if mass is not None:
-                m = self._per_copy(mass, "mass", (nl,), forest.link_names)
-                known = forest.link_mass > 0
-                scale = np.divide(m, forest.link_mass, where=known, out=np.ones(m.shape))
-                I = I * scale[..., None, None]
-            if inertia is not None:
-                I = self._per_copy(inertia, "inertia", (nl, 3, 3))
-                _check_inertia(I, forest.link_names)
-            merged = merge_inertia(forest, m, forest.link_com, I)
-            light = (merged[0] <= 0) & (forest.mass > 0)
-            if light.any():
-                body = int(np.argwhere(light)[0][-1])
-                name = forest.link_names[forest.link[body]]
-                raise PoiseError(f"mass: link {name!r} moves and needs a mass above 0")
-            bodies = tuple(np.ascontiguousarray(x) for x in merged)
-            fixed = fixed_mass(forest, m)
-        rotor = None
-        if armature is not None:
-            names = [forest.joint_names[forest.joint[b]] for b in _body_of_dof(forest)]
-            rotor = self._per_copy(armature, "armature", (self.scene.nv,), names)
-        return (*bodies, rotor, None, fixed)
 
-    def _per_copy(
-        self, value: ArrayLike, name: str, tail: tuple[int, ...], names: Sequence[str] = ()
-    ) -> Floats:
-        array = finite(floats(value, name), name)
-        if array.shape not in (tail, (self.n, *tail)):
-            wanted = f"{tail} or {(self.n, *tail)}"
-            raise PoiseError(f"{name} has shape {array.shape}, expected {wanted}")
-        if names and (array < 0).any():
-            at = int(np.argwhere(array < 0)[0][-1])
-            raise PoiseError(f"{name} of {names[at]!r} is negative; it must be 0 or more")
-        return array
+def _check_contact(contact: str, dt: float, self_collision: Any, convex: Any) -> None:
+    choice(contact, "contact", tuple(MODELS))
+    if dt > LONGEST_STEP:
+        raise PoiseError(f"dt is {dt:g} s; with contact it must be {LONGEST_STEP:g} s or less")
+    if not isinstance(self_collision, (bool, np.bool_)):
+        raise PoiseError(f"self_collision must be True or False, got {self_collision!r:.80}")
+    if convex is not None and not isinstance(convex, (bool, np.bool_)):
+        raise PoiseError(f"convex must be True, False or None, got {convex!r:.80}")
 
 
 def _gravity(value: ArrayLike) -> Floats:
     gravity = np.array(finite(shaped(value, "gravity", (3,)), "gravity"))
     gravity.flags.writeable = False
     return gravity
-
-
-def _body_of_dof(forest: Any) -> list[int]:
-    sizes = {0: 6, 1: 3, 2: 1, 3: 1}
-    return [b for b, kind in enumerate(forest.kind) for _ in range(sizes[int(kind)])]
-
-
-def _check_inertia(inertia: Floats, names: Sequence[str]) -> None:
-    """Symmetric, not negative, and the triangle inequality of the principal moments."""
-    size = np.abs(inertia).max(axis=(-2, -1))
-    moments = np.linalg.eigvalsh(inertia)
-    slack = 1e-6 * size
-    bad = np.abs(inertia - np.swapaxes(inertia, -1, -2)).max(axis=(-2, -1)) > slack
-    bad |= (moments[..., 0] < -slack) | (moments[..., 2] > moments[..., :2].sum(axis=-1) + slack)
-    if bad.any():
-        name = names[int(np.argwhere(bad)[0][-1])]
-        raise PoiseError(
-            f"inertia of link {name!r} is not physical: it must be symmetric and positive, and no "
-            "principal moment may exceed the sum of the other two"
-        )
 
 
 _NOTHING = Command()

@@ -32,6 +32,16 @@ struct Carry {
     Wrench<S> p;
 };
 
+// How a joint gives way, kept for impulses that come after the solve (contact/mobility.hpp).
+template <class S>
+struct Give {
+    Mat3<S> P, G;  // ball: D^-1 K, D^-1 B; free: G = B A^-1
+    Sym3<S> Di;    // ball: D^-1; free: of what is left of C without A
+    Sym3<S> Ai;    // free: A^-1
+    Vec3<S> n, f;  // hinge, slide: H D^-1
+    S d;           // hinge, slide: D^-1
+};
+
 // A pivot below this fraction of its scale cannot be told from zero.
 template <class S>
 constexpr Element<S> pivot_tolerance() {
@@ -62,8 +72,8 @@ POISE_INLINE void hand_over(const Body& b, const Inertia<S>& I, const Wrench<S>&
 
 // Ball joint whose axes share one K: everything in world axes.
 template <class S>
-POISE_INLINE MaskOf<S> contract_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, S k,
-                                     const Vec3<S>& Q) {
+POISE_INLINE MaskOf<S> contract_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, S k, const Vec3<S>& Q,
+                                     Give<S>* give) {
     Sym3<S> D = I.C;
     D.xx = D.xx + k;
     D.yy = D.yy + k;
@@ -83,13 +93,18 @@ POISE_INLINE MaskOf<S> contract_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, S 
     o.ball.kDi = kDi;
     o.ball.G = G;
     o.ball.x = x;
+    if (give) {
+        give->P = full(kDi);
+        give->G = G;
+        give->Di = Di;
+    }
     return good;
 }
 
 // Ball joint with a K per axis of the child frame.
 template <class S>
 POISE_INLINE MaskOf<S> contract_skew_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, const Vec3<S>& k,
-                                          const Vec3<S>& Q) {
+                                          const Vec3<S>& Q, Give<S>* give) {
     const Sym3<S> K = rotate_diagonal(o.R, k);
     const Sym3<S> D = I.C + K;
     S det;
@@ -98,8 +113,8 @@ POISE_INLINE MaskOf<S> contract_skew_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& 
     const Vec3<S> u = o.R * Q;
     const Vec3<S> x = Di * (u - p.n);
     const Mat3<S> G = Di * I.B;
-    const Mat3<S> Kf = {K.xx, K.xy, K.xz, K.xy, K.yy, K.yz, K.xz, K.yz, K.zz};
-    const Mat3<S> Cf = {I.C.xx, I.C.xy, I.C.xz, I.C.xy, I.C.yy, I.C.yz, I.C.xz, I.C.yz, I.C.zz};
+    const Mat3<S> Kf = full(K);
+    const Mat3<S> Cf = full(I.C);
     const Mat3<S> DiK = Di * Kf;
     p.n = u - K * x;
     p.f = p.f + tmul(I.B, x);
@@ -109,13 +124,18 @@ POISE_INLINE MaskOf<S> contract_skew_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& 
     o.skew.kDi = DiK;
     o.skew.G = G;
     o.skew.x = x;
+    if (give) {
+        give->P = DiK;
+        give->G = G;
+        give->Di = Di;
+    }
     return good;
 }
 
 // Hinge (angular) or slide (linear): one axis.
 template <class S>
-POISE_INLINE MaskOf<S> contract_axis(Work<S>& o, bool hinge, Inertia<S>& I, Wrench<S>& p, S k,
-                                     S Q) {
+POISE_INLINE MaskOf<S> contract_axis(Work<S>& o, bool hinge, Inertia<S>& I, Wrench<S>& p, S k, S Q,
+                                     Give<S>* give) {
     const Vec3<S> s = axis_of(o.R);
     const Vec3<S> Hn = hinge ? I.C * s : I.B * s;
     const Vec3<S> Hf = hinge ? tmul(I.B, s) : I.A * s;
@@ -135,13 +155,18 @@ POISE_INLINE MaskOf<S> contract_axis(Work<S>& o, bool hinge, Inertia<S>& I, Wren
     o.axis.n = hn;
     o.axis.f = hf;
     o.axis.x = x;
+    if (give) {
+        give->n = hn;
+        give->f = hf;
+        give->d = Di;
+    }
     return good;
 }
 
 // Free joint: the tree ends here, so its rise is found at once. D = [C + Ka, B; B', A + Kl].
 template <class S>
 POISE_INLINE MaskOf<S> contract_free(Work<S>& o, Inertia<S>& I, Wrench<S>& p, const S* K,
-                                     const S* Q) {
+                                     const S* Q, Give<S>* give) {
     const S none(Element<S>(0));
     I.C = I.C + rotate_diagonal(o.R, vec_at(K + 3));
     I.A = I.A + Sym3<S>{K[0], K[1], K[2], none, none, none};
@@ -155,6 +180,11 @@ POISE_INLINE MaskOf<S> contract_free(Work<S>& o, Inertia<S>& I, Wrench<S>& p, co
     const auto good = invertible(trace(I.A), Ai, det_a) & invertible(trace(I.C), Di, det_s);
     const Vec3<S> al = Di * (n - BAi * f);
     o.rise = {al, Ai * (f - tmul(I.B, al))};
+    if (give) {
+        give->G = BAi;
+        give->Di = Di;
+        give->Ai = Ai;
+    }
     return good;
 }
 
@@ -190,10 +220,12 @@ POISE_INLINE void articulate(const Body& b, const Constants<S>& c, const Work<S>
     p = p + carried.p;
 }
 
-// Inward pass. Lanes with a singular joint are marked in bad, the joint's body in bad_body.
-template <class S>
+// Inward pass. Lanes with a singular joint are marked in bad, the joint's body in bad_body. What
+// the joints give way by is kept in kept (nb) if Keep.
+template <class S, bool Keep = false>
 POISE_NOINLINE void contract(const Forest& f, const Constants<S>* c, const JointForces<S>& j,
-                             Work<S>* work, Carry<S>* carry, MaskOf<S>& bad, int* bad_body) {
+                             Work<S>* work, Carry<S>* carry, MaskOf<S>& bad, int* bad_body,
+                             [[maybe_unused]] Give<S>* kept = nullptr) {
     for (int i = f.nb - 1; i >= 0; --i) {
         const Body& b = f.body[i];
         Work<S>& o = work[i];
@@ -203,17 +235,19 @@ POISE_NOINLINE void contract(const Forest& f, const Constants<S>* c, const Joint
         if (j.external) p = {p.n - j.external[i].n, p.f - j.external[i].f};
         if (j.pinned) I = I + j.pinned[i];
 
+        Give<S>* give = nullptr;
+        if constexpr (Keep) give = kept + i;
         MaskOf<S> good;
         const S* Q = j.Q + b.v;
         const S* K = j.K + b.v;
         switch (b.kind) {
             case Kind::ball:
-                good = j.isotropic[i] ? contract_ball(o, I, p, K[0], vec_at(Q))
-                                      : contract_skew_ball(o, I, p, vec_at(K), vec_at(Q));
+                good = j.isotropic[i] ? contract_ball(o, I, p, K[0], vec_at(Q), give)
+                                      : contract_skew_ball(o, I, p, vec_at(K), vec_at(Q), give);
                 break;
-            case Kind::hinge: good = contract_axis(o, true, I, p, K[0], Q[0]); break;
-            case Kind::slide: good = contract_axis(o, false, I, p, K[0], Q[0]); break;
-            default: good = contract_free(o, I, p, K, Q); break;
+            case Kind::hinge: good = contract_axis(o, true, I, p, K[0], Q[0], give); break;
+            case Kind::slide: good = contract_axis(o, false, I, p, K[0], Q[0], give); break;
+            default: good = contract_free(o, I, p, K, Q, give); break;
         }
         const auto failed = negate(good);
         if (any(failed)) {

@@ -137,7 +137,7 @@ class Answer {
         int body[Traits<S>::lanes] = {};
         pose(nullptr, true);
         const Problem<S> p = {f,  constants.data(), q.data(),   v.data(), zero3<S>(), Q,
-                              Kj, isotropic.data(), external(), nullptr};
+                              Kj, isotropic.data(), external(), nullptr,  nullptr};
         solve(method, p, s, s.qdd.data(), bad, body);
         report(bad, body);
     }

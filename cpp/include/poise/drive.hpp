@@ -161,17 +161,22 @@ struct Placed {
     Vec3<S>* velocity;
 };
 
-// Pins pull links to their target pose in the world, fully implicitly: with
-// K = dt (kd + dt kp), the wrench at q'' = 0 goes to external and K to the inertia.
 template <class S>
-POISE_NOINLINE void pin_forces(const Forest& f, const double* table, const LaneRows<S>& weight,
-                               Element<S> step, const Vec3<S>& gravity, const Placed<S>& now,
-                               const Placed<S>& target, Wrench<S>* external, Inertia<S>* pinned) {
-    const S dt(step), zero(Element<S>(0));
+void clear_pins(const Forest& f, Inertia<S>* pinned) {
+    const S zero(Element<S>(0));
     for (int i = 0; i < f.nb; ++i) {
         pinned[i].B = {zero, zero, zero, zero, zero, zero, zero, zero, zero};
         pinned[i].C = pinned[i].A = diagonal(zero);
     }
+}
+
+// Pins pull links to their target pose in the world, fully implicitly: with
+// K = dt (kd + dt kp), the wrench at q'' = 0 is added to external and K to the inertia.
+template <class S>
+POISE_NOINLINE void pin_forces(const Forest& f, const double* table, const LaneRows<S>& weight,
+                               Element<S> step, const Vec3<S>& gravity, const Placed<S>& now,
+                               const Placed<S>& target, Wrench<S>* external, Inertia<S>* pinned) {
+    const S dt(step);
     for (int l = 0; l < f.nl; ++l) {
         const int i = f.link_body[l];
         if (i < 0) continue;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "poise/contact/touchables.hpp"
 #include "poise/model.hpp"
 
 namespace poise {
@@ -26,16 +27,27 @@ struct GainTable {
     const double* pin;    // (nl, 4) kp, kd of the translation; kp, kd of the rotation
 };
 
-// A running push, one of the fixed number of slots in a copy's memory.
+// A running push, one of the fixed number of slots in a copy's memory: a force and a torque, or a
+// spring that drags a point of the link along.
 struct Push {
-    double link;                 // index + 1, 0 is an empty slot
-    double start, end;           // [s]
-    double force[3], torque[3];  // world axes [N, N m]
-    double point[3];             // in the link's frame [m]
+    double link;        // index + 1, 0 is an empty slot
+    double start, end;  // [s]
+    union {
+        double force[3];  // world axes [N]
+        double to[3];     // where the spring pulls to at the start, in the world [m]
+    };
+    union {
+        double torque[3];    // world axes [N m]
+        double velocity[3];  // of that place [m/s]
+    };
+    double point[3];            // in the link's frame [m]
+    double stiffness, damping;  // of the spring [N/m, N s/m]; both are 0 for a force
+    bool drags() const { return stiffness > 0 || damping > 0; }
 };
 constexpr int kPushes = 8;
-constexpr int kMemory = kPushes * 12;  // doubles of memory per copy
-static_assert(sizeof(Push) == 12 * sizeof(double));
+constexpr int kPush = 14;                 // doubles of a push
+constexpr int kMemory = kPushes * kPush;  // of a copy; spares and impulses of contact follow
+static_assert(sizeof(Push) == kPush * sizeof(double));
 
 // Where and when a copy was lost.
 struct Fault {
@@ -43,6 +55,17 @@ struct Fault {
     bool singular;  // its mass matrix could not be inverted there
     double time;
 };
+
+// One contact of the last step, as the user sees it.
+struct ContactRecord {
+    std::int64_t copy;
+    std::int32_t collider, other;  // other: -1 is the ground
+    double at[3], normal[3];       // normal: towards collider
+    double impulse[3];             // on collider [N s]
+    double gap;                    // when the step began [m]
+};
+
+constexpr int kSpare = 14;  // doubles of memory per spare
 
 struct StepCall {
     int steps = 1;
@@ -71,6 +94,15 @@ class WorldKernel {
     virtual void write(const double* q, const double* v, std::int64_t q_stride,
                        std::int64_t v_stride, const std::uint8_t* which) = 0;
     virtual void read_torque(double* tau) const = 0;
+    virtual void read_limited(bool* limited) const = 0;     // (n, nv) torque at its limit
+    virtual void read_impulses(double* impulse) const = 0;  // (n, slots, 3)
+    // null: none
+    virtual void write_impulses(const double* impulse, const std::uint8_t* which) = 0;
+    // (n, spares, 14): 1 if it is out, q, v
+    virtual void read_spares(double* out) const = 0;
+    virtual void write_spares(const double* in, const std::uint8_t* which) = 0;
+    virtual std::int64_t count_contacts() const = 0;
+    virtual void read_contacts(ContactRecord* out) const = 0;
     virtual int add_gains(const GainTable& gains) = 0;  // returns its place, old ones are dropped
     virtual void prepare(Method method) = 0;  // whatever a step by this method needs to allocate
     virtual void step(const StepCall& call, std::int64_t begin, std::int64_t end, int thread) = 0;
@@ -112,8 +144,9 @@ struct Query {
 class Kernel {
   public:
     virtual int lanes() const = 0;
-    virtual WorldKernel* make_world(const Forest& forest, const Numbers& numbers, std::int64_t n,
-                                    double dt, int threads) const = 0;
+    virtual WorldKernel* make_world(const Forest& forest, const Numbers& numbers,
+                                    const Touchables& touchables, std::int64_t n, double dt,
+                                    int threads) const = 0;
     // states begin .. end - 1, in steps of lanes()
     virtual void answer(const Forest& forest, const Numbers& numbers, const Query& query,
                         std::int64_t begin, std::int64_t end) const = 0;

@@ -25,6 +25,12 @@ class Buffer {
         data_ = static_cast<T*>(::operator new(count * sizeof(T) + 64, std::align_val_t(64)));
         size_ = count;
     }
+    void swap(Buffer& other) {
+        T* const data = data_;
+        const std::size_t size = size_;
+        data_ = other.data_, size_ = other.size_;
+        other.data_ = data, other.size_ = size;
+    }
     T* data() { return data_; }
     const T* data() const { return data_; }
     std::size_t size() const { return size_; }
@@ -87,13 +93,17 @@ struct Problem {
     const bool* isotropic;
     const Wrench<S>* external;
     const Inertia<S>* pinned;
+    Give<S>* give;  // (nb) where to keep how the joints give way, or null
 };
 
 // (M + K) q'' = Q - h in linear time; work holds the motion at q'' = 0 and is used up.
 template <class S>
 void solve_maba(const Problem<S>& p, Scratch<S>& s, S* qdd, MaskOf<S>& bad, int* bad_body) {
     const JointForces<S> forces = {p.Q, p.K, p.isotropic, p.external, p.pinned};
-    contract(p.f, p.constants, forces, s.work.data(), s.carry.data(), bad, bad_body);
+    if (p.give)
+        contract<S, true>(p.f, p.constants, forces, s.work.data(), s.carry.data(), bad, bad_body,
+                          p.give);
+    else contract(p.f, p.constants, forces, s.work.data(), s.carry.data(), bad, bad_body);
     expand(p.f, p.isotropic, s.work.data(), qdd);
 }
 
@@ -136,8 +146,13 @@ void solve_matrix(Method method, const Problem<S>& p, Scratch<S>& s, S* qdd, Mas
 template <class S>
 void solve(Method method, const Problem<S>& p, Scratch<S>& s, S* qdd, MaskOf<S>& bad,
            int* bad_body) {
-    if (method == Method::maba) solve_maba(p, s, qdd, bad, bad_body);
-    else solve_matrix(method, p, s, qdd, bad, bad_body);
+    if (method == Method::maba) return solve_maba(p, s, qdd, bad, bad_body);
+    solve_matrix(method, p, s, qdd, bad, bad_body);
+    if (!p.give) return;
+    // contact goes through the articulated inertias, whoever found the accelerations
+    const JointForces<S> forces = {p.Q, p.K, p.isotropic, p.external, p.pinned};
+    contract<S, true>(p.f, p.constants, forces, s.work.data(), s.carry.data(), bad, bad_body,
+                      p.give);
 }
 
 }  // namespace poise::inline POISE_ISA

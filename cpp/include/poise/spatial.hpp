@@ -135,6 +135,10 @@ POISE_INLINE Sym3<S> commuting(const Sym3<S>& a, const Sym3<S>& b) {
             a.xx * b.xz + a.xy * b.yz + a.xz * b.zz, a.xy * b.xz + a.yy * b.yz + a.yz * b.zz};
 }
 template <class S>
+POISE_INLINE Mat3<S> full(const Sym3<S>& a) {
+    return {a.xx, a.xy, a.xz, a.xy, a.yy, a.yz, a.xz, a.yz, a.zz};
+}
+template <class S>
 POISE_INLINE S trace(const Sym3<S>& a) {
     return a.xx + a.yy + a.zz;
 }

@@ -3,7 +3,10 @@
 // Semi-implicit Euler: v += dt q'', then x += dt v and q <- q exp(dt v) with the new v.
 #pragma once
 
+#include "poise/flight.hpp"
 #include "poise/limits.hpp"
+#include "poise/pushes.hpp"
+#include "poise/spin.hpp"
 
 namespace poise::inline POISE_ISA {
 
@@ -17,10 +20,19 @@ struct Tile {
     const bool* isotropic;
     S* q;
     S* v;
-    Quat<S>* spin;              // exp(dt v)
-    S* tau;                     // torque of the last step
-    bool passive;               // some joint has armature, a spring or a damper
-    bool limits;                // some joint has an effort limit
+    Quat<S>* spin;            // exp(dt v)
+    S* tau;                   // torque of the last step
+    MaskOf<S>* limited;       // (nv) whether it is at its limit
+    bool passive;             // some joint has armature, a spring or a damper
+    bool limits;              // some joint has an effort limit
+    Forest seen;              // the forest without spares: what is driven and asked for
+    const MaskOf<S>* out;     // (spares) copies in which they have been thrown
+    const Touchables* touch;  // null without contact and joint limits
+    ContactScratch<S>* contact;
+    Flight<S>* flight;
+    S* impulses;  // (slots, 3) of the last step; 0 where not kept
+    Kept* kept;
+    Report<S>* report;
     std::int64_t first, count;  // copies first .. first + count - 1
 };
 
@@ -93,7 +105,8 @@ POISE_NOINLINE void ask_passive(const Forest& f, const StepCall& call, const Til
 // takes them (floating-base inverse dynamics). The joints' own springs and dampers are known to
 // it, pushes are not. Added to Q.
 template <class S>
-void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity, Scratch<S>& s) {
+void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity,
+                      const Wrench<S>* touched, Scratch<S>& s) {
     const S zero(Element<S>(0));
     S* a = s.ta.data();
     S* h = s.load.data();
@@ -103,7 +116,7 @@ void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity,
     // with the roots at rest their force h is what they lack
     move<S>(f, t.constants, t.q, t.v, a, gravity, s.work.data());
     composites(f, t.constants, s.work.data(), s.composite.data());
-    inverse_dynamics<S>(f, t.constants, s.work.data(), nullptr, s.total.data(), h);
+    inverse_dynamics<S>(f, t.constants, s.work.data(), touched, s.total.data(), h);
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         if (b.kind != Kind::free) continue;
@@ -121,66 +134,18 @@ void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity,
         }
         Work<S> root;
         root.R = s.work[i].R;
-        contract_free(root, I, none, K, Q);
+        contract_free<S>(root, I, none, K, Q, nullptr);
         store(a + b.v, root.rise.a);
         store(a + b.v + 3, tmul(root.R, root.rise.al));
     }
     move<S>(f, t.constants, t.q, t.v, a, gravity, s.work.data());
-    inverse_dynamics<S>(f, t.constants, s.work.data(), nullptr, s.total.data(), h);
+    inverse_dynamics<S>(f, t.constants, s.work.data(), touched, s.total.data(), h);
     for (int k = 0; k < f.nv && t.passive; ++k) h[k] = h[k] + (s.K_own[k] * a[k] - s.Q_own[k]);
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         if (b.kind == Kind::free) continue;
         for (int k = b.v; k < b.v + dof_count(b.kind); ++k) s.Q[k] = s.Q[k] + h[k];
     }
-}
-
-// Running pushes as wrenches about the joints. A push that covers part of the step acts in part.
-template <class S>
-bool push_forces(const Forest& f, const StepCall& call, const Tile<S>& t, const Work<S>* work,
-                 Wrench<S>* external) {
-    using T = Element<S>;
-    bool found = false;
-    for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane) {
-        const std::int64_t copy = t.first + lane;
-        const Push* pushes = reinterpret_cast<const Push*>(call.memory + copy * kMemory);
-        const double now = call.time[copy], next = now + call.dt;
-        for (int k = 0; k < kPushes; ++k) {
-            const Push& p = pushes[k];
-            if (p.link == 0 || p.end <= now || p.start >= next) continue;
-            if (!found) {
-                for (int i = 0; i < f.nb; ++i) external[i] = {zero3<S>(), zero3<S>()};
-                found = true;
-            }
-            const int link = static_cast<int>(p.link) - 1, i = f.link_body[link];
-            if (i < 0) continue;
-            const double share =
-                ((p.end < next ? p.end : next) - (p.start > now ? p.start : now)) / call.dt;
-            // the point in the body's frame, then in world axes from the joint
-            const double* lp = f.link_p + 3 * link;
-            const double* le = f.link_E + 4 * link;
-            const Quat<double> E = {le[0], le[1], le[2], le[3]};
-            const Vec3<double> at = Vec3<double>{lp[0], lp[1], lp[2]} +
-                                    rotate(E, Vec3<double>{p.point[0], p.point[1], p.point[2]});
-            const Mat3<S>& R = work[i].R;
-            const Mat3<double> Rl = {
-                double(get(R.xx, lane)), double(get(R.xy, lane)), double(get(R.xz, lane)),
-                double(get(R.yx, lane)), double(get(R.yy, lane)), double(get(R.yz, lane)),
-                double(get(R.zx, lane)), double(get(R.zy, lane)), double(get(R.zz, lane))};
-            const Vec3<double> force = {share * p.force[0], share * p.force[1], share * p.force[2]};
-            const Vec3<double> torque =
-                Vec3<double>{share * p.torque[0], share * p.torque[1], share * p.torque[2]} +
-                cross(Rl * at, force);
-            Wrench<S>& w = external[i];
-            put(w.f.x, lane, T(double(get(w.f.x, lane)) + force.x));
-            put(w.f.y, lane, T(double(get(w.f.y, lane)) + force.y));
-            put(w.f.z, lane, T(double(get(w.f.z, lane)) + force.z));
-            put(w.n.x, lane, T(double(get(w.n.x, lane)) + torque.x));
-            put(w.n.y, lane, T(double(get(w.n.y, lane)) + torque.y));
-            put(w.n.z, lane, T(double(get(w.n.z, lane)) + torque.z));
-        }
-    }
-    return found;
 }
 
 // ---- the step
@@ -238,6 +203,41 @@ int fastest_body(const Forest& f, const S* v, int lane) {
     return worst;
 }
 
+// Contacts at the present state; motions are those of the joint velocities v.
+template <class S>
+void find_rows(const Forest& f, const StepCall& call, const Tile<S>& t, const S* v, bool bounds,
+               Scratch<S>& s) {
+    ContactScratch<S>& c = *t.contact;
+    place(f, s.work.data(), s.origin.data());
+    motions(f, s.work.data(), t.v, c.before.data());
+    motions(f, s.work.data(), v, c.base.data());
+    Detector<S> detector(f, *t.touch, s.work.data(), s.origin.data(), t.q, call.dt, t.first,
+                         t.count, t.impulses, c);
+    detector.contacts();
+    if (bounds) detector.bounds();
+}
+
+// What the ground and others push with now, about the joints, in s.external: as in the step before.
+template <class S>
+bool present_forces(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
+                    Scratch<S>& s) {
+    using T = Element<S>;
+    if (!t.touch || t.touch->model == ContactModel::none) return false;
+    move<S>(f, t.constants, t.q, t.v, nullptr, gravity, s.work.data());
+    find_rows(f, call, t, t.v, false, s);
+    ContactScratch<S>& c = *t.contact;
+    for (int i = 0; i < f.nb; ++i) s.external[i] = zero_wrench<S>();
+    const S per(T(1 / call.dt));
+    for (int k = 0; k < c.contacts; ++k) {
+        const Contact<S>& a = c.contact[k];
+        const Vec3<S> p = per * (a.ln * a.n + a.lt * a.t + a.lu * a.u);
+        s.external[a.body] = s.external[a.body] + impulse_at(a.r, p);
+        if (a.other >= 0)
+            s.external[a.other] = s.external[a.other] + impulse_at(a.r_other, zero3<S>() - p);
+    }
+    return true;
+}
+
 // Joint forces of this step: s.Q, s.K of drive and commands; s.Q_own, s.K_own of the joints.
 template <class S>
 void ask_joints(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
@@ -257,34 +257,66 @@ void ask_joints(const Forest& f, const StepCall& call, int step, const Tile<S>& 
     }
     if (call.acceleration.p) {
         rows_of(call.acceleration, t).load(0, f.nv, s.ta.data());
-        add_acceleration(f, t, gravity, s);
+        const bool touching = present_forces(f, call, t, gravity, s);
+        add_acceleration<S>(f, t, gravity, touching ? s.external.data() : nullptr, s);
     }
 }
 
-// Accelerations under the present s.Q, s.K.
+// Accelerations s.qdd without contact become those with it, and with joints within their bounds.
+template <class S>
+void touch_down(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
+                Scratch<S>& s) {
+    using T = Element<S>;
+    ContactScratch<S>& c = *t.contact;
+    const S h(T(call.dt));
+    for (int k = 0; k < f.nv; ++k) s.v_next[k] = t.v[k] + h * s.qdd[k];
+    c.moved = c.stuck = constant_mask<S>(false);
+    find_rows(f, call, t, s.v_next.data(), true, s);
+    if (!c.contacts && !c.limits) return;
+    ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, gravity, c};
+    contact.solve();
+    const S per(T(1 / call.dt));
+    for (int k = 0; k < f.nv; ++k) s.qdd[k] = s.qdd[k] + per * c.dv[k];
+}
+
+// Accelerations under the present s.Q, s.K. touch: with contact, if the world has any.
 template <class S>
 void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
-                const Vec3<S>& gravity, Method method, Scratch<S>& s, MaskOf<S>& bad,
+                const Vec3<S>& gravity, Method method, bool touch, Scratch<S>& s, MaskOf<S>& bad,
                 int* bad_body) {
     for (int k = 0; k < f.nv && t.passive; ++k) {
         s.Q_sum[k] = s.Q[k] + s.Q_own[k];
         s.K_sum[k] = s.K[k] + s.K_own[k];
     }
     move<S>(f, t.constants, t.q, t.v, nullptr, gravity, s.work.data());
-    const bool pushed = call.memory && push_forces(f, call, t, s.work.data(), s.external.data());
+    const bool pushed = call.memory != nullptr;
+    const bool dragged = pushed && dragging(call, t.first, t.count);
     const bool pinned = call.pin.p && t.gain;
+    const bool touching = touch && t.touch;
+    if (pushed || pinned)
+        for (int i = 0; i < f.nb; ++i) s.external[i] = zero_wrench<S>();
+    if (pinned || dragged) clear_pins(f, s.pinned.data());
+    auto held = constant_mask<S>(false);
+    if (dragged) {
+        place(f, s.work.data(), s.origin.data());
+        velocities(f, t.v, s.work.data(), s.velocity.data());
+    }
+    if (pushed) {
+        const Placed<S> now = {s.work.data(), s.origin.data(), s.velocity.data()};
+        push_forces(f, call, t.first, t.count, gravity, now, s.external.data(), s.pinned.data(),
+                    held);
+    }
     if (pinned) {
-        if (!pushed)
-            for (int i = 0; i < f.nb; ++i) s.external[i] = {zero3<S>(), zero3<S>()};
-        move_target(f, call, step, t, false, zero3<S>(), s);
+        const Forest& g = t.seen;
+        move_target(g, call, step, t, false, zero3<S>(), s);
         const Placed<S> now = {s.work.data(), s.origin.data(), s.velocity.data()};
         const Placed<S> then = {s.target_work.data(), s.target_origin.data(),
                                 s.target_velocity.data()};
-        place(f, now.work, now.origin);
-        place(f, then.work, then.origin);
-        velocities(f, t.v, now.work, now.velocity);
-        velocities(f, s.tv.data(), then.work, then.velocity);
-        pin_forces(f, t.pin_table, rows_of(call.pin, t), Element<S>(call.dt), gravity, now, then,
+        place(g, now.work, now.origin);
+        place(g, then.work, then.origin);
+        velocities(g, t.v, now.work, now.velocity);
+        velocities(g, s.tv.data(), then.work, then.velocity);
+        pin_forces(g, t.pin_table, rows_of(call.pin, t), Element<S>(call.dt), gravity, now, then,
                    s.external.data(), s.pinned.data());
     }
     const Problem<S> p = {f,
@@ -296,17 +328,37 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
                           t.passive ? s.K_sum.data() : s.K.data(),
                           t.isotropic,
                           pushed || pinned ? s.external.data() : nullptr,
-                          pinned ? s.pinned.data() : nullptr};
+                          pinned || dragged ? s.pinned.data() : nullptr,
+                          touching ? t.contact->give.data() : nullptr};
     solve(method, p, s, s.qdd.data(), bad, bad_body);
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        if (b.kind == Kind::free && b.leaf)
+            keep_spin(t.constants[i], s.work[i].R, Element<S>(call.dt), t.v + b.v, p.K + b.v,
+                      s.qdd.data() + b.v);
+    }
+    if (!touching) return;
+    touch_down(f, call, t, gravity, s);
+    // pins are implicit: what they add is not known before
+    for (int i = 0; i < f.nb; ++i) t.flight->flying[i] = constant_mask<S>(false);
+    if (pinned) return;
+    S* force = s.load.data();
+    for (int k = 0; k < f.nv; ++k) force[k] = p.Q[k] - p.K[k] * s.qdd[k];
+    expect_momentum(f, t.constants, s.work.data(), s.origin.data(), *t.contact, p.external,
+                    static_cast<const S*>(force), Element<S>(call.dt), gravity, *t.flight);
+    if (dragged)
+        for (int i = 0; i < f.nb; ++i) t.flight->flying[i] = t.flight->flying[i] & negate(held);
 }
 
 // Accelerations that respect the effort limits.
 template <class S>
 void accelerate_limited(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
-                        const Vec3<S>& gravity, Scratch<S>& s, MaskOf<S>& bad, int* bad_body) {
+                        const Vec3<S>& gravity, bool touch, Scratch<S>& s, MaskOf<S>& bad,
+                        int* bad_body) {
     const LaneRows<S> strength = rows_of(call.strength, t);
-    within_limits(f, t.axis, strength, s,
-                  [&] { accelerate(f, call, step, t, gravity, call.method, s, bad, bad_body); });
+    within_limits(t.seen, t.axis, strength, s, [&] {
+        accelerate(f, call, step, t, gravity, call.method, touch, s, bad, bad_body);
+    });
 }
 
 // Take the step in the lanes that are good; the others stay where they are and are reported.
@@ -319,21 +371,51 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
         s.v_next[k] = t.v[k] + S(T(call.dt)) * s.qdd[k];
         speed = speed + s.v_next[k] * s.v_next[k];
     }
-    for (int i = 0; i < f.nb; ++i) {
+    // bodies that move by more than the velocities that they keep
+    const bool apart = t.touch && any(t.contact->moved), spares = f.nb > t.seen.nb;
+    for (int k = 0; k < f.nv && apart; ++k) {
+        const S push = select(t.contact->moved, t.contact->push[k], S(T(0)));
+        speed = speed + push * push;
+    }
+    for (int i = 0; i < t.seen.nb; ++i) {
         if (f.body[i].parent >= 0 || f.body[i].kind != Kind::free) continue;
         for (int k = 0; k < 3; ++k) speed = speed + t.q[f.body[i].q + k] * t.q[f.body[i].q + k];
     }
     const auto lost = bad | negate(speed < S(T(kFastest * kFastest)));
     const auto still = lost | frozen;
-    if (!any(still)) {
+    bool flying = false;
+    for (int i = 0; i < f.nb && t.touch; ++i) flying = flying || any(t.flight->flying[i]);
+    if (!any(still) && !apart && !spares && !flying) {
         integrate(f, T(call.dt), t.q, t.v, s.v_next.data(), t.spin);
         return;
     }
     for (int k = 0; k < f.nq; ++k) s.q_old[k] = t.q[k];
     for (int k = 0; k < f.nv; ++k) s.v_old[k] = t.v[k];
-    integrate(f, T(call.dt), t.q, t.v, s.v_next.data(), t.spin);
+    if (apart) {
+        const auto& c = *t.contact;
+        for (int k = 0; k < f.nv; ++k)
+            s.load[k] = s.v_next[k] + select(c.moved, c.push[k], S(T(0)));
+        integrate(f, T(call.dt), t.q, t.v, s.load.data(), t.spin);
+        for (int k = 0; k < f.nv; ++k) t.v[k] = s.v_next[k];
+    } else {
+        integrate(f, T(call.dt), t.q, t.v, s.v_next.data(), t.spin);
+    }
     for (int k = 0; k < f.nq; ++k) t.q[k] = select(still, s.q_old[k], t.q[k]);
     for (int k = 0; k < f.nv; ++k) t.v[k] = select(still, s.v_old[k], t.v[k]);
+    if (flying) {
+        move<S>(f, t.constants, t.q, t.v, nullptr, zero3<S>(), s.work.data());
+        place(f, s.work.data(), s.origin.data());
+        motions(f, s.work.data(), static_cast<const S*>(t.v), t.contact->base.data());
+        correct_momentum(f, t.constants, s.work.data(), s.origin.data(), t.contact->base.data(),
+                         *t.flight, still, t.v);
+    }
+    for (int i = t.seen.nb; i < f.nb; ++i) {
+        // spares that have not been thrown wait
+        const auto out = t.out[i - t.seen.nb];
+        const Body& b = f.body[i];
+        for (int k = b.q; k < b.q + 7; ++k) t.q[k] = select(out, t.q[k], s.q_old[k]);
+        for (int k = b.v; k < b.v + 6; ++k) t.v[k] = select(out, t.v[k], s.v_old[k]);
+    }
     respin(f, T(call.dt), t.v, t.spin, s);
     for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane) {
         if (!get(lost, lane) || get(frozen, lane)) continue;
@@ -344,6 +426,73 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
         call.fault[copy] = {body, singular, call.time[copy]};
     }
     frozen = still;
+}
+
+// A light body that is struck may turn by a radian in a step, and end in the ground although its
+// velocities did not lead there. It is taken out where it is, as a body at rest.
+template <class S>
+POISE_NOINLINE void pull_out(const Forest& f, const StepCall& call, const Tile<S>& t,
+                             const MaskOf<S>& which, Scratch<S>& s) {
+    using T = Element<S>;
+    ContactScratch<S>& c = *t.contact;
+    const S zero(T(0));
+    const Vec3<S> none = zero3<S>();
+    for (int k = 0; k < f.nv; ++k) s.load[k] = s.v_old[k] = zero;
+    move<S>(f, t.constants, t.q, s.v_old.data(), nullptr, none, s.work.data());
+    const Problem<S> p = {f,
+                          t.constants,
+                          t.q,
+                          s.v_old.data(),
+                          none,
+                          s.load.data(),
+                          t.passive ? s.K_sum.data() : s.K.data(),
+                          t.isotropic,
+                          nullptr,
+                          nullptr,
+                          c.give.data()};
+    auto bad = constant_mask<S>(false);
+    int bad_body[Traits<S>::lanes] = {};
+    solve(Method::maba, p, s, s.qdd.data(), bad, bad_body);
+    find_rows(f, call, t, static_cast<const S*>(s.v_old.data()), true, s);
+    if (!c.contacts) return;
+    ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, none, c};
+    const auto out = contact.pull_out(which & negate(bad));
+    if (!any(out)) return;
+    for (int k = 0; k < f.nq; ++k) s.q_old[k] = t.q[k];
+    // the velocities stay
+    integrate(f, T(call.dt), s.q_old.data(), s.v_old.data(), c.push.data(), s.spin.data());
+    for (int k = 0; k < f.nq; ++k) t.q[k] = select(out, s.q_old[k], t.q[k]);
+}
+
+// Impulses for the next step to start from, and contacts for the user to see. Copies that stand
+// still have none.
+template <class S>
+void remember(const Tile<S>& t, const MaskOf<S>& frozen, bool report) {
+    using T = Element<S>;
+    const ContactScratch<S>& c = *t.contact;
+    const S zero(T(0));
+    const auto moving = negate(frozen);
+    for (int k = 0; k < t.kept->count(); ++k)
+        for (int j = 0; j < 3; ++j) t.impulses[3 * (*t.kept)[k] + j] = zero;
+    t.kept->clear();
+    if (report) t.report->clear();
+    for (int k = 0; k < c.contacts; ++k) {
+        const Contact<S>& a = c.contact[k];
+        const Vec3<S> p = a.ln * a.n + a.lt * a.t + a.lu * a.u;
+        const auto on = a.on & moving;
+        S* m = t.impulses + 3 * a.slot;
+        t.kept->add(a.slot);
+        m[0] = select(on, p.x, zero);
+        m[1] = select(on, p.y, zero);
+        m[2] = select(on, p.z, zero);
+        // those that touch: near ones without an impulse are no contacts
+        const auto felt = on & ((zero < a.ln) | (a.gap < zero));
+        if (report && any(felt)) t.report->add(a, felt, p);
+    }
+    for (int k = 0; k < c.limits; ++k) {
+        t.impulses[3 * c.limit[k].slot] = select(c.limit[k].on & moving, c.limit[k].l, zero);
+        t.kept->add(c.limit[k].slot);
+    }
 }
 
 // All the steps of a call for one tile.
@@ -357,22 +506,32 @@ void step_tile(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<
     for (int step = 0; step < call.steps; ++step) {
         auto bad = constant_mask<S>(false);
         int bad_body[Traits<S>::lanes] = {};
-        ask_joints(f, call, step, t, gravity, s);
-        if (t.limits) accelerate_limited(f, call, step, t, gravity, s, bad, bad_body);
-        else accelerate(f, call, step, t, gravity, call.method, s, bad, bad_body);
+        ask_joints(t.seen, call, step, t, gravity, s);
+        for (int k = t.seen.nv; k < f.nv; ++k) s.Q[k] = s.K[k] = s.Q_own[k] = s.K_own[k] = S(T(0));
+        const bool touch = call.embedded;  // standalone torques know nothing of contact
+        if (t.limits) accelerate_limited(f, call, step, t, gravity, touch, s, bad, bad_body);
+        else accelerate(f, call, step, t, gravity, call.method, touch, s, bad, bad_body);
         if (!call.embedded) {
             // standalone: the torque is handed to a second, forward solve
-            for (int k = 0; k < f.nv; ++k) {
+            for (int k = 0; k < t.seen.nv; ++k) {
                 s.Q[k] = s.Q[k] - s.K[k] * s.qdd[k];
                 s.K[k] = S(T(0));
             }
-            accelerate(f, call, step, t, gravity, Method::maba, s, bad, bad_body);
+            accelerate(f, call, step, t, gravity, Method::maba, true, s, bad, bad_body);
         }
         if (step + 1 == call.steps)
-            for (int k = 0; k < f.nv; ++k) t.tau[k] = s.Q[k] - s.K[k] * s.qdd[k];
+            for (int k = 0; k < t.seen.nv; ++k) {
+                t.tau[k] = s.Q[k] - s.K[k] * s.qdd[k];
+                if (t.limits) t.limited[k] = s.limited[k];
+            }
         settle(f, call, t, bad, bad_body, frozen, s);
+        if (t.touch) {
+            remember(t, frozen, step + 1 == call.steps);
+            const auto stuck = (t.contact->stuck | t.contact->fast) & negate(frozen);
+            if (any(stuck)) pull_out(f, call, t, stuck, s);
+        }
         if (any(frozen))  // copies that stand still apply nothing
-            for (int k = 0; k < f.nv; ++k) t.tau[k] = select(frozen, S(T(0)), t.tau[k]);
+            for (int k = 0; k < t.seen.nv; ++k) t.tau[k] = select(frozen, S(T(0)), t.tau[k]);
         for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane)
             if (!get(frozen, lane)) call.time[t.first + lane] += call.dt;
     }

@@ -5,6 +5,7 @@ from poise.view.contact_sheet import contact_sheet
 from poise.view.drawing import Primitive, drawing_of
 from poise.view.mesh import Mesh
 from poise.view.overlay import arrow, marker, trail
+from poise.view.recorded import frame_drawing, recording_sheet
 from poise.view.render import render, save_image
 
 __all__ = [
@@ -16,8 +17,10 @@ __all__ = [
     "drawing_of",
     "follow",
     "follow_motion",
+    "frame_drawing",
     "look_at",
     "marker",
+    "recording_sheet",
     "render",
     "save_image",
     "trail",

@@ -30,13 +30,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from poise.archive import BROKEN, Archive, read_array
 from poise.arrays import Floats, floats
 from poise.character import Character, Link
 from poise.characters.skeleton import character_from_rig
 from poise.errors import ClipError, PoiseError, shorten
 from poise.files import read_bounded
 from poise.motion.clip import Clip
-from poise.motion.formats.npz import BROKEN, Archive, read_array
 from poise.motion.quaternions import multiply
 from poise.motion.rig import Rig, RigJoint, forward_kinematics, frames_on
 
@@ -109,7 +109,7 @@ def read(
             their name in the model's own file. None is poise's own neutral skeleton.
     """
     path = Path(path)
-    with Archive.open(path) as archive:
+    with Archive.open(path, ClipError) as archive:
         fps = _rate(archive)
         poses = _poses(archive)
         where = _values(archive, "trans", 3, FARTHEST)[:, :3]
@@ -287,13 +287,13 @@ def _offsets_file(path: Path) -> Floats:
     if path.suffix.lower() != ".npz":
         data = read_bounded(path, LARGEST_OFFSETS, ClipError)
         try:
-            array = read_array(BytesIO(data), len(data), str(path))
+            array = read_array(BytesIO(data), len(data), str(path), ClipError)
         except BROKEN as error:
             raise ClipError(f"{path}: is no .npy file: {error!s:.120}") from error
         if array.dtype.kind != "f":
             raise ClipError(f"{path}: must hold floats, got {array.dtype}")
         return array.astype(np.float64)
-    with Archive.open(path) as archive:
+    with Archive.open(path, ClipError) as archive:
         if "offsets" in archive.names:
             return archive.array("offsets", "f", 2).astype(np.float64)
         name = next((name for name in ("joints", "J") if name in archive.names), None)

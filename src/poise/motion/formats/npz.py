@@ -1,4 +1,4 @@
-"""Our own clip files, lossless; and arrays from .npz files of strangers, read with care.
+"""Our own clip files, lossless.
 
 A clip is an .npz archive of three arrays or four, without pickles:
 
@@ -16,22 +16,15 @@ same ending; `read` hands it on.
 
 from __future__ import annotations
 
-import io
 import json
-import math
-import re
-import struct
-import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from poise.archive import Archive, pack, text_bytes
 from poise.character import Character
 from poise.characters.formats import yaml
 from poise.errors import (
@@ -42,7 +35,7 @@ from poise.errors import (
     shorten,
     unknown_name,
 )
-from poise.files import check_file, parse_json
+from poise.files import parse_json
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, Point
 from poise.motion.rig import AXES, Rig, RigJoint
@@ -52,29 +45,6 @@ VERSION = 1
 MEMBERS = ("frames", "character", "meta")
 OPTIONAL = ("contacts",)
 FLAGS = ("sliding", "detected")  # of contacts, in meta; false if absent
-
-LARGEST_FILE = 512 * 2**20  # [bytes]
-LARGEST_ARRAY = 256 * 2**20  # [bytes], unpacked
-LARGEST_TEXT = 64 * 2**20  # [bytes], unpacked
-LARGEST_DIRECTORY = 2**20  # [bytes]: some ten thousand members
-LARGEST_HEADER = 4096  # [bytes]
-
-BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    OSError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,  # encrypted; and RecursionError
-    ValueError,
-    TypeError,
-    LookupError,
-    OverflowError,
-    AttributeError,
-)
-"""What zipfile and NumPy raise on files that are not what they say."""
-
 
 # reading
 
@@ -94,7 +64,7 @@ def read(
         offsets: Of a clip of AMASS: the joints of its subject's model, see `amass.read`.
     """
     path = Path(path)
-    with Archive.open(path) as archive:
+    with Archive.open(path, ClipError) as archive:
         if "meta" not in archive.names and {"poses", "pose_body"} & archive.names:
             from poise.motion.formats import amass
 
@@ -256,155 +226,9 @@ def write(clip: Clip, path: str | Path) -> None:
         meta |= {name: True for name in FLAGS if getattr(clip.contacts, name)}
     members: dict[str, NDArray[Any]] = {
         "frames": np.asarray(clip.frames, dtype="<f8"),
-        "character": _bytes(yaml.dump(clip.character)),
-        "meta": _bytes(json.dumps(meta, ensure_ascii=False)),
+        "character": text_bytes(yaml.dump(clip.character)),
+        "meta": text_bytes(json.dumps(meta, ensure_ascii=False)),
     }
     if clip.contacts is not None:
         members["contacts"] = clip.contacts.on.astype(np.uint8)
     write_atomically(Path(path), pack(members))
-
-
-def pack(members: dict[str, NDArray[Any]]) -> bytes:
-    """The bytes of an .npz archive; the same arrays give the same bytes."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, array in members.items():
-            data = io.BytesIO()
-            np.lib.format.write_array(data, array, version=(1, 0), allow_pickle=False)
-            info = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
-            archive.writestr(info, data.getvalue(), zipfile.ZIP_DEFLATED)
-    return buffer.getvalue()
-
-
-def _bytes(text: str) -> NDArray[np.uint8]:
-    return np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
-
-
-# arrays of strangers
-
-
-class Archive:
-    """An .npz file whose arrays are read one by one, after a look at what they say of themselves.
-
-    Nothing is unpickled, and no memory is taken for more than the file really holds.
-    """
-
-    def __init__(self, path: Path, members: zipfile.ZipFile) -> None:
-        self.path = path
-        self._zip = members
-        self._infos: dict[str, zipfile.ZipInfo] = {}
-        for info in members.infolist():
-            name = info.filename.removesuffix(".npy")
-            if name in self._infos:
-                raise ClipError(f"{path}: holds two arrays named {name!r:.80}")
-            self._infos[name] = info
-        self.names = set(self._infos)
-
-    @classmethod
-    @contextmanager
-    def open(cls, path: Path) -> Iterator[Archive]:
-        """Open an .npz file."""
-        check_file(path, ClipError)
-        with ExitStack() as stack:
-            try:
-                file = stack.enter_context(open(path, "rb"))
-                archive = cls(path, stack.enter_context(_opened(file, path)))
-            except BROKEN as error:
-                raise ClipError(f"{path}: cannot be read: {error!s:.120}") from error
-            yield archive
-
-    def array(self, name: str, kinds: str, *dimensions: int) -> NDArray[Any]:
-        """An array of the archive.
-
-        Args:
-            name: Which one.
-            kinds: Letters of the NumPy kinds it may have: "f", "iuf", ...
-            dimensions: How many axes it may have.
-        """
-        where = f"{self.path}: {name}"
-        info = self._infos[name]
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ClipError(f"{where}: is packed in a way that is not read; use numpy.savez")
-        try:
-            with self._zip.open(info) as file:
-                array = read_array(file, info.file_size, where)
-        except BROKEN as error:
-            offset = info.header_offset
-            raise ClipError(f"{where}: at byte {offset}: is broken: {error!s:.120}") from error
-        if array.dtype.kind not in kinds or (dimensions and array.ndim not in dimensions):
-            raise ClipError(
-                f"{where}: has type {array.dtype} and shape {array.shape}; it must be of kind "
-                f"{kinds!r} with {' or '.join(map(str, dimensions))} axes"
-            )
-        return array
-
-    def text(self, name: str) -> str:
-        """An array of bytes as text."""
-        data = self.array(name, "u", 1)
-        if data.dtype != np.uint8 or data.size > LARGEST_TEXT:
-            raise ClipError(f"{self.path}: {name}: must be bytes, at most {LARGEST_TEXT}")
-        try:
-            return data.tobytes().decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ClipError(
-                f"{self.path}: {name}: byte {error.start} is not UTF-8: {error.reason}"
-            ) from error
-
-
-def read_array(file: IO[bytes], size: int, where: str) -> NDArray[Any]:
-    """The one array in an .npy file of that size [bytes], which may lie about itself."""
-    dtype, fortran, shape = _header(file, where)
-    count = math.prod(shape)
-    needed = count * dtype.itemsize
-    if needed > min(size, LARGEST_ARRAY):
-        raise ClipError(
-            f"{where}: claims shape {shape} of {dtype}, {needed} bytes; there are {size}, "
-            f"and at most {LARGEST_ARRAY} are read"
-        )
-    data = file.read(needed)
-    if len(data) < needed or file.read(1):
-        raise ClipError(f"{where}: is not as long as it says: {needed} bytes")
-    flat = np.frombuffer(data, dtype=dtype, count=count)
-    return flat.reshape(shape, order="F" if fortran else "C")
-
-
-def _header(file: IO[bytes], where: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
-    """Type, order and shape in the header of an .npy file of version 1, which is a Python dict.
-
-    It is matched, not evaluated: NumPy's own reader lets errors of Python's parser through.
-    """
-    start = file.read(10)
-    if start[:8] != b"\x93NUMPY\x01\x00" or len(start) < 10:
-        raise ClipError(f"{where}: is no .npy array of version 1; numpy.save writes them")
-    length = int.from_bytes(start[8:], "little")
-    text = file.read(min(length, LARGEST_HEADER)).decode("latin-1")
-    descr = re.search(r"'descr': ('[^']*'|.)", text)
-    order = re.search(r"'fortran_order': (True|False)", text)
-    # Python 2 wrote its long numbers with an L
-    shape = re.search(r"'shape': \(((?:\d{1,18}L?, ?){0,8}(?:\d{1,18}L?)?)\)", text)
-    if not descr or not order or not shape or len(text) < length:
-        raise ClipError(f"{where}: has a header that is not of numpy.save: {text:.80}")
-    if "O" in descr[1]:
-        raise ClipError(f"{where}: holds pickled objects, which are not read: they can run code")
-    if not re.fullmatch(r"'[<>|=]?([fiu][1248]|b1|[SU]\d{1,4})'", descr[1]):
-        raise ClipError(f"{where}: holds {descr[1]:.80}; numbers and short texts are read")
-    lengths = tuple(int(word) for word in re.findall(r"\d+", shape[1]))
-    return np.dtype(descr[1].strip("'")), order[1] == "True", lengths
-
-
-def _opened(file: IO[bytes], path: Path) -> zipfile.ZipFile:
-    """The archive in a file, after a look at its directory: that is read into memory whole."""
-    size = file.seek(0, io.SEEK_END)
-    if size > LARGEST_FILE:
-        raise ClipError(f"{path}: is larger than {LARGEST_FILE >> 20} MB, the most that is read")
-    start = max(0, size - 65_600)
-    file.seek(start)
-    tail = file.read()
-    end = tail.rfind(b"PK\x05\x06")
-    if end < 0 or len(tail) - end < 22:
-        raise ClipError(f"{path}: is no .npz archive, or was cut off: at byte {size} it has no end")
-    directory = int.from_bytes(tail[end + 12 : end + 16], "little")
-    if directory > LARGEST_DIRECTORY or tail[max(0, end - 20) : end].startswith(b"PK\x06\x07"):
-        raise ClipError(f"{path}: at byte {start + end}: its directory is too large for a clip")
-    file.seek(0)
-    return zipfile.ZipFile(file)

@@ -1,8 +1,4 @@
-"""Measures: the only place that turns states into numbers.
-
-Every function takes states with leading batch or time axes and reduces nothing: callers choose
-between mean, percentile and largest with `summary`.
-"""
+"""How far a motion is from its reference: degrees, metres, directions of limbs."""
 
 from __future__ import annotations
 
@@ -17,7 +13,6 @@ from poise.scene import SceneLike, scene_of
 
 if TYPE_CHECKING:
     from poise.character import Character
-    from poise.motion.contacts import Contacts
     from poise.motion.retargeting.matching import Match
 
 
@@ -92,49 +87,6 @@ def by_link(character: SceneLike, error: TrackingError) -> dict[str, dict[str, S
         }
         for i, name in enumerate(names)
     }
-
-
-class Footing(NamedTuple):
-    """How well points stand while they are in contact, one number for each contact.
-
-    Attributes:
-        point: Index of the point among those of the contacts.
-        start: First frame of each contact.
-        stop: Frame after the last.
-        skate: Largest distance over the ground from where the point touched first [m].
-        sink: Largest depth below the ground [m].
-        rise: Largest height above the ground [m].
-    """
-
-    point: list[int]
-    start: list[int]
-    stop: list[int]
-    skate: Floats
-    sink: Floats
-    rise: Floats
-
-
-def footing(character: Character, q: ArrayLike, contacts: Contacts, ground: float = 0.0) -> Footing:
-    """Skating, sinking and floating of the points that stand.
-
-    Args:
-        character: The character.
-        q: Frames, shape (k, nq).
-        contacts: Which points stand in each frame.
-        ground: Height of the ground [m].
-    """
-    from poise.motion.contacts import positions
-
-    at = positions(character, contacts.points, floats(q, "q"))
-    phases = contacts.point_phases()
-    skate, sink, rise = np.zeros((3, len(phases)))
-    for n, (i, a, b) in enumerate(phases):
-        here = at[a:b, i]
-        skate[n] = np.linalg.norm(here[:, :2] - here[0, :2], axis=1).max()
-        sink[n] = max(ground - here[:, 2].min(), 0.0)
-        rise[n] = max(here[:, 2].max() - ground, 0.0)
-    point, start, stop = ([phase[n] for phase in phases] for n in range(3))
-    return Footing(point, start, stop, skate, sink, rise)
 
 
 def limb_directions(match: Match, source: ArrayLike, target: ArrayLike) -> dict[str, Floats]:

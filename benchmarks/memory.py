@@ -1,0 +1,75 @@
+"""What a standing humanoid costs in memory when there are thousands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tables import Bound, Section, Table
+from timing import Plan
+
+COPIES = 4096
+ASKED = 64.0  # kB a character
+STATUS = Path("/proc/self/status")
+
+CODE = """
+import re, sys
+import numpy as np
+import poise
+
+def resident(what):
+    with open("/proc/self/status") as status:
+        return int(re.search(what + r":\\s+(\\d+) kB", status.read())[1])
+
+def stand(n):
+    dtype, spares = sys.argv[1], int(sys.argv[3])
+    world = poise.World(human, n=n, dt=1 / 60, dtype=dtype, threads=1, spares=spares)
+    world.step(servo(None, poise.Target(human.rest_q)), steps=10)
+    assert len(world.contacts.copy) >= 4 * n and not world.diverged
+    return world
+
+human = poise.load_character("humanoid")
+servo = poise.StablePD(human)
+kept = [stand(8)]
+now, peak = resident("VmRSS"), resident("VmHWM")
+n = int(sys.argv[2])
+kept.append(stand(n))
+print(1.024 * (resident("VmRSS") - now) / n, 1.024 * (resident("VmHWM") - peak) / n)
+"""
+
+
+def memory(plan: Plan) -> Section:
+    """Kilobytes per character, with and without balls to throw."""
+    copies = 256 if plan.quick else COPIES
+    section = Section("memory", f"kB per character, {copies} standing humanoids")
+    if not STATUS.exists():
+        section.notes.append("skipped: this system has no /proc/self/status")
+        return section
+    rows = []
+    for dtype in ("float64",) if plan.quick else ("float64", "float32"):
+        for spares in (8,) if plan.quick else (8, 0):
+            kept, peak = _measured(dtype, copies, spares)
+            rows.append((f"{dtype}, {spares} spares", f"{kept:.1f}", f"{peak:.1f}"))
+            section.numbers[f"{dtype}, {spares} spares"] = {"kept_kB": kept, "peak_kB": peak}
+            if spares:
+                claim = f"{dtype}, {spares} spares: at the peak"
+                section.bounds.append(Bound(claim, peak, most=ASKED, unit="kB"))
+    section.tables.append(Table("", ("", "kept", "at the peak"), rows))
+    section.notes.append(
+        "what the system says a process holds (VmRSS, VmHWM of /proc/self/status, 1 kB = 1000 "
+        "bytes), after ten steps and a look at the contacts, beyond that with a world of eight; "
+        "one process for each row. Spares are the balls that wait to be thrown."
+    )
+    return section
+
+
+def _measured(dtype: str, copies: int, spares: int) -> tuple[float, float]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", CODE, dtype, str(copies), str(spares)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"memory: {done.stderr}")
+    kept, peak = map(float, done.stdout.split())
+    return kept, peak

@@ -1,0 +1,40 @@
+// What can touch what, taken from Python's compiled form and checked.
+#pragma once
+
+#include <vector>
+
+#include "arrays.hpp"
+#include "model.hpp"
+
+namespace poise {
+
+class OwnTouchables {
+  public:
+    // None, or poise.contact.Touch
+    const Touchables& read(nb::handle source, const Model& model, std::int64_t n);
+    const Touchables& view() const { return view_; }
+    // where the given pairs touch in the next step
+    GivenTouch* given() { return given_.data(); }
+
+  private:
+    void read_colliders(nb::handle source, const Model& model);
+    void hold_bodies(int nb);
+    void read_probes(nb::handle source);
+    void read_pairs(nb::handle source, std::int64_t n);
+    void read_bounds(nb::handle source, const Model& model);
+    void read_ground(nb::handle source);
+    void read_spares(nb::handle source, const Model& model);
+
+    Touchables view_ = {};
+    std::vector<Collider> collider_;
+    std::vector<Probe> probe_;
+    std::vector<ColliderPair> pair_;
+    std::vector<PairGroup> group_, tree_pair_;
+    std::vector<std::int32_t> root_;
+    std::vector<Ball> ball_;
+    std::vector<Bound> bound_;
+    std::vector<GivenTouch> given_;
+    std::vector<double> height_, friction_, restitution_;
+};
+
+}  // namespace poise

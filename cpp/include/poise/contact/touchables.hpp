@@ -1,0 +1,118 @@
+// What can touch what: plain data, compiled once (src/poise/contact.py), read by every kernel.
+//
+// Every possible contact has a slot, so that its impulse is found again in the next step: a corner
+// of a box on the ground has one, the four points of two boxes have four. The same holds for the
+// bounds of joints.
+#pragma once
+
+#include <cstdint>
+
+namespace poise {
+
+enum class Solid : std::int32_t { sphere = 0, capsule = 1, box = 2, cylinder = 3, mesh = 4 };
+
+// A shape that touches. Its pose is given in its body's frame, or in the world's for body -1.
+struct Collider {
+    std::int32_t body;
+    std::int32_t link;     // -1 - k is the obstacle k
+    std::int32_t surface;  // row in the tables of friction and restitution
+    Solid kind;
+    double size[3];
+    double p[3], E[4];
+    double reach;  // radius of the ball about p that holds the shape
+};
+
+// A ball of a collider that meets the ground; a corner has radius 0. A rim is a circle about axis:
+// its lowest point meets the ground, and turn says how far round from there this probe is.
+struct Probe {
+    std::int32_t collider;
+    double point[3];  // in the body's frame
+    double radius;
+    double axis[3];      // of a rim, in the body's frame; 0 for a ball
+    double rim;          // radius of the rim
+    double turn;         // [rad]
+    std::int32_t facet;  // of a ball on a height field: 0 the facet below, 1 and 2 those beside
+};
+
+// Two colliders that may meet, and how many points they may meet in. b may be an obstacle. Pairs
+// with cylinders and meshes are not met here: where they touch is given from outside.
+struct ColliderPair {
+    std::int32_t a, b;
+    std::int32_t slot, points;
+    std::int32_t given;  // its place among the given pairs, or -1
+};
+
+// A ball in a body's frame that holds all its colliders; without any its reach is below 0.
+struct Ball {
+    double p[3], reach;
+};
+
+// Pairs first .. last - 1 are of the same two bodies; or groups of pairs of the same two trees,
+// known by their roots. b may be -1: obstacles.
+struct PairGroup {
+    std::int32_t a, b, first, last;
+};
+
+// A point where a given pair touches: infinite gap where there is none.
+struct GivenTouch {
+    double gap, n[3], at[3];
+};
+constexpr int kGivenTouches = 4;  // of a pair
+
+// The limits of a joint: lower, upper; or swing, lower twist, upper twist about an axis of the
+// child's frame.
+struct Bound {
+    std::int32_t body;
+    double axis[3];
+    double swing, lower, upper;
+};
+
+enum class GroundKind : std::int32_t { none = 0, plane = 1, field = 2 };
+
+// A plane, or heights over a grid: height[row * cols + col] at (x0 + col dx, y0 + row dy).
+struct Ground {
+    GroundKind kind;
+    double normal[3], offset;
+    std::int32_t rows, cols;
+    double x0, y0, dx, dy;
+    const double* height;
+};
+
+enum class ContactModel : std::int32_t { none = 0, impulse = 1, penalty = 2 };
+
+constexpr int kMostSpares = 32;
+
+// Spares are free bodies at the end of the forest that wait to be thrown. The user's q and v end
+// before them; their colliders, probes and pairs come last, one spare after the other.
+struct Spares {
+    std::int32_t count = 0;
+    std::int32_t nb, nq, nv;  // of the forest without them
+    // how many colliders, probes and pairs there are with the first k spares
+    std::int32_t colliders[kMostSpares + 1], probes[kMostSpares + 1], pairs[kMostSpares + 1];
+};
+
+struct Touchables {
+    ContactModel model = ContactModel::none;
+    Spares spares;
+    Ground ground;
+    const Collider* collider;
+    const Probe* probe;  // sorted by body
+    const ColliderPair* pair;
+    const PairGroup* group;
+    const PairGroup* tree_pair;
+    const std::int32_t* root;  // (nb)
+    const Ball* ball;          // (nb)
+    const Bound* bound;
+    const GivenTouch* given;  // (n, given_pairs, kGivenTouches)
+    std::int32_t colliders, probes, pairs, groups, tree_pairs, trees, bounds, surfaces, given_pairs;
+    // slots: probes first, then pairs, then 3 for each bound (swing, lower, upper)
+    std::int32_t pair_slots, slots;
+    const double* friction;     // (n or 1, surfaces); the last is the ground
+    const double* restitution;  // (n or 1, surfaces)
+    std::int64_t friction_stride, restitution_stride;
+    std::int32_t sweeps;
+    // penalty: stiffness [N/m] and damping [N s/m] of a contact, friction's viscosity [N s/m]
+    double stiffness, damping, viscosity;
+};
+
+}  // namespace poise

@@ -1,0 +1,128 @@
+// Momentum in flight.
+//
+// A step solves the equations of motion at its start. Momentum belongs to a pose and a velocity:
+// with the pose of the end it is a little off, by second order in dt for each step, and a character
+// in the air drifts. So a tree that nothing holds is given the momentum that it must have, what it
+// had and what gravity, pushes and its own root's force added, by a rigid motion of the whole tree:
+// joint velocities stay, the root's change.
+#pragma once
+
+#include "poise/contact/contact.hpp"
+
+namespace poise::inline POISE_ISA {
+
+// Mass, momentum and inertia of a tree, from the origin of its root.
+template <class S>
+struct TreeMomentum {
+    S m;
+    Vec3<S> mc, p, L;  // first moment of mass, linear momentum, angular momentum
+    Sym3<S> P;         // second moment of mass
+};
+
+// Of the tree from body root to last - 1; motions are those of the joints.
+template <class S>
+TreeMomentum<S> tree_momentum(int root, int last, const Constants<S>* c, const Work<S>* work,
+                              const Vec3<S>* origin, const Motion<S>* motion) {
+    const S zero(Element<S>(0));
+    TreeMomentum<S> o = {
+        zero, zero3<S>(), zero3<S>(), zero3<S>(), {zero, zero, zero, zero, zero, zero}};
+    for (int i = root; i < last; ++i) {
+        const Rigid<S> b = rigid_in_world(c[i], work[i].R);
+        const Vec3<S> d = origin[i] - origin[root];
+        const Vec3<S>&w = motion[i].al, &v = motion[i].a;
+        const Vec3<S> p = b.m * v + cross(w, b.mc);
+        const Vec3<S> spin = trace(b.P) * w - b.P * w;
+        o.m = o.m + b.m;
+        o.mc = o.mc + b.m * d + b.mc;
+        o.p = o.p + p;
+        o.L = o.L + spin + cross(b.mc, v) + cross(d, p);
+        const Sym3<S> x = outer(d, b.mc), dd = b.m * outer(d, d);
+        o.P = o.P + b.P + dd +
+              Sym3<S>{x.xx + x.xx,
+                      x.yy + x.yy,
+                      x.zz + x.zz,
+                      d.x * b.mc.y + d.y * b.mc.x,
+                      d.x * b.mc.z + d.z * b.mc.x,
+                      d.y * b.mc.z + d.z * b.mc.y};
+    }
+    return o;
+}
+
+// The body after the last of a root's tree: trees are stored one after the other.
+inline int end_of_tree(const Forest& f, int root) {
+    int i = root + 1;
+    while (i < f.nb && f.body[i].parent >= root) ++i;
+    return i;
+}
+
+// What the trees must have when the step is over, kept from its start.
+template <class S>
+struct Flight {
+    Buffer<Vec3<S>> p, L;      // (nb) by root; L about the mass centre
+    Buffer<MaskOf<S>> flying;  // (nb)
+    explicit Flight(int nb) : p(nb), L(nb), flying(nb) {}
+};
+
+// Before the step: momentum and what is added to it. external holds wrenches about the joints, or
+// is null; force (nv) is what acts in the joints.
+template <class S>
+void expect_momentum(const Forest& f, const Constants<S>* c, const Work<S>* work,
+                     const Vec3<S>* origin, const ContactScratch<S>& contact,
+                     const Wrench<S>* external, const S* force, Element<S> step,
+                     const Vec3<S>& gravity, Flight<S>& out) {
+    const S dt(step), one{Element<S>(1)};
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        if (b.kind != Kind::free || b.leaf) continue;
+        const int last = end_of_tree(f, i);
+        auto flying = constant_mask<S>(true);
+        for (int k = 0; k < contact.contacts; ++k) {
+            const Contact<S>& a = contact.contact[k];
+            const bool mine = a.body >= i && a.body < last, theirs = a.other >= i && a.other < last;
+            const bool ours = mine != theirs;  // what links do to each other stays in the tree
+            if (ours) flying = flying & negate(a.on & (S(Element<S>(0)) < a.ln));
+        }
+        out.flying[i] = flying;
+        if (!any(flying)) continue;
+        const TreeMomentum<S> now = tree_momentum(i, last, c, work, origin, contact.before.data());
+        const Vec3<S> center = (one / now.m) * now.mc;
+        Wrench<S> w = {work[i].R * vec_at(force + b.v + 3), vec_at(force + b.v)};
+        for (int k = i; k < last && external; ++k)
+            w = w + shift(external[k], origin[k] - origin[i]);
+        out.p[i] = now.p + dt * (w.f + now.m * gravity);
+        out.L[i] = now.L - cross(center, now.p) + dt * (w.n - cross(center, w.f));
+    }
+}
+
+// After the step: the roots' velocities, at the new poses. lost: copies that stay as they are.
+template <class S>
+void correct_momentum(const Forest& f, const Constants<S>* c, const Work<S>* work,
+                      const Vec3<S>* origin, const Motion<S>* motion, const Flight<S>& in,
+                      const MaskOf<S>& lost, S* v) {
+    const S one{Element<S>(1)};
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        if (b.kind != Kind::free || b.leaf) continue;
+        const auto on = in.flying[i] & negate(lost);
+        if (!any(on)) continue;
+        const TreeMomentum<S> now = tree_momentum(i, end_of_tree(f, i), c, work, origin, motion);
+        const Vec3<S> center = (one / now.m) * now.mc;
+        const Vec3<S> L = in.L[i] - (now.L - cross(center, now.p));
+        // inertia about the mass centre
+        const Sym3<S> P = now.P - now.m * outer(center, center);
+        const Sym3<S> I = diagonal(trace(P)) - P;
+        S det;
+        const Vec3<S> turn = inverse(I, det) * L;
+        const Vec3<S> move = (one / now.m) * (in.p[i] - now.p) - cross(turn, center);
+        const Vec3<S> own = tmul(work[i].R, turn);
+        const Vec3<S> more[2] = {move, own};
+        for (int k = 0; k < 2; ++k) {
+            S* at = v + b.v + 3 * k;
+            at[0] = select(on, at[0] + more[k].x, at[0]);
+            at[1] = select(on, at[1] + more[k].y, at[1]);
+            at[2] = select(on, at[2] + more[k].z, at[2]);
+        }
+    }
+}
+
+}  // namespace poise::inline POISE_ISA

@@ -1,0 +1,224 @@
+"""Contacts, chosen and summed: flat rows of many copies in, arrays with leading axes out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise import dynamics
+from poise.arrays import Floats, floats
+from poise.character import Character
+from poise.contact import Touches
+from poise.errors import PoiseError
+from poise.scene import Scene, SceneLike, scene_of
+
+Copies = int | tuple[int, ...]
+Links = str | int | slice | Sequence[str] | Sequence[int]
+
+NEAR = 1e-3
+"""A contact with a gap below this touches [m]; worlds report those that a step may close, too."""
+
+
+class Wrench(NamedTuple):
+    """A force, and the torque about a point.
+
+    Attributes:
+        force: [N], shape (..., 3).
+        torque: [N·m], shape (..., 3).
+    """
+
+    force: Floats
+    torque: Floats
+
+
+# ---- which contacts
+
+
+def contacts_of(character: SceneLike, touches: Touches, links: Links | None = None) -> Touches:
+    """Contacts of some links with all that is not among them, seen from those links.
+
+    Where the link is `other` in a row, the row is turned round: force and normal are always those
+    on the links asked for.
+
+    Args:
+        character: The character, or a scene.
+        touches: Contacts, as of `world.contacts`.
+        links: Names or indices, or a slice as of `world.part(name).links`; None is the whole
+            scene, without what was thrown in.
+    """
+    scene = scene_of(character)
+    mine = np.zeros(_links_named(touches, scene.nl), dtype=bool)
+    mine[_indices(scene, links)] = True
+    first = mine[touches.link]
+    second = (touches.other >= 0) & mine[np.maximum(touches.other, 0)]
+    turned = second & ~first
+    sign = np.where(turned, -1.0, 1.0)[:, None]
+    seen = touches._replace(
+        link=np.where(turned, touches.other, touches.link).astype(np.int64),
+        other=np.where(turned, touches.link, touches.other).astype(np.int64),
+        normal=sign * touches.normal,
+        force=sign * touches.force,
+    )
+    return _rows(seen, first != second)
+
+
+def ground_contacts(touches: Touches, *, obstacles: bool = True) -> Touches:
+    """Contacts with what stands still: the ground and, unless said otherwise, obstacles."""
+    return _rows(touches, touches.other < 0 if obstacles else touches.other == -1)
+
+
+def closed(touches: Touches, gap: float = NEAR) -> Touches:
+    """Contacts that touch: they press, or their gap [m] is below this."""
+    presses = np.sum(touches.force * touches.normal, axis=-1) > 0.0
+    return _rows(touches, presses | (touches.depth > -gap))
+
+
+def stacked(frames: Sequence[Touches], n: int = 1) -> Touches:
+    """Contacts of several frames of n copies as one, for `copies=(len(frames), n)`."""
+    if not frames:
+        raise PoiseError("stacked needs at least one frame of contacts")
+    for frame in frames:
+        _check(frame, (n,))
+    shifted = [frame._replace(copy=frame.copy + i * n) for i, frame in enumerate(frames)]
+    return Touches._make(np.concatenate(column) for column in zip(*shifted, strict=True))
+
+
+def feet_links(character: SceneLike) -> dict[str, list[int]]:
+    """Links of each foot, with the toes that hang on it, by the foot's name in the scene."""
+    scene = scene_of(character)
+    names = scene.forest.link_names
+    feet: dict[str, list[int]] = {}
+    for one, part in zip(scene.characters, scene.forest.parts.values(), strict=True):
+        for foot, links in _feet(one).items():
+            feet[names[part.links.start + foot]] = [part.links.start + link for link in links]
+    return feet
+
+
+# ---- sums
+
+
+def per_copy(touches: Touches, values: ArrayLike, copies: Copies = ()) -> Floats:
+    """Sum of a value for each contact over the contacts of each copy; 0 where there are none.
+
+    Args:
+        touches: Contacts, k rows.
+        values: One for each row, shape (k, ...).
+        copies: Shape of the leading axes.
+
+    Returns:
+        The leading axes, then those of a value.
+    """
+    shape = _check(touches, copies)
+    given = floats(values, "values")
+    if given.ndim == 0 or len(given) != len(touches.copy):
+        raise PoiseError(
+            f"values has shape {given.shape}, expected ({len(touches.copy)}, ...): one for each "
+            "contact"
+        )
+    columns = given.reshape(len(given), math.prod(given.shape[1:])).T
+    sums = [np.bincount(touches.copy, column, math.prod(shape)) for column in columns]
+    return np.stack(sums, axis=-1).reshape((*shape, *given.shape[1:]))
+
+
+def contact_wrench(touches: Touches, about: ArrayLike, copies: Copies = ()) -> Wrench:
+    """Sum of the forces of these contacts, and of their torques about a point.
+
+    Args:
+        touches: Contacts, seen from what the force acts on: `contacts_of`.
+        about: In the world [m], shape (3,) or (..., 3).
+        copies: Shape of the leading axes.
+    """
+    shape = _check(touches, copies)
+    point = _each(about, "about", shape, 3)
+    torque = np.cross(touches.point - point[touches.copy], touches.force)
+    return Wrench(per_copy(touches, touches.force, shape), per_copy(touches, torque, shape))
+
+
+def link_wrenches(character: SceneLike, q: ArrayLike, touches: Touches) -> Floats:
+    """What contacts do to every link: force at its origin, and torque [N, N·m], (..., nl, 6).
+
+    In the form that `poise.dynamics` takes as `external`. Contacts between links act on both.
+
+    Args:
+        character: The character, or a scene.
+        q: Positions at the beginning of the step, where the contacts were found, shape (..., nq).
+        touches: Contacts; their copies are counted along the leading axes of q.
+    """
+    scene = scene_of(character)
+    origin = dynamics.forward_kinematics(scene, q)[0]
+    shape = _check(touches, origin.shape[:-2])
+    origin = origin.reshape(-1, scene.nl, 3)
+    total = np.zeros((len(origin), scene.nl, 6))
+    for link, sign in ((touches.link, 1.0), (touches.other, -1.0)):
+        here = (link >= 0) & (link < scene.nl)  # not the ground, and not what was thrown in
+        at = touches.copy[here], link[here]
+        force = sign * touches.force[here]
+        torque = np.cross(touches.point[here] - origin[at], force)
+        np.add.at(total, at, np.concatenate([force, torque], axis=-1))
+    return total.reshape(*shape, scene.nl, 6)
+
+
+# ---- inside
+
+
+@lru_cache(maxsize=64)
+def _feet(character: Character) -> dict[int, list[int]]:
+    """Links of each foot, by the foot's own."""
+    from poise.motion.contacts import feet_of
+
+    at = {link.name: i for i, link in enumerate(character.links)}
+    feet: dict[int, list[int]] = {}
+    for foot, link in dict.fromkeys((point.foot, point.link) for point in feet_of(character)):
+        feet.setdefault(at[foot], []).append(at[link])
+    return feet
+
+
+def _rows(touches: Touches, which: NDArray[np.bool_]) -> Touches:
+    return Touches._make(column[which] for column in touches)
+
+
+def _check(touches: Touches, copies: Copies) -> tuple[int, ...]:
+    """The leading axes as a tuple, if they hold the copies that the rows name."""
+    shape = copies if isinstance(copies, tuple) else (copies,)
+    if not all(isinstance(x, (int, np.integer)) and x >= 0 for x in shape):
+        raise PoiseError(f"copies is {copies!r:.80}; it must be the shape of the leading axes")
+    most = int(touches.copy.max()) + 1 if len(touches.copy) else 0
+    if math.prod(shape) < most:
+        raise PoiseError(
+            f"there are contacts of {most} copies or more, but copies={copies}; "
+            "copies is the shape of the leading axes: n, or (frames, n)"
+        )
+    return shape
+
+
+def _each(value: ArrayLike, name: str, shape: tuple[int, ...], *tail: int) -> Floats:
+    """An array for each copy in one flat axis, (copies, *tail); one for all is repeated."""
+    array = floats(value, name)
+    try:
+        whole = np.broadcast_to(array, (*shape, *tail))
+    except ValueError:
+        wanted = ", ".join(map(str, (*shape, *tail)))
+        raise PoiseError(
+            f"{name} has shape {array.shape}, expected ({wanted}), or one for all copies"
+        ) from None
+    return whole.reshape(math.prod(shape), *tail)
+
+
+def _links_named(touches: Touches, nl: int) -> int:
+    """How many links there are, with those of spares."""
+    return max([nl, *(int(x.max()) + 1 for x in (touches.link, touches.other) if len(x))])
+
+
+def _indices(scene: Scene, links: Links | None) -> list[int]:
+    if links is None:
+        return list(range(scene.nl))
+    if isinstance(links, slice):
+        return list(range(scene.nl))[links]
+    if isinstance(links, (str, int, np.integer)):
+        return [scene.link_index(links)]
+    return [scene.link_index(link) for link in links]

@@ -1,0 +1,309 @@
+"""Recording: what happened in a world, frame by frame, with all it takes to go on from there."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from poise.arrays import Floats, finite, number
+from poise.character import Character
+from poise.command import Target
+from poise.contact import Touches
+from poise.errors import PoiseError, unknown_name
+from poise.motion.clip import Clip
+from poise.recording.frames import Array, Frames
+from poise.recording.notes import Note, block_of, note_of, touches_in
+from poise.scene import Scene, scene_of
+from poise.settings import Settings
+from poise.state import State
+from poise.world import Loss, World
+
+if TYPE_CHECKING:
+    from poise.measure import Summary
+
+PENDING = 64
+"""Frames of a world of one that are put in order together: cheaper than one by one."""
+
+
+class Recording:
+    """States with their memory, targets, contacts and torques of a world, at a constant rate.
+
+    A frame whose memory is known resumes the simulation bit for bit: every frame of a world of
+    one; of a world of several copies, one each second.
+
+    Args:
+        world: Which world; it is noted by every call of `append`.
+        fps: Frames per second, rounded so that a frame comes every so many whole steps.
+    """
+
+    takes_target = True
+    """`poise.run` tells what was asked for."""
+
+    def __init__(self, world: World, fps: float = 60.0) -> None:
+        if not isinstance(world, World):
+            raise PoiseError(f"a recording is of a World, got {world!r:.80}")
+        steps = max(1, round(1.0 / (number(fps, "fps", unit="Hz") * world.dt)))
+        self.settings: Settings = world.settings
+        self.scene: Scene = world.scene._replace(numbers=None)
+        self.interval = steps * world.dt
+        self.diverged: list[Loss] = []
+        self._frames = Frames(world.n, self.scene.nq, self.scene.nv)
+        self._notes: list[Note] = []
+        self._rhythm = max(1, round(self.fps))
+        self._world: World | None = world
+        self._clock: Floats = np.zeros(world.n)
+
+    @classmethod
+    def _of(
+        cls, settings: Settings, interval: float, lost: list[Loss], frames: Frames
+    ) -> Recording:
+        """A recording that is complete."""
+        self = cls.__new__(cls)
+        self.settings, self.interval = settings, interval
+        self.scene = scene_of(settings.character)
+        self.diverged, self._frames, self._notes, self._world = lost, frames, [], None
+        return self
+
+    # ---- noting
+
+    def append(self, target: Any = None) -> bool:
+        """Note where the world is, if a frame is due. Returns whether it was.
+
+        A frame is due at first, and when a clock has moved by `interval` since the last one: call
+        it after every step, or less often.
+
+        Args:
+            target: What the last command asked for: a Target, or a State.
+        """
+        world = self._world
+        if world is None:
+            raise PoiseError("this recording is complete: record its world() to go on")
+        clock = world._core.time()
+        if len(self) and not self._due(clock):
+            return False
+        asked = None if target is None else self._asked(target)
+        remembers = world.n == 1 or len(self) % self._rhythm == 0
+        self._notes.append(note_of(world, clock, remembers, asked))
+        self._clock = clock
+        if len(self._notes) * world.n >= PENDING:
+            self._order()
+        lost = world.diverged
+        if lost:
+            self.diverged += [loss for loss in lost if loss not in self.diverged]
+        return True
+
+    def _order(self) -> None:
+        """Put notes into the columns."""
+        if self._notes and self._world is not None:
+            self._frames.extend(block_of(self._notes, self._world))
+            self._notes = []
+
+    def _due(self, clock: Floats) -> bool:
+        if len(clock) == 1:
+            moved = abs(float(clock[0]) - float(self._clock[0]))
+        else:
+            moved = float(np.abs(clock - self._clock).max())
+        return moved >= self.interval - 0.5 * self.settings.dt
+
+    def _asked(self, target: Any) -> tuple[Floats, Floats]:
+        """Positions and velocities of a target, checked."""
+        target = target if type(target) is Target else Target.of(target)
+        if target.rows is not None:
+            raise PoiseError("a frame has one target, not rows of them; see Target.row")
+        n, nq, nv = self.n, self.scene.nq, self.scene.nv
+        q, v = target.q, target.v
+        v = np.zeros((*q.shape[:-1], nv)) if v is None else v
+        for name, array, size in (("target.q", q, nq), ("target.v", v, nv)):
+            if array.shape not in ((size,), (n, size)) or array.ndim != q.ndim:
+                raise PoiseError(
+                    f"{name} has shape {array.shape}, expected ({size},) or ({n}, {size})"
+                )
+            # one product tells of most that they are finite
+            if not math.isfinite(np.vdot(array, array)):
+                finite(array, name)
+        return (q[0].copy(), v[0].copy()) if n == 1 and q.ndim == 2 else (q.copy(), v.copy())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to an .npz file, with the scene; what was there is replaced whole or not at all."""
+        from poise.recording.file import write
+
+        write(self, path)
+
+    # ---- what happened
+
+    @property
+    def n(self) -> int:
+        """Number of copies."""
+        return self.settings.n
+
+    @property
+    def frames(self) -> Frames:
+        """All columns."""
+        self._order()
+        return self._frames
+
+    @property
+    def fps(self) -> float:
+        """Frames per second."""
+        return 1.0 / self.interval
+
+    @property
+    def time(self) -> Floats:
+        """Clocks [s], shape (frames,) or (frames, n)."""
+        return self._shape("time")
+
+    @property
+    def q(self) -> Floats:
+        """Positions, shape (frames, nq) or (frames, n, nq)."""
+        return self._shape("q")
+
+    @property
+    def v(self) -> Floats:
+        """Velocities, shape (frames, nv) or (frames, n, nv)."""
+        return self._shape("v")
+
+    @property
+    def torque(self) -> Floats:
+        """As `World.torque`, of the step before each frame, (frames, nv) or (frames, n, nv)."""
+        return self._shape("torque")
+
+    @property
+    def gravity(self) -> Floats:
+        """[m/s^2], shape (frames, 3)."""
+        return self.frames.column("gravity")
+
+    @property
+    def resumable(self) -> Array:
+        """The frames from which the simulation can go on bit for bit."""
+        return np.flatnonzero(self.frames.column("remembers"))
+
+    def state(self, i: int) -> State:
+        """The state of frame i; a cold start if its memory is not known, see `resumable`."""
+        i = self._index(i)
+        memory: Floats | None = None
+        if self.frames.columns["remembers"][i]:
+            index, entries = self.frames.rows("memory", i)
+            whole = np.zeros(self.n * self.frames.memory_size)
+            whole[index] = entries
+            memory = whole if self.n == 1 else whole.reshape(self.n, -1)
+        return State(self.q[i].copy(), self.v[i].copy(), self.time[i].copy(), memory)
+
+    def target(self, i: int) -> Target | None:
+        """What was asked for at frame i, or None if nobody said."""
+        q, v = self.frames.rows("target", self._index(i))
+        return Target(q[0], v[0]) if len(q) else None
+
+    def contacts(self, i: int) -> Touches:
+        """What touched what in the step before frame i."""
+        which, rows = self.frames.rows("contact", self._index(i))
+        return touches_in(which, rows)
+
+    def thrown(self, i: int) -> Floats:
+        """Spares at frame i, as `World.thrown`: (spares, 14) or (n, spares, 14)."""
+        which, rows = self.frames.rows("thrown", self._index(i))
+        spares = np.zeros((self.n, self.settings.waiting, 14))
+        spares[which[:, 0], which[:, 1], 0] = 1.0
+        spares[which[:, 0], which[:, 1], 1:] = rows
+        return spares[0] if self.n == 1 else spares
+
+    def world(self, i: int = 0, *, threads: int | None = None) -> World:
+        """A world like the one that was recorded, in the state of frame i.
+
+        Args:
+            i: Which frame.
+            threads: As of World.
+        """
+        state = self.state(i)
+        settings: dict[str, Any] = self.settings._asdict()
+        world = World(list(settings.pop("character")), threads=threads, **settings)
+        world.gravity = self.gravity[i]
+        world.reset(state)
+        return world
+
+    def clip(
+        self, name: str | None = None, *, copy: int = 0, start: int = 0, stop: int | None = None
+    ) -> Clip:
+        """The motion of one character.
+
+        Args:
+            name: Which part of the scene; None if there is only one.
+            copy: Which copy.
+            start: First frame.
+            stop: Frame after the last; None takes all.
+        """
+        parts = self.scene.forest.parts
+        if name is None and len(parts) > 1:
+            raise PoiseError(f"a clip is of one character: name one of {', '.join(parts)}")
+        name = next(iter(parts)) if name is None else name
+        if name not in parts:
+            raise PoiseError(unknown_name("part", name, parts))
+        if not isinstance(copy, (int, np.integer)) or not 0 <= copy < self.n:
+            raise PoiseError(f"copy is {copy!r:.80}; it must be 0 to {self.n - 1}")
+        if not all(isinstance(k, (int, np.integer, type(None))) for k in (start, stop)):
+            raise PoiseError(f"start and stop must be frames, got {start!r:.80}, {stop!r:.80}")
+        chosen = range(len(self))[start:stop]
+        if not chosen:
+            raise PoiseError(f"there is no frame from {start} to {stop}; there are {len(self)}")
+        steps = np.diff(self.frames.column("time")[chosen.start : chosen.stop, copy])
+        off = np.abs(steps - self.interval) > 0.01 * self.interval
+        if off.any():
+            k = int(np.argmax(off))
+            raise PoiseError(
+                f"frames {chosen[k]} and {chosen[k + 1]} of copy {copy} are {steps[k]:.6g} s "
+                f"apart, a clip has them every {self.interval:.6g} s: choose others by start "
+                "and stop"
+            )
+        q = self.frames.column("q")[chosen.start : chosen.stop, copy, parts[name].q]
+        return Clip(self.character(name), q, self.fps, name=name)
+
+    def character(self, name: str) -> Character:
+        """The character that is this part of the scene."""
+        parts = list(self.scene.forest.parts)
+        if name not in parts:
+            raise PoiseError(unknown_name("part", name, parts))
+        return self.settings.character[parts.index(name)]
+
+    def metrics(self) -> dict[str, Summary]:
+        """Mean, 95th percentile and largest over frames and copies.
+
+        rotation [degrees], position and world [m]: `measure.tracking_error`, where there is a
+        target. torque [N·m, N]: of each joint. power [W]: of all joints. jitter [rad/s², m/s²].
+        kinetic, potential [J]. ground_force [N]: on all. depth [m]: of the deepest contact. What
+        there is nothing of is left out. Contacts and torques are those of single steps.
+        """
+        from poise.recording.metrics import metrics
+
+        self._index(0)
+        return metrics(self)
+
+    def __len__(self) -> int:
+        return self._frames.count + len(self._notes)
+
+    def __repr__(self) -> str:
+        names = ", ".join(repr(part) for part in self.scene.forest.parts)
+        copies = "" if self.n == 1 else f", {self.n} copies"
+        return f"Recording({names}{copies}, {len(self)} frames at {self.fps:g} fps)"
+
+    def _shape(self, name: str) -> Floats:
+        column: Floats = self.frames.column(name)
+        return column[:, 0] if self.n == 1 else column
+
+    def _index(self, i: int) -> int:
+        whole = isinstance(i, (int, np.integer)) and not isinstance(i, bool)
+        if not whole or not -len(self) <= i < len(self):
+            raise PoiseError(f"there is no frame {i!r:.80}; there are {len(self)}")
+        return int(i) % len(self)
+
+
+def load_recording(path: str | os.PathLike[str]) -> Recording:
+    """Read a recording that `Recording.save` wrote.
+
+    Args:
+        path: The .npz file.
+    """
+    from poise.recording.file import read
+
+    return Recording._of(*read(path))
