@@ -58,9 +58,9 @@ def ragdolls(plan: Plan) -> Section:
         count = sum(len(failed[ground][kind]) for ground in GROUNDS)
         section.bounds.append(Bound(claim, count, most=0, unit="falls"))
     section.notes += [
-        "a limp humanoid (0.5 N m s/rad in its joints) starts above the ground in a random turn, all "
-        "joints moving at some 1 rad/s, and is pushed three times, by some 200 N for 0.1 s, on a "
-        "random link. Depths are looked at in every step, contacts with the ground alone.",
+        "a limp humanoid (0.5 N m s/rad in its joints) starts above the ground in a random turn, "
+        "all joints moving at some 1 rad/s, and is pushed three times, by some 200 N for 0.1 s, on "
+        "a random link. Depths are looked at in every step, contacts with the ground alone.",
         f"at rest: no link moved more than {100 * MOVING:g} cm in the last second, and the kinetic "
         f"energy is at most {SHAKING:g} J. A fall is dropped again by its number: "
         "tests/falls.py, drop(ground, [number, number]).",
