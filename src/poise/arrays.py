@@ -43,7 +43,7 @@ def finite(array: Floats, name: str) -> Floats:
     """The array itself, if every entry is finite."""
     if not np.isfinite(array).all():
         at = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise PoiseError(f"{name}{list(at)} is {array[at]}: every entry must be finite")
+        raise PoiseError(f"{name}{list(at) or ''} is {array[at]}: every entry must be finite")
     return array
 
 

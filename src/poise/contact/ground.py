@@ -25,7 +25,7 @@ class Plane:
 
     def __init__(self, normal: Sequence[float] = (0.0, 0.0, 1.0), height: float = 0.0) -> None:
         self.normal = check_direction("plane: normal", normal, 3)
-        self.height = number(height, "plane: height", positive=False)
+        self.height = number(height, "plane: height", positive=False, unit="m")
 
 
 class HeightField:
