@@ -33,7 +33,7 @@ struct Apart {
     // A point that pivots moves on an arc about its contact: half of what the arc lifts it in a
     // step is taken off the velocity that it must have. Without that a box that rocks gains energy.
     void pivot() {
-        const auto turns = turning();
+        const auto turns = turning(Stage::free);
         if (x.model == ContactModel::penalty || !any(turns)) return;
         arrive(Stage::free);
         const S zero(T(0)), most(T(dt * kLift));
@@ -54,13 +54,16 @@ struct Apart {
         const bool rigid = x.model != ContactModel::penalty;
         const S least(T(1e-3 * kPushShare / dt * 1e-2));  // a hundredth of a millimetre
         auto deep = constant_mask<S>(false);
-        if (rigid) arrive(Stage::kept);
+        const auto turns = turning(Stage::kept);
+        const bool arcs = rigid && any(turns);
+        if (arcs) arrive(Stage::kept);
         for (int k = 0; k < c.contacts; ++k) {
             Contact<S>& a = c.contact[k];
             a.push_bound = S(T(-1e30));
             if (!rigid) continue;
             const S rate = sweeper.normal_velocity(a);
-            a.push_bound = wanted(a.gap) - rate + closing(a, rate);
+            a.push_bound = wanted(a.gap) - rate;
+            if (arcs) a.push_bound = a.push_bound + select(turns, closing(a, rate), S(T(0)));
             deep = deep | (a.on & (least < a.push_bound));
         }
         for (int k = 0; k < c.limits; ++k) {
@@ -122,12 +125,13 @@ struct Apart {
     enum class Stage { free, kept, pushed };
 
     // copies in which a body turns fast enough for arcs to matter
-    MaskOf<S> turning() const {
+    MaskOf<S> turning(Stage stage) const {
         const S slow(T(1e-10 / (dt * dt)));
         auto found = constant_mask<S>(false);
         // all bodies: which ones are marked depends on the other copies, too
         for (int i = 0; i < f.nb; ++i) {
-            const Vec3<S>& w = c.base[i].al;
+            Vec3<S> w = c.base[i].al;
+            if (stage != Stage::free) w = w + c.real.m[i].al;
             found = found | (slow < dot(w, w));
         }
         return found;
