@@ -29,20 +29,29 @@ SAME_FORM = {"Euler": "explicit", "implicitfast": "explicit", "discrete": "impli
 """Which form of ours takes the same step."""
 
 
-def find_peers() -> tuple[dict[str, Any], dict[str, str]]:
-    """The modules of the peers that are here, and why the others are not."""
+def find_modules(wanted: dict[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The modules of these peers that are here, and why the others are not."""
     found: dict[str, Any] = {}
     missing = {}
-    for name in ("pinocchio", "mujoco"):
+    for name, module in wanted.items():
         try:
-            __import__("peers")
-            found[name] = __import__(name)
+            found[name] = __import__(module)
             if name == "mujoco":
                 __import__("mujoco.rollout")
         except ImportError as error:
             found.pop(name, None)
             missing[name] = str(error)
     return found, missing
+
+
+def find_peers() -> tuple[dict[str, Any], dict[str, str]]:
+    """The peers without contact that are here, and why the others are not."""
+    wanted = {"pinocchio": "pinocchio", "mujoco": "mujoco"}
+    try:
+        __import__("peers")
+    except ImportError as error:
+        return {}, dict.fromkeys(wanted, str(error))
+    return find_modules(wanted)
 
 
 # ---- Pinocchio

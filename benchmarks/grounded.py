@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from engines import find_modules
 from timing import Array
 
 from poise import Character, Command, Drive, Gains, Target, World
@@ -64,17 +65,7 @@ class Stander:
 
 def find_engines() -> tuple[dict[str, Any], dict[str, str]]:
     """The engines that are here, and why the others are not."""
-    found: dict[str, Any] = {}
-    missing = {}
-    for name, module in OPTIONAL.items():
-        try:
-            found[name] = __import__(module)
-            if name == "mujoco":
-                __import__("mujoco.rollout")
-        except ImportError as error:
-            found.pop(name, None)
-            missing[name] = str(error)
-    return found, missing
+    return find_modules(OPTIONAL)
 
 
 def standing(character: Character, root: Array) -> bool:

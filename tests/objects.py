@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poise import Character, State, World, dynamics, free_object
+from poise import Character, Recording, State, World, dynamics, free_object, load_recording
 from poise.shape import Shape
 
 Array = NDArray[np.float64]
@@ -81,3 +83,39 @@ def started(world: World, v: Sequence[float] | Array, q: Array | None = None) ->
     """The world with this velocity, in its rest pose or in q."""
     world.reset(State(world.scene.forest.rest_q if q is None else q, v))
     return world
+
+
+def recorded_and_resumed(world: World, path: Path, steps: int, after: int) -> World:
+    """A world that goes on from a saved recording of this one, and ends when this one does.
+
+    Args:
+        world: One copy; it takes the steps and is recorded in each.
+        path: Where the recording is saved.
+        steps: How many steps it takes.
+        after: After how many of them the other goes on alone.
+    """
+    recording = Recording(world, fps=round(1 / world.dt))
+    for _ in range(steps):
+        world.step()
+        recording.append()
+    recording.save(path)
+    read = load_recording(path)
+    again = read.world()
+    again.reset(read.state(after - 1))
+    again.step(steps=steps - after)
+    return again
+
+
+def distances(model: Any, q: Array) -> tuple[Array, Array]:
+    """Distances of the first two geoms of a MuJoCo model, and unit vectors between them."""
+    import mujoco
+
+    data: Any = mujoco.MjData(model)
+    distance, way = np.zeros(len(q)), np.zeros((len(q), 3))
+    for i, pose in enumerate(q):
+        data.qpos[:] = pose
+        mujoco.mj_kinematics(model, data)
+        ends = np.zeros((6, 1))
+        distance[i] = mujoco.mj_geomDistance(model, data, 0, 1, 1.0, ends)
+        way[i] = (ends[:3] - ends[3:])[:, 0] * np.sign(distance[i])
+    return distance, way / np.linalg.norm(way, axis=1, keepdims=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from objects import SOLIDS, body, random_turns
+from objects import SOLIDS, body, distances, random_turns
 
 from poise import State, World
 from poise.contact import HeightField
@@ -35,15 +33,7 @@ def theirs(a: Shape, b: Shape, q: Array) -> tuple[Array, Array]:
         for s in (a, b)
     )
     model = mujoco.MjModel.from_xml_string(f"<mujoco><worldbody>{geoms}</worldbody></mujoco>")
-    data: Any = mujoco.MjData(model)
-    distance, way = np.zeros(len(q)), np.zeros((len(q), 3))
-    for i, pose in enumerate(q):
-        data.qpos[:] = pose
-        mujoco.mj_kinematics(model, data)
-        fromto = np.zeros((6, 1))
-        distance[i] = mujoco.mj_geomDistance(model, data, 0, 1, 1.0, fromto)
-        way[i] = (fromto[:3] - fromto[3:])[:, 0] * np.sign(distance[i])
-    return distance, way / np.linalg.norm(way, axis=1, keepdims=True)
+    return distances(model, q)
 
 
 def ours(a: Shape, b: Shape, q: Array) -> World:

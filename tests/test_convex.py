@@ -9,11 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from objects import DT, SOLIDS, G, body, deepest, energy, gem, random_turns, started, turned
+from objects import (
+    DT,
+    SOLIDS,
+    G,
+    body,
+    deepest,
+    distances,
+    energy,
+    gem,
+    random_turns,
+    recorded_and_resumed,
+    started,
+    turned,
+)
 from scipy.optimize import linprog
 
 import poise
-from poise import Gains, Recording, StablePD, State, Target, World, dynamics, load_recording
+from poise import Gains, StablePD, State, Target, World, dynamics
 from poise.contact import Plane
 from poise.contact.convex import Convex
 from poise.contact.convex_solid import solid_of
@@ -172,15 +185,7 @@ def by_mujoco(a: Shape, b: Shape, q: Array) -> tuple[Array, Array]:
     model = mujoco.MjModel.from_xml_string(
         f"<mujoco>{option}<asset>{assets}</asset><worldbody>{bodies}</worldbody></mujoco>"
     )
-    data = mujoco.MjData(model)
-    distance, way = np.zeros(len(q)), np.zeros((len(q), 3))
-    for i, pose in enumerate(q):
-        data.qpos[:] = pose
-        mujoco.mj_kinematics(model, data)
-        ends = np.zeros((6, 1))
-        distance[i] = mujoco.mj_geomDistance(model, data, 0, 1, 1.0, ends)
-        way[i] = (ends[:3] - ends[3:])[:, 0] * np.sign(distance[i])
-    return distance, way / np.linalg.norm(way, axis=1, keepdims=True)
+    return distances(model, q)
 
 
 @pytest.mark.parametrize(("one", "two"), PAIRS)
@@ -476,15 +481,7 @@ def test_steps_together_are_steps_one_by_one() -> None:
 
 def test_a_world_resumed_from_a_recording_goes_on_bit_for_bit(tmp_path: Path) -> None:
     world = crowd(1)
-    recording = Recording(world, fps=60)
-    for _ in range(50):
-        world.step()
-        recording.append()
-    recording.save(tmp_path / "crowd.npz")
-    read = load_recording(tmp_path / "crowd.npz")
-    again = read.world()
-    again.reset(read.state(20))
-    again.step(steps=29)
+    again = recorded_and_resumed(world, tmp_path / "crowd.npz", steps=50, after=21)
     assert np.array_equal(again.state.q, world.state.q)
     assert np.array_equal(again.state.v, world.state.v)
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from objects import DT, SOLIDS, G, body, started, turned
+from objects import DT, SOLIDS, G, body, recorded_and_resumed, started, turned
 
 import poise
-from poise import Gains, Recording, StablePD, State, World, dynamics, load_recording
+from poise import Gains, StablePD, State, World, dynamics
 from poise.errors import PoiseError
 from poise.pose import quat_matrix
 from poise.shape import Shape
@@ -354,15 +354,7 @@ def test_a_drag_goes_on_bit_for_bit_from_a_state(n: int) -> None:
 
 def test_a_drag_goes_on_bit_for_bit_from_a_recording(tmp_path: Path) -> None:
     world = dragged(1)
-    recording = Recording(world, fps=60)
-    for _ in range(30):
-        world.step()
-        recording.append()
-    recording.save(tmp_path / "drag.npz")
-    read = load_recording(tmp_path / "drag.npz")
-    again = read.world()
-    again.reset(read.state(9))
-    again.step(steps=20)
+    again = recorded_and_resumed(world, tmp_path / "drag.npz", steps=30, after=10)
     assert np.array_equal(world.state.q, again.state.q)
 
 

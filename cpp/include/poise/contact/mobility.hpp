@@ -74,38 +74,6 @@ POISE_INLINE Wrench<S> up(const Body& b, const Mat3<S>& R, const Give<S>& g, con
     return {w.n - x * g.n, w.f - x * g.f};
 }
 
-// row by row a x r: a [r]
-template <class S>
-POISE_INLINE Mat3<S> rows_cross(const Mat3<S>& a, const Vec3<S>& r) {
-    return {a.xy * r.z - a.xz * r.y, a.xz * r.x - a.xx * r.z, a.xx * r.y - a.xy * r.x,
-            a.yy * r.z - a.yz * r.y, a.yz * r.x - a.yx * r.z, a.yx * r.y - a.yy * r.x,
-            a.zy * r.z - a.zz * r.y, a.zz * r.x - a.zx * r.z, a.zx * r.y - a.zy * r.x};
-}
-// column by column r x a: [r] a
-template <class S>
-POISE_INLINE Mat3<S> cross_columns(const Vec3<S>& r, const Mat3<S>& a) {
-    return {r.y * a.zx - r.z * a.yx, r.y * a.zy - r.z * a.yy, r.y * a.zz - r.z * a.yz,
-            r.z * a.xx - r.x * a.zx, r.z * a.xy - r.x * a.zy, r.z * a.xz - r.x * a.zz,
-            r.x * a.yx - r.y * a.xx, r.x * a.yy - r.y * a.xy, r.x * a.yz - r.y * a.xz};
-}
-template <class S>
-POISE_INLINE Mat3<S> operator*(const Mat3<S>& a, const Mat3<S>& b) {
-    return {a.xx * b.xx + a.xy * b.yx + a.xz * b.zx, a.xx * b.xy + a.xy * b.yy + a.xz * b.zy,
-            a.xx * b.xz + a.xy * b.yz + a.xz * b.zz, a.yx * b.xx + a.yy * b.yx + a.yz * b.zx,
-            a.yx * b.xy + a.yy * b.yy + a.yz * b.zy, a.yx * b.xz + a.yy * b.yz + a.yz * b.zz,
-            a.zx * b.xx + a.zy * b.yx + a.zz * b.zx, a.zx * b.xy + a.zy * b.yy + a.zz * b.zy,
-            a.zx * b.xz + a.zy * b.yz + a.zz * b.zz};
-}
-template <class S>
-POISE_INLINE Mat3<S> operator-(const Mat3<S>& a, const Mat3<S>& b) {
-    return {a.xx - b.xx, a.xy - b.xy, a.xz - b.xz, a.yx - b.yx, a.yy - b.yy,
-            a.yz - b.yz, a.zx - b.zx, a.zy - b.zy, a.zz - b.zz};
-}
-template <class S>
-POISE_INLINE Mat3<S> transposed(const Mat3<S>& a) {
-    return {a.xx, a.yx, a.zx, a.xy, a.yy, a.zy, a.xz, a.yz, a.zz};
-}
-
 // Of the point r from the joint: B' = B + C [r],  A' = A - [r] B' - ([r] B)'.
 template <class S>
 POISE_INLINE Mobility<S> shift(const Mobility<S>& T, const Vec3<S>& r) {
