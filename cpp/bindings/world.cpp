@@ -293,12 +293,8 @@ void World::push(int link, nb::object force, nb::object torque, nb::object point
     if (link < 0 || link >= model_.nl()) throw Error("push: no such link");
     if (!(duration > 0)) throw Error("push: duration must be positive [s]");
     InArray kf, kt, kp;
-    const Rows f = rows_in(force, "push force", 3, 0, kf),
-               t = rows_in(torque, "push torque", 3, 0, kt);
-    const Rows p = rows_in(point, "push point", 3, 0, kp);
-    check_finite(f.p, f.copy ? 3 * n_ : 3, "push force");
-    check_finite(t.p, t.copy ? 3 * n_ : 3, "push torque");
-    check_finite(p.p, p.copy ? 3 * n_ : 3, "push point");
+    const Rows f = vectors_in(force, "push force", kf), t = vectors_in(torque, "push torque", kt);
+    const Rows p = vectors_in(point, "push point", kp);
     const auto slot = slots_for(which, -1);
     for (std::int64_t i = 0; i < n_; ++i) {
         if (slot[i] < 0) continue;
@@ -345,12 +341,8 @@ void World::drag(int link, nb::object to, nb::object velocity, nb::object point,
             throw Error("drag: stiffness and damping must be 0 or more, and at most 1e15");
     if (!(stiffness + damping > 0)) throw Error("drag: stiffness and damping are both 0");
     InArray kt, kv, kp;
-    const Rows t = rows_in(to, "drag to", 3, 0, kt),
-               v = rows_in(velocity, "drag velocity", 3, 0, kv);
-    const Rows p = rows_in(point, "drag point", 3, 0, kp);
-    check_finite(t.p, t.copy ? 3 * n_ : 3, "drag to");
-    check_finite(v.p, v.copy ? 3 * n_ : 3, "drag velocity");
-    check_finite(p.p, p.copy ? 3 * n_ : 3, "drag point");
+    const Rows t = vectors_in(to, "drag to", kt), v = vectors_in(velocity, "drag velocity", kv);
+    const Rows p = vectors_in(point, "drag point", kp);
     const auto slot = slots_for(which, link);
     for (std::int64_t i = 0; i < n_; ++i) {
         if (slot[i] < 0) continue;
@@ -421,6 +413,12 @@ Rows World::rows_in(nb::handle h, const char* name, int size, int rows, InArray&
     }
     const std::int64_t copy = per_copy && n_ > 1 ? size : 0;
     return {keep.data(), rows ? (per_copy ? n_ * size : size) : 0, copy};
+}
+
+Rows World::vectors_in(nb::handle h, const char* name, InArray& keep) const {
+    const Rows rows = rows_in(h, name, 3, 0, keep);
+    check_finite(rows.p, rows.copy ? 3 * n_ : 3, name);
+    return rows;
 }
 
 int World::place_of(const Gains& gains) {

@@ -59,6 +59,8 @@ class World {
 
   private:
     Rows rows_in(nb::handle h, const char* name, int size, int rows, InArray& keep) const;
+    // (3,) or (n, 3), finite
+    Rows vectors_in(nb::handle h, const char* name, InArray& keep) const;
     int place_of(const Gains& gains);
     std::vector<std::uint8_t> mask_in(nb::handle h) const;
     void find_pushes();
