@@ -32,6 +32,7 @@ class WorldOf final : public WorldKernel {
             seen_.nb = touch_.spares.nb;
             seen_.nq = touch_.spares.nq;
             seen_.nv = touch_.spares.nv;
+            seen_.nl = f.nl - static_cast<int>(touch_.spares.count);  // each is one link
         }
         for (std::size_t i = 0; i < out_.size(); ++i) out_[i] = constant_mask<S>(false);
         for (std::int64_t t = 0; t < (own_ ? tiles_ : 1); ++t)
@@ -194,9 +195,9 @@ class WorldOf final : public WorldKernel {
         const std::int64_t count = g->own ? tiles_ : 1;
         const int nv = seen_.nv;
         g->gain.resize(count * nv);
-        g->pin.resize(4 * f.nl);
+        g->pin.resize(4 * seen_.nl);
         g->isotropic.resize(f.nb);
-        for (int i = 0; i < 4 * f.nl; ++i) g->pin[i] = table.pin[i];
+        for (int i = 0; i < 4 * seen_.nl; ++i) g->pin[i] = table.pin[i];
         // gains per copy go the general way, so that neighbours do not matter
         for (int i = 0; i < f.nb; ++i) g->isotropic[i] = one_axis_[i] && !g->own;
         for (std::int64_t t = 0; t < count; ++t) {

@@ -251,13 +251,12 @@ def _feet_kept(
     contacts = clip.contacts
     if not faded or contacts is None or contacts.sliding or not _free(clip):
         return frames, contacts
-    contacts = replace(contacts, on=contacts.on.copy())
     was, now = (positions(clip.character, contacts.points, q) for q in (clip.frames, frames))
-    offset = np.where(contacts.on[..., None], was - now, 0.0)
+    on, offset = contacts.on.copy(), np.where(contacts.on[..., None], was - now, 0.0)
     turn, here, there = travel
     spin = quaternions.turn(UP, turn)
     beside = was[-1] - there - quaternions.rotate(spin, was[0] - here)
-    for i, column in enumerate(contacts.on.T):
+    for i, column in enumerate(on.T):
         stands = runs(column)
         if not (column[0] and column[-1]) or len(stands) < 2:
             continue
@@ -269,10 +268,11 @@ def _feet_kept(
         else:
             column[: faded + 1] = column[len(column) - faded - 1 :] = False
             offset[~column, i] = 0.0
+    contacts = replace(contacts, on=on)
     if np.abs(offset).max() < 1e-4:
         return frames, contacts
     fade = max(1, round(FADE * clip.fps))
-    for i, column in enumerate(contacts.on.T):
+    for i, column in enumerate(on.T):
         bridge(offset[:, i], column, fade)
     return held(clip.character, frames, contacts.points, offset), contacts
 
