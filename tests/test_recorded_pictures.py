@@ -7,7 +7,10 @@ import pytest
 from objects import SOLIDS, body
 
 from poise import PoiseError, Recording, Target, World
-from poise.view.recorded import force_drawing, frame_drawing, recording_sheet
+from poise.scene import scene_of
+from poise.view.forces import force_drawing
+from poise.view.ghosts import apart, ghost_drawing
+from poise.view.recorded import frame_drawing, recording_sheet
 
 BOX = body(SOLIDS["box"], mass=10.0, pos=(0.0, 0.0, 0.3))
 
@@ -57,3 +60,26 @@ def test_a_sheet_may_show_a_part_of_the_frames() -> None:
     assert np.array_equal(part[:, :40], part[:, 42:82])
     with pytest.raises(PoiseError, match="there is no frame from 90"):
         recording_sheet(recording, start=90, **size)  # type: ignore[arg-type]
+
+
+def test_a_ghost_fades_where_it_is_what_it_shows() -> None:
+    """All of it 3 cm away, nothing 5 mm away, a part of it between."""
+    scene = scene_of(BOX)
+    q = np.array([0.0, 0.0, 0.3, 1.0, 0.0, 0.0, 0.0])
+    seen = []
+    for aside in (0.0, 0.005, 0.015, 0.03, 1.0):
+        ghost = ghost_drawing(scene, q, q + aside * np.eye(7)[0])
+        seen.append(ghost[0].opacity if ghost else 0.0)
+    assert seen[:2] == [0.0, 0.0]
+    assert 0.05 < seen[2] < 0.35
+    assert seen[3:] == pytest.approx([0.4, 0.4])
+
+
+def test_a_turn_shows_as_well() -> None:
+    scene = scene_of(BOX)
+    q = np.array([0.0, 0.0, 0.3, 1.0, 0.0, 0.0, 0.0])
+    half = np.radians(1.0) / 2
+    turned = np.array([0.0, 0.0, 0.3, np.cos(half), 0.0, 0.0, np.sin(half)])
+    # one degree at 0.2 m, from either sign of the quaternion
+    for goal in (turned, turned * (1, 1, 1, -1, -1, -1, -1)):
+        assert apart(scene, q, goal) == pytest.approx([0.2 * np.radians(1.0)], rel=1e-4)

@@ -22,7 +22,7 @@ from poise.measure.centroid import (
     momentum,
     momentum_rate,
 )
-from poise.measure.effort import jitter, joint_power, joint_torque, power, work
+from poise.measure.effort import jitter, joint_power, joint_torque, power, torque_share, work
 from poise.measure.falling import (
     FALLEN,
     allowed_on_ground,
@@ -107,6 +107,7 @@ __all__ = [
     "summary",
     "support_margin",
     "support_polygon",
+    "torque_share",
     "tracking_error",
     "turns_per_frame",
     "work",

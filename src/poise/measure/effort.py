@@ -32,6 +32,27 @@ def joint_torque(character: SceneLike, tau: ArrayLike) -> Floats:
     return np.sqrt(np.add.reduceat(squared, forest.v_adr, axis=-1))
 
 
+def torque_share(character: SceneLike, tau: ArrayLike) -> Floats:
+    """Torque of each joint as a part of the most it can give, shape (..., joints).
+
+    1 is all of it; NaN where nothing limits the joint. A ball limited by axis counts by the axis
+    that is nearest to its limit.
+
+    Args:
+        character: The character, or a scene.
+        tau: Generalized forces, as of `world.torque`, shape (..., nv).
+    """
+    scene = scene_of(character)
+    forest = scene.forest
+    limited = np.isfinite(forest.effort)
+    effort = np.where(limited, np.maximum(forest.effort, 1e-9), np.nan)
+    each = np.abs(_per_dof(tau, "tau", scene.nv)) / effort
+    whole = np.sqrt(np.add.reduceat(np.square(each), forest.v_adr, axis=-1))
+    largest = np.maximum.reduceat(each, forest.v_adr, axis=-1)
+    share: Floats = np.where(forest.effort_per_axis == 1, largest, whole)
+    return share
+
+
 def power(tau: ArrayLike, v: ArrayLike) -> Floats:
     """Power in each degree of freedom, tau v [W], shape (..., nv); below zero where it brakes.
 

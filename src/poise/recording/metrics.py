@@ -22,7 +22,9 @@ LEAST = 17
 
 def metrics(recording: Recording) -> dict[str, measure.Summary]:
     """As of `Recording.metrics`."""
-    found = {**_tracking(recording), **_effort(recording), **_energy(recording)}
+    errors = tracking(recording)
+    found = {} if errors is None else errors._asdict()
+    found |= {**_effort(recording), **_energy(recording)}
     copies = (len(recording), recording.n)
     touches = all_contacts(recording)
     if len(touches.copy):
@@ -41,16 +43,17 @@ def all_contacts(recording: Recording) -> Touches:
     return touches._replace(copy=touches.copy + frame * recording.n)
 
 
-def _tracking(recording: Recording) -> dict[str, Floats]:
+def tracking(recording: Recording) -> measure.TrackingError | None:
+    """Errors in the k frames that had a target, shape (k, n, nl) each; None where none had."""
     columns = recording.frames.arrays()
     goal = columns["target_q"]
     if not len(goal):
-        return {}
+        return None
     # a frame has one target or none
     asked = np.diff(columns["target_end"], prepend=0) > 0
     q = columns["q"][asked]
     goal = np.broadcast_to(goal if goal.ndim == 3 else goal[:, None], q.shape)
-    return measure.tracking_error(recording.scene, q, goal)._asdict()
+    return measure.tracking_error(recording.scene, q, goal)
 
 
 def _effort(recording: Recording) -> dict[str, Floats]:
@@ -70,13 +73,13 @@ def _effort(recording: Recording) -> dict[str, Floats]:
 
 def _energy(recording: Recording) -> dict[str, Floats]:
     columns = recording.frames.arrays()
-    scene = _with_numbers(recording)
+    scene = with_numbers(recording)
     rows = zip(columns["q"], columns["v"], columns["gravity"], strict=True)
     each = np.array([measure.energy(scene, q, v, gravity=gravity) for q, v, gravity in rows])
     return {"kinetic": each[:, 0], "potential": each[:, 1]}
 
 
-def _with_numbers(recording: Recording) -> Scene:
+def with_numbers(recording: Recording) -> Scene:
     """The scene with the world's own masses, if it has any."""
     settings = recording.settings
     if settings.mass is None and settings.inertia is None and settings.armature is None:

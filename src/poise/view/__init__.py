@@ -3,10 +3,12 @@
 from poise.view.camera import Camera, follow, follow_motion, look_at
 from poise.view.contact_sheet import contact_sheet
 from poise.view.drawing import Primitive, drawing_of
+from poise.view.html import save_html
 from poise.view.mesh import Mesh
 from poise.view.overlay import arrow, marker, trail
 from poise.view.recorded import frame_drawing, recording_sheet
 from poise.view.render import render, save_image
+from poise.view.video import save_video
 
 __all__ = [
     "Camera",
@@ -22,6 +24,8 @@ __all__ = [
     "marker",
     "recording_sheet",
     "render",
+    "save_html",
     "save_image",
+    "save_video",
     "trail",
 ]

@@ -88,6 +88,7 @@ def follow_motion(
     q: ArrayLike,
     *,
     smoothing: float = 12.0,
+    falling: bool = False,
     azimuth: float = AZIMUTH,
     elevation: float = ELEVATION,
     size: tuple[int, int] = (960, 540),
@@ -104,6 +105,7 @@ def follow_motion(
         q: Positions, shape (k, nq).
         smoothing: Over how many positions the path of the camera is averaged (the standard
             deviation of a Gaussian); 0 = not at all.
+        falling: Whether the camera goes up and down as well.
         azimuth: Where the camera stands, counted from straight ahead of the first pose, to the
             left [rad].
         elevation: As of `follow`.
@@ -123,7 +125,8 @@ def follow_motion(
         raise PoiseError(f"q has shape {rows.shape}, expected (k, {scene.nq})")
     place = forward_kinematics(scene, rows)[0]
     centre = (place.min(axis=1) + place.max(axis=1)) / 2
-    centre[:, 2] = 0.0
+    if not falling:
+        centre[:, 2] = 0.0
     if not 0.0 <= number(smoothing, "smoothing", positive=False, unit="positions") <= 1e6:
         raise PoiseError(f"smoothing is {smoothing:g}; it must be 0 or more, and not huge")
     if smoothing > 0.0:

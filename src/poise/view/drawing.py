@@ -138,7 +138,7 @@ def drawing_of(
     local = np.array([shape.pos for _, shape in shapes])
     turn = np.array([shape.quat for _, shape in shapes])
     at = position[index] + np.einsum("nij,nj->ni", quat_matrix(quaternion[index]), local)
-    pose = zip(at.tolist(), _product(quaternion[index], turn).tolist(), strict=True)
+    pose = zip(at.tolist(), quat_product(quaternion[index], turn).tolist(), strict=True)
     return [
         _primitive(shape, pos, quat, rgb, opacity * alpha, group)
         for (_, shape), (pos, quat), (*rgb, alpha) in zip(shapes, pose, colors, strict=True)
@@ -284,10 +284,10 @@ def _shape_colors(part: Character, color: Colors) -> list[tuple[float, ...]]:
     return out
 
 
-def _product(a: Floats, b: Floats) -> Floats:
-    """Products of quaternions, shape (n, 4)."""
-    w, x, y, z = a.T
-    s, i, j, k = b.T
+def quat_product(a: Floats, b: Floats) -> Floats:
+    """Products of quaternions, shape (..., 4)."""
+    w, x, y, z = np.moveaxis(a, -1, 0)
+    s, i, j, k = np.moveaxis(b, -1, 0)
     rows = (
         w * s - x * i - y * j - z * k,
         w * i + x * s + y * k - z * j,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 
@@ -9,7 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.arrays import floats
+from poise.errors import PoiseError
+from poise.files import write_atomically
 from poise.measure import TrackingError
+from poise.pushes import Push
+from poise.recording import Recording
 from poise.scene import SceneLike, scene_of
 
 
@@ -63,3 +68,36 @@ def tracking(
             axes.axvspan(*shade, color="0.85")
     figure.suptitle(title)
     figure.savefig(path, dpi=120)
+
+
+def overview(
+    path: str | os.PathLike[str],
+    recording: Recording,
+    *,
+    copy: int = 0,
+    pushes: Sequence[Push] = (),
+    title: str | None = None,
+) -> None:
+    """A recording over time in one picture; written to a PNG file.
+
+    Errors against what was asked for, torques as parts of their limits, the force of the ground,
+    momentum and energy. Contacts and torques are those of single steps.
+
+    Args:
+        path: Where to; ends in .png.
+        recording: The recording.
+        copy: Which copy.
+        pushes: Spans of time to mark.
+        title: Above the plots; the names of the characters unless given.
+    """
+    from poise.view.overview import draw, series_of
+
+    if os.path.splitext(os.fspath(path))[1].lower() != ".png":
+        raise PoiseError(f"{os.fspath(path)}: plots are written as .png")
+    series = series_of(recording, copy)
+    forest = recording.scene.forest
+    names = [forest.joint_names[j] for j in forest.joint]
+    title = ", ".join(forest.parts) if title is None else title
+    data = io.BytesIO()
+    draw(series, names, pushes, title).savefig(data, dpi=110, format="png")
+    write_atomically(path, data.getvalue())

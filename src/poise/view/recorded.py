@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from poise.arrays import Floats, count
-from poise.contact import HeightField, Plane, Touches, default_spares
+from poise.contact import HeightField, Plane, default_spares
 from poise.errors import PoiseError
 from poise.pose import quat_from_z
 from poise.recording import Recording
@@ -15,16 +16,19 @@ from poise.settings import Settings
 from poise.shape import Shape
 from poise.view.camera import check_size, follow_motion
 from poise.view.contact_sheet import GAP, PAPER, _written
-from poise.view.drawing import GHOST, GHOST_OPACITY, Colors, Primitive, drawing_of
+from poise.view.drawing import Colors, Primitive, drawing_of
+from poise.view.forces import force_drawing
+from poise.view.ghosts import ghost_drawing
 from poise.view.mesh import Mesh
-from poise.view.overlay import arrow
 from poise.view.render import CHECKS, GROUND, Image, render
+from poise.view.solids import DARK, TILES
 
 STONE = (0.62, 0.60, 0.56)
 """Colour of obstacles that have none."""
 
-LONGEST = 1.0
-"""Arrow of a force [m]: that of a hard landing would leave the picture."""
+MARGIN = 16.0  # of a ground with checks around what happens [m]
+HORIZON = 400.0  # how far away the ground ends [m]
+MOST_BOARDS = 8  # of a ground along each side
 
 
 def frame_drawing(
@@ -48,39 +52,38 @@ def frame_drawing(
             step before the frame.
     """
     q, thrown = _frame(recording, i, copy)
-    spares = default_spares(recording.settings.spares)
-    things = drawing_of(recording.scene, q, color=color)
-    for spare, row in zip(spares, thrown, strict=True):
-        if row[0]:
-            things += drawing_of(spare, row[1:8])
     asked = recording.target(i) if ghost else None
-    if asked is not None:
-        goal = asked.q if asked.q.ndim == 1 else asked.q[copy]
-        things += drawing_of(recording.scene, goal, color=GHOST, opacity=GHOST_OPACITY, group=-1)
+    goal = None if asked is None else asked.q.reshape(-1, recording.scene.nq)
+    goal = None if goal is None else goal[copy if len(goal) > 1 else 0]
+    things = pose_drawing(recording, q, thrown, goal, color=color)
     if forces:
         things += force_drawing(recording.contacts(i), forces, copy=copy)
     return [*things, *still_drawing(recording.settings)]
 
 
-def force_drawing(touches: Touches, scale: float, *, copy: int = 0) -> list[Primitive]:
-    """Arrows of the forces between each two things that touch, where they act together.
-
-    None is longer than 1 m.
+def pose_drawing(
+    recording: Recording,
+    q: Floats,
+    thrown: Floats,
+    goal: Floats | None = None,
+    *,
+    color: Colors = None,
+) -> list[Primitive]:
+    """What moves in a recording, at one time: characters, what was thrown, and a ghost.
 
     Args:
-        touches: Contacts.
-        scale: Length of an arrow [m/N].
-        copy: Which copy.
+        recording: The recording.
+        q: Position, shape (nq,).
+        thrown: Of each spare whether it is there, and its position, shape (spares, 8) or more.
+        goal: Position of the ghost, shape (nq,); None draws none.
+        color: Of the characters, as of `render`.
     """
-    mine = touches.copy == copy
-    things: list[Primitive] = []
-    for one, two in sorted(set(zip(touches.link[mine], touches.other[mine], strict=True))):
-        rows = mine & (touches.link == one) & (touches.other == two)
-        force, press = touches.force[rows], np.linalg.norm(touches.force[rows], axis=1)
-        if press.sum() > 0.0:
-            point, whole = press @ touches.point[rows] / press.sum(), force.sum(axis=0)
-            most = LONGEST / max(float(np.linalg.norm(whole)), 1e-9)
-            things += arrow(point, whole, scale=min(scale, most))
+    things = drawing_of(recording.scene, q, color=color)
+    for spare, row in zip(default_spares(recording.settings.spares), thrown, strict=True):
+        if row[0]:
+            things += drawing_of(spare, row[1:8])
+    if goal is not None:
+        things += ghost_drawing(recording.scene, q, goal)
     return things
 
 
@@ -105,6 +108,38 @@ def level(settings: Settings) -> bool | float:
     if isinstance(ground, Plane):
         return ground.height if ground.normal[2] == 1.0 else False
     return ground is True
+
+
+def ground_height(settings: Settings) -> float | None:
+    """Height of a level ground [m]; None if there is none, or it is not level."""
+    height = level(settings)
+    return None if height is False else 0.0 if height is True else height
+
+
+def ground_drawing(settings: Settings, low: ArrayLike, high: ArrayLike) -> list[Primitive]:
+    """A level ground for a browser: boards of checks, and beyond; nothing if there is none.
+
+    Args:
+        settings: Of a world.
+        low: Least x and y where something happens [m], shape (2,) or more.
+        high: Largest x and y.
+    """
+    height = ground_height(settings)
+    if height is None:
+        return []
+    side = TILES * CHECKS
+    a, b = (np.asarray(corner, dtype=np.float64)[:2] for corner in (low, high))
+    count = np.clip(np.ceil((b - a + 2.0 * MARGIN) / side), 1, MOST_BOARDS).astype(int)
+    # whole pairs of checks, so that a ground drawn anew elsewhere stays where it was
+    middle = np.rint((a + b) / 2 / (2 * CHECKS)) * 2 * CHECKS
+    x, y = (middle[k] + side * (np.arange(count[k]) - (count[k] - 1) / 2) for k in (0, 1))
+    at = [(i, j, height) for i in x.tolist() for j in y.tolist()]
+    boards = [Primitive("plane", (CHECKS,), pos, color=GROUND[1]) for pos in at]
+    # beyond the boards the ground goes on, plain; a little lower, so that it does not mix with them
+    plain = [0.5 * (1.0 + DARK) * x for x in GROUND[1]]
+    x, y = middle.tolist()
+    far = Primitive("box", (HORIZON, HORIZON, 0.01), (x, y, height - 0.03), color=plain)
+    return [*boards, far]
 
 
 def recording_sheet(

@@ -1,0 +1,221 @@
+"""`poise track`: a character follows a clip; a recording, a film, BVH, GLB, plots and a table."""
+
+from __future__ import annotations
+
+import json
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from poise.control.named import CONTROLLERS, DEFAULT
+from poise.errors import Diverged, PoiseError
+from poise.pushes import parse_push
+from poise.trial import FREQUENCY, Trial, run_trial, trial_of
+
+if TYPE_CHECKING:
+    from poise.recording import Recording
+
+
+def track(
+    clip: Annotated[
+        str, typer.Argument(metavar="CLIP", help="The name of a clip (poise clips), or a file.")
+    ],
+    character: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Who follows it; a file is followed by a character made from its own skeleton.",
+        ),
+    ] = None,
+    controller: Annotated[
+        str, typer.Option(metavar="NAME", help=f"How: {' or '.join(CONTROLLERS)}.")
+    ] = DEFAULT,
+    dt: Annotated[str, typer.Option(metavar="SECONDS", help="Time step.")] = "1/60",
+    push: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PUSH", help="LINK:FORCE[:DIRECTION]@TIME[+DURATION]; may be given again."
+        ),
+    ] = None,
+    root: Annotated[
+        str,
+        typer.Option(
+            metavar="soft|held|free",
+            help="What holds the root: it gives way and comes back, stiffly, or nothing.",
+        ),
+    ] = "soft",
+    frequency: Annotated[
+        float, typer.Option(metavar="HZ", help="How fast joints follow.")
+    ] = FREQUENCY,
+    damping: Annotated[
+        float | None,
+        typer.Option(metavar="RATIO", help="How much they are damped.", show_default="1, critical"),
+    ] = None,
+    cutoff: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HZ|auto",
+            help="Smooth the clip before: what is slower passes, 0 is off.",
+            show_default="auto for raw files",
+        ),
+    ] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="How long.", show_default="as long as the clip"),
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A motion file on whose rig motion.bvh is written."),
+    ] = None,
+    ground: Annotated[
+        bool | None,
+        typer.Option(
+            "--ground/--no-ground",
+            help="Whether there is a ground.",
+            show_default="yes, if the root is free",
+        ),
+    ] = None,
+    video: Annotated[bool, typer.Option("--video/--no-video", help="Make video.mp4.")] = True,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where the results go.", show_default="out/CLIP"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+) -> None:
+    """Let a character follow a clip in a physical world, and push it.
+
+    \b
+    It prints a short table, and leaves in DIR:
+    recording.html  to look at in any browser: double click
+    video.mp4  motion.bvh  motion.glb  overview.png  table.json
+    recording.npz  to resume, and for poise view
+
+    \b
+    DIRECTION of a push: forward back left right up down, or x,y,z in the world.
+
+    \b
+    Examples:
+    poise track walk --push chest:300N:left@1s+0.2s
+    poise track take.bvh --out out/take
+    poise track take.bvh --character humanoid --like take.bvh
+    poise track squat --root free --frequency 100
+    """
+    from poise.cli.progress import bars
+    from poise.results import check_out, save_results
+
+    started = time.perf_counter()
+    name = Path(clip).stem
+    out = check_out(out or Path("out") / name, [clip, *([like] if like else [])])
+    with bars() as shown:
+        rig = _rig(like)
+        trial = _trial(
+            clip, character, cutoff, ground, push or [], shown.bar("retargeting"),
+            controller=controller, dt=seconds(dt), root=root, frequency=frequency,
+            damping=damping, duration=duration,
+        )  # fmt: skip
+        recording, elapsed = _run(trial, shown.bar("simulating"))
+        table = {**describe(trial), "speed": _speed(trial, elapsed), **_table(recording)}
+        tellers = {}
+
+        def tell(file: str, share: float) -> None:
+            if file not in tellers:
+                tellers[file] = shown.bar(file)
+            tellers[file](share)
+
+        files = save_results(
+            out, recording, clip=trial.clip, name=name, like=rig, video=video,
+            pushes=trial.world_pushes, table=table, progress=tell,
+        )  # fmt: skip
+    if as_json:
+        paths = {key: str(path) for key, path in files.items()}
+        typer.echo(json.dumps({**table, "files": paths}, indent=1))
+        return
+    from poise.cli.track_table import print_table
+
+    print_table(table)
+    typer.echo(f"all done in {time.perf_counter() - started:.1f} s:")
+    for path in files.values():
+        typer.echo(f"  {path}")
+
+
+def seconds(text: str) -> float:
+    """A time step as people write it: 1/60, 0.01, 1e-3.
+
+    Args:
+        text: A number or a fraction [s].
+    """
+    try:
+        return float(Fraction(text.replace(" ", "")))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise PoiseError(f"--dt is {text!r:.40}; it must be seconds, as 1/60 or 0.01") from None
+
+
+def describe(trial: Trial) -> dict[str, Any]:
+    """What was asked for, ready for JSON."""
+    return {
+        "clip": trial.clip.name,
+        "character": trial.character.name,
+        "dof": trial.character.nv,
+        "mass": trial.character.mass,
+        "controller": trial.controller,
+        "dt": trial.dt,
+        "root": trial.root,
+        "ground": trial.ground,
+        "frequency": trial.frequency,
+        "damping": trial.damping,
+        "duration": trial.time,
+        "pushes": [str(push) for push in trial.pushes],
+        "notes": list(trial.notes),
+    }
+
+
+def _trial(
+    clip: str,
+    character: str | None,
+    cutoff: str | None,
+    ground: bool | None,
+    pushes: list[str],
+    progress: Any,
+    **options: Any,
+) -> Trial:
+    parsed = [parse_push(text) for text in pushes]  # before a large file is read
+    return trial_of(
+        clip, character, cutoff=cutoff, ground=ground, pushes=parsed, progress=progress, **options
+    )
+
+
+def _rig(like: Path | None) -> Any:
+    """The clip on whose rig the result shall be."""
+    if like is None:
+        return None
+    from poise.motion import load_clip
+
+    return load_clip(like)
+
+
+def _run(trial: Trial, progress: Any) -> tuple[Recording, float]:
+    """The recording, and how long the simulation took [s]."""
+    trial.clip.q(0.0)  # its spline is made, and SciPy loaded, before the clock runs
+    before = time.perf_counter()
+    try:
+        recording = run_trial(trial, progress=progress)
+    except Diverged as error:
+        raise PoiseError(
+            f"the simulation diverged at {error.time:.3g} s, first in joint {error.joint!r}: take "
+            "a smaller --dt, a lower --frequency, or --controller spd"
+        ) from error
+    return recording, time.perf_counter() - before
+
+
+def _speed(trial: Trial, elapsed: float) -> dict[str, float]:
+    """How long the simulation took [s], and how many times faster than real time that is."""
+    return {"elapsed": elapsed, "real_time": trial.time / elapsed}
+
+
+def _table(recording: Recording) -> dict[str, Any]:
+    from poise.recording.table import table
+
+    return table(recording)

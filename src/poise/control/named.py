@@ -1,0 +1,67 @@
+"""Controllers by their names, as the command line and the studio choose them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from numpy.typing import ArrayLike
+
+from poise.command import Command
+from poise.control.pd import PD
+from poise.control.stable_pd import StablePD
+from poise.errors import PoiseError, unknown_name
+from poise.scene import SceneLike
+
+DEFAULT = "spd"
+
+Controller = Callable[[Any, Any], Command]
+"""(state, target) -> Command."""
+
+
+class Named(NamedTuple):
+    """A controller that can be asked for.
+
+    Attributes:
+        description: What it is, in one line.
+        make: Makes it, from a scene and the options of `named_controller`.
+    """
+
+    description: str
+    make: Callable[..., Controller]
+
+
+CONTROLLERS: dict[str, Named] = {
+    "spd": Named("stable PD inside the dynamics: any gains at any step (yin2020)", StablePD),
+    "pd": Named("explicit PD: simple, and unstable at large steps", PD),
+}
+
+
+def named_controller(
+    name: str,
+    source: SceneLike,
+    *,
+    root: str = "free",
+    frequency: ArrayLike | None = None,
+    damping: ArrayLike | None = None,
+) -> Controller:
+    """A controller by its name.
+
+    Args:
+        name: One of CONTROLLERS.
+        source: The world, or a character.
+        root: What holds free roots: "free", "soft" or "held"; see `poise.control.servo.Servo`.
+        frequency: Natural frequency of the joints [Hz], a number or shape (nv,); None is the
+            controller's own.
+        damping: Damping ratio, 1 is critical, shaped alike; None is the controller's own.
+    """
+    given = {"frequency": frequency, "damping": damping}
+    options = {key: value for key, value in given.items() if value is not None}
+    return named(name).make(source, root=root, **options)
+
+
+def named(name: str) -> Named:
+    """What there is under a name; a wrong one lists the near ones."""
+    if name not in CONTROLLERS:
+        raise PoiseError(unknown_name("controller", name, CONTROLLERS))
+    return CONTROLLERS[name]

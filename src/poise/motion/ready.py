@@ -1,0 +1,106 @@
+"""Raw motion, made ready to be followed in a physical world.
+
+Files of motion capture begin with a pose that was put in, have noise that two derivatives turn into
+forces, and stand a little above or below the ground.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from poise.errors import ClipError, PoiseError
+from poise.motion.clip import Clip
+
+ADDED_POSE = 0.1
+"""A clip that jumps within this time [s] begins with a pose that was put in."""
+
+LEAST_RISE = 1e-3
+"""Less is not worth telling [m]."""
+
+
+class Ready(NamedTuple):
+    """A clip that can be followed, and what was done to it, for people to read."""
+
+    clip: Clip
+    notes: tuple[str, ...]
+
+
+def made_ready(
+    clip: Clip, *, raw: bool, cutoff: float | str | None = None, ground: bool = True
+) -> Ready:
+    """A clip without what a simulation stumbles over.
+
+    Args:
+        clip: The motion.
+        raw: Whether it is as somebody captured it: then a pose that was put in before its first
+            frame is left out, and feet that stand come to the height of the ground.
+        cutoff: What is slower passes [Hz]; "auto" finds it, 0 is off; None is "auto" for raw motion
+            that is long enough, and off for other.
+        ground: Whether there is a ground at height 0, on which its feet shall stand.
+    """
+    notes: list[str] = []
+    if raw:
+        _tell_unit(clip, notes)
+        clip = _without_added_pose(clip, notes)
+    if cutoff is not None:
+        clip = _smoothed(clip, cutoff, notes)
+    elif raw:
+        clip = _smoothed_if_long(clip, notes)
+    if raw and ground:
+        clip = _on_ground(clip, notes)
+    return Ready(clip, tuple(notes))
+
+
+def _tell_unit(clip: Clip, notes: list[str]) -> None:
+    """A BVH file does not say its unit; a wrong guess makes giants and dwarfs."""
+    if clip.source is not None and clip.source.kind == "bvh":
+        notes.append(f"the file's unit: {clip.source.unit:.5g} m, by the size of its skeleton")
+
+
+def _without_added_pose(clip: Clip, notes: list[str]) -> Clip:
+    from poise.motion.editing.smoothing import parts
+
+    first, *others = parts(clip)
+    if not others or first[1] > max(1, round(ADDED_POSE * clip.fps)):
+        return clip
+    notes.append(f"left out the first {first[1] / clip.fps:.3g} s: a pose that was put in")
+    return clip.trimmed(first[1] / clip.fps)
+
+
+def _smoothed(clip: Clip, cutoff: float | str, notes: list[str]) -> Clip:
+    if cutoff in (0, "0"):
+        return clip
+    from poise.motion.editing.smoothing import residual_cutoff, smoothing_report
+
+    hertz = residual_cutoff(clip) if cutoff == "auto" else _hertz(cutoff)
+    smooth = clip.smoothed(hertz)
+    notes.append(f"smoothed at {hertz:.3g} Hz: {smoothing_report(clip, smooth)}")
+    return smooth
+
+
+def _smoothed_if_long(clip: Clip, notes: list[str]) -> Clip:
+    """Without its noise; nobody asked for it, so the clip may be too short for that."""
+    try:
+        return _smoothed(clip, "auto", notes)
+    except ClipError:
+        notes.append("not smoothed: it is too short")
+        return clip
+
+
+def _hertz(cutoff: float | str) -> float:
+    try:
+        return float(cutoff)
+    except (TypeError, ValueError):
+        raise PoiseError(f"cutoff is {cutoff!r:.40}; it must be auto, or a number of Hz") from None
+
+
+def _on_ground(clip: Clip, notes: list[str]) -> Clip:
+    from poise.motion.contacts import feet_of
+
+    if not feet_of(clip.character):
+        return clip
+    stands = clip.grounded()
+    rise = float(stands.frames[0, 2] - clip.frames[0, 2])
+    if abs(rise) >= LEAST_RISE:
+        notes.append(f"{'raised' if rise > 0 else 'lowered'} by {abs(rise):.3g} m, to stand on 0")
+    return stands

@@ -1,0 +1,140 @@
+"""A recording as one HTML file: it opens by double click, without a network, and plays."""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from poise.arrays import Floats
+from poise.errors import PoiseError
+from poise.files import write_atomically
+from poise.pushes import Push
+from poise.recording import Recording
+from poise.view.browser import Stage
+from poise.view.camera import AZIMUTH, ELEVATION, frame
+from poise.view.drawing import Colors, heading
+from poise.view.forces import force_scale
+from poise.view.playback import Playback, hull_of
+from poise.view.recorded import ground_drawing, still_drawing
+from poise.view.tape import Tape
+from poise.view.timeline import Timeline
+
+ASPECT = 1.6  # of a browser's window, more or less
+FOV = math.radians(35.0)
+GAP = 0.6  # between two recordings side by side [m]
+
+
+def save_html(
+    path: str | os.PathLike[str],
+    recording: Recording,
+    *,
+    beside: Recording | None = None,
+    copy: int = 0,
+    ghost: bool = True,
+    forces: bool | float = True,
+    mass_center: bool = True,
+    pushes: Sequence[Push] = (),
+    fps: float = 30.0,
+    color: Colors = None,
+    names: Sequence[str] = (),
+    title: str = "poise",
+    progress: Callable[[float], None] | None = None,
+) -> None:
+    """Write a recording as one HTML file that plays in any browser.
+
+    One turns and moves the view with the mouse; the bar below has time and speed.
+
+    Args:
+        path: Where to; ends in .html.
+        recording: The recording.
+        beside: A second one, shown to the right of the first.
+        copy: Which copy of both.
+        ghost: Whether to show, see-through, what was asked for.
+        forces: Whether to show arrows of contact forces, or their length [m/N]; that of a
+            character's weight is half a metre unless given.
+        mass_center: Whether to mark mass centres, and the ground below them.
+        pushes: Show arrows of these, as `Trial.world_pushes` has them.
+        fps: Pictures per second.
+        color: As of `render`.
+        names: What to write above the two recordings.
+        title: Of the page.
+        progress: Called with the share that is done, 0 to 1.
+    """
+    if os.path.splitext(os.fspath(path))[1].lower() not in (".html", ".htm"):
+        raise PoiseError(f"{os.fspath(path)}: pages are written as .html")
+    lines = [Timeline(one, copy=copy, fps=fps) for one in (recording, beside) if one is not None]
+    page = _page(lines, ghost, forces, mass_center, pushes, color, names, progress)
+    whole = re.sub("<title>.*?</title>", f"<title>{html.escape(title)}</title>", page, count=1)
+    write_atomically(path, whole.encode())
+
+
+def _page(
+    lines: list[Timeline],
+    ghost: bool,
+    forces: bool | float,
+    mass_center: bool,
+    pushes: Sequence[Push],
+    color: Colors,
+    names: Sequence[str],
+    progress: Callable[[float], None] | None,
+) -> str:
+    first = lines[0].recording
+    hulls = [hull_of(line) for line in lines]
+    offsets = _offsets(lines, hulls)
+    balls = np.concatenate([hull + (*by, 0.0) for hull, by in zip(hulls, offsets, strict=True)])
+    ahead = _heading(lines[0])
+    camera = frame(balls, ahead + AZIMUTH, ELEVATION, ASPECT, FOV, 0.1)
+
+    tape = Tape()
+    low, high = balls[:, :2].min(axis=0, initial=0.0), balls[:, :2].max(axis=0, initial=0.0)
+    tape.look(camera)
+    stage = Stage(tape.scene)
+    stage.update("ground", ground_drawing(first.settings, low, high))
+    stage.update("obstacles", still_drawing(first.settings))
+    plays = [
+        Playback(
+            stage, line, name, ghost=ghost, forces=force_scale(line.recording, forces),
+            mass_center=mass_center, pushes=pushes, color=color, offset=by,
+        )
+        for line, name, by in zip(lines, ("recording", "beside"), offsets, strict=False)
+    ]  # fmt: skip
+    _name(tape, names, hulls, offsets)
+    count = max(map(len, lines))
+    for k in range(count):
+        for line, play in zip(lines, plays, strict=True):
+            play.update(min(k, len(line) - 1))
+        tape.wait(1.0 / lines[0].fps)
+        if progress is not None:
+            progress((k + 1) / count)
+    return tape.html()
+
+
+def _offsets(lines: list[Timeline], hulls: list[Floats]) -> list[Floats]:
+    """Where each recording stands: the second to the right of the first."""
+    if len(lines) == 1:
+        return [np.zeros(3)]
+    ahead = _heading(lines[0])
+    right = np.array([math.sin(ahead), -math.cos(ahead), 0.0])
+    reach = [(hull[:, :3] @ right, hull[:, 3]) for hull in hulls]
+    first, second = reach
+    apart = (first[0] + first[1]).max() - (second[0] - second[1]).min() + GAP
+    return [np.zeros(3), apart * right]
+
+
+def _heading(line: Timeline) -> float:
+    """Where the first character looks at first [rad]."""
+    scene, q = line.leads
+    return heading(scene, q[0])
+
+
+def _name(tape: Tape, names: Sequence[str], hulls: list[Floats], offsets: list[Floats]) -> None:
+    """Write above where each recording begins what it is."""
+    for i, (name, hull, by) in enumerate(zip(names, hulls, offsets, strict=False)):
+        top = float((hull[:, 2] + hull[:, 3]).max(initial=0.0))
+        at = (*hull[:1, :2].sum(axis=0), top + 0.15) + by
+        tape.scene.add_label(f"/names/{i}", name, position=at)
