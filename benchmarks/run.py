@@ -25,6 +25,7 @@ from memory import memory
 from ragdolls import ragdolls
 from rivals import peers
 from stiff import stiff
+from studio import studio
 from tables import ROOT, Bound, draw, machine, say, show, verdicts, write
 from timing import FULL, QUICK
 from touching import touching
@@ -45,6 +46,7 @@ SECTIONS = {
     "standing": stiff,
     "ragdolls": ragdolls,
     "memory": memory,
+    "studio": studio,
 }
 
 

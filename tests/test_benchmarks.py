@@ -41,7 +41,7 @@ def record(written: Path) -> dict[str, Any]:
 
 def test_every_section_runs(record: dict[str, Any]) -> None:
     names = ("fma", "limits", "peers", "growth", "overhead", "features", "threads", "calls")
-    touching = ("contact", "contacts", "standing", "ragdolls", "memory")
+    touching = ("contact", "contacts", "standing", "ragdolls", "memory", "studio")
     assert list(record["sections"]) == [*names, "import", "files", *touching]
 
 

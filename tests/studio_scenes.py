@@ -1,0 +1,88 @@
+"""Scenes of the studio for tests: built without threads, and with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from poise.view.studio.acts import ACTS
+from poise.view.studio.folder import Folder
+from poise.view.studio.library import Library
+from poise.view.studio.pace import Pace
+from poise.view.studio.requests import Request
+from poise.view.studio.session import Session
+from poise.view.studio.setup import Setup, set_up
+from poise.view.studio.show import Show
+from poise.view.studio.simulation import Simulation
+from poise.view.studio.snapshot import Controls, Snapshot
+
+
+class Clock:
+    """Real time that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@lru_cache(maxsize=1)
+def library() -> Library:
+    """The library, whose clips are loaded once."""
+    return Library()
+
+
+def setup(character: str = "humanoid", clip: str = "walk", **controls: Any) -> Setup:
+    """A scene at its start."""
+    rounds = library().rounds(character, clip)
+    return set_up(Controls(character, clip, **controls), rounds)
+
+
+def simulation(character: str = "humanoid", clip: str = "walk", **controls: Any) -> Simulation:
+    """A simulation at its start."""
+    return Simulation(setup(character, clip, **controls))
+
+
+class Studio(Show):
+    """A show whose owner is the test: what is posted is done when it is next asked something."""
+
+    def __init__(self, folder: Path, clock: Clock | None = None, **chosen: Any) -> None:
+        self.posted: list[Callable[[], None]] = []
+        pace = Pace(clock or Clock())
+        super().__init__(library(), Folder(folder), setup(**chosen), self.posted.append, pace)
+
+    def ask(self, request: Request) -> None:
+        """Do what a session would do."""
+        self.settle()
+        ACTS[type(request)](self, request.checked())
+
+    def settle(self) -> None:
+        """Do what was posted."""
+        while self.posted:
+            self.posted.pop(0)()
+
+    def wait(self) -> None:
+        """Until all jobs have ended."""
+        until(lambda: all(job.state in ("done", "failed") for job in self.jobs.all))
+        self.settle()
+
+
+def until(true: Callable[[], bool], timeout: float = 30.0) -> None:
+    """Wait for something."""
+    end = time.monotonic() + timeout
+    while not true():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.005)
+
+
+def wait_for(session: Session, true: Callable[[Snapshot], bool], timeout: float = 30.0) -> Snapshot:
+    """The first snapshot of which something is true."""
+    end, snapshot = time.monotonic() + timeout, session.newest
+    while not true(snapshot):
+        assert time.monotonic() < end, f"it never came true: {snapshot.message}"
+        snapshot = session.wait(snapshot.number, 0.5)
+    return snapshot

@@ -1,0 +1,549 @@
+"""The session: pacing, requests from any thread, files, recordings; nothing stops it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from studio_scenes import Clock, Studio, until, wait_for
+
+from poise import Clip, PoiseError, load_character, load_clip, load_recording
+from poise.view.studio import acts_files, requests, session
+from poise.view.studio.acts import ACTS, latest
+from poise.view.studio.jobs import Jobs
+from poise.view.studio.pace import MOST_BEHIND, Pace
+from poise.view.studio.requests import (
+    AddObject,
+    Choose,
+    ClearObjects,
+    Compare,
+    Drag,
+    Live,
+    Open,
+    Play,
+    Push,
+    Record,
+    Restart,
+    Save,
+    Scrub,
+    SetFriction,
+    SetGains,
+    SetGravity,
+    SetLoop,
+    SetPin,
+    SetSpeed,
+    SetStrength,
+    Step,
+    Throw,
+    Watch,
+)
+from poise.view.studio.session import Session
+from poise.view.studio.speed import session_speed
+
+# ---- pace
+
+
+def test_the_simulation_is_never_ahead_of_the_clock(tmp_path: Path) -> None:
+    clock = Clock()
+    show = Studio(tmp_path, clock)
+    show.ask(SetSpeed(0.5))
+    show.ask(Play())
+    began = clock.now
+    for passed in (0.004, 0.03, 0.05, 0.001, 0.09, 0.02):
+        clock.now += passed
+        show.advance(1.0)
+        due = 0.5 * (clock.now - began)
+        assert due - 1 / 60 - 1e-9 < show.simulation.time <= due + 1e-9
+
+
+def test_what_cannot_be_caught_up_is_forgotten(tmp_path: Path) -> None:
+    clock = Clock()
+    show = Studio(tmp_path, clock)
+    show.ask(Play())
+    clock.now += 30.0
+    show.advance(1.0)
+    assert show.simulation.time == pytest.approx(MOST_BEHIND)
+    show.advance(1.0)
+    assert show.simulation.time == pytest.approx(MOST_BEHIND)
+    clock.now += 1 / 60 + 1e-6
+    show.advance(1.0)
+    assert show.simulation.time == pytest.approx(MOST_BEHIND + 1 / 60)
+
+
+def test_steps_that_take_longer_than_they_last_do_not_pile_up() -> None:
+    clock = Clock()
+    pace, simulated = Pace(clock), 0.0
+    pace.start(0.0, 1.0)
+    for _ in range(100):
+        steps = int((pace.allowed(simulated) - simulated) * 60 + 1e-6)
+        assert steps <= round(60 * MOST_BEHIND)
+        simulated += steps / 60
+        clock.now += 0.05 * max(1, steps)
+        pace.worked(clock.now - 0.05 * max(1, steps), steps / 60, steps)
+    rates = pace.rates()
+    assert rates.pace == pytest.approx(1 / 3, rel=0.15)
+    assert rates.step_rate == pytest.approx(20.0, rel=0.15)
+    assert rates.load == pytest.approx(1.0)
+
+
+def test_a_budget_is_kept_so_that_pages_see_it_move(tmp_path: Path) -> None:
+    clock = Clock()
+    show = Studio(tmp_path, clock)
+    go = show.simulation.go
+
+    def slow(steps: int) -> None:
+        clock.now += 0.015
+        go(steps)
+
+    show.simulation.go = slow  # type: ignore[method-assign]
+    show.ask(Play())
+    clock.now += 0.1
+    show.advance(0.02)
+    assert show.simulation.time == pytest.approx(2 / 60)
+
+
+# ---- what requests do
+
+
+def test_a_day_in_the_studio(tmp_path: Path) -> None:
+    clock = Clock()
+    show = Studio(tmp_path, clock)
+    show.ask(Play())
+    asked: list[requests.Request] = [
+        Push("chest", 100.0, "left"), SetGains(12.0, 0.8), SetStrength(0.5, "left_arm"),
+        SetPin(1.0, "right_leg"), SetPin(0.0, "right_leg"), Throw(),
+        Drag("head", (0.3, 0.0, 1.7)), requests.Release(),
+        SetGravity((0.0, 0.0, -3.0)), SetFriction(0.3), AddObject("box"), AddObject("box"),
+        SetLoop(False), SetLoop(True), Choose(controller="spd", root="held"), Choose(dt=1 / 120),
+        Record(), Record(False), Watch(0), ClearObjects(),
+    ]  # fmt: skip
+    for one in asked:
+        show.ask(one)
+        clock.now += 0.05
+        show.advance(1.0)
+        snapshot = show.snapshot(1)
+        assert snapshot.message.level == "info", one
+        assert snapshot.playing
+    assert snapshot.moment.time > 0.8
+    controls = snapshot.controls
+    assert (controls.friction, controls.gravity[2], controls.dt) == (0.3, -3.0, 1 / 120)
+    assert controls.tuning["left_arm"].strength == 0.5
+    assert controls.tuning["right_leg"] == (12.0, 0.8, 1.0, 0.0)
+    assert controls.tuning[""].frequency == 12.0
+    show.ask(Restart())
+    snapshot = show.snapshot(2)
+    assert (snapshot.moment.time, snapshot.frame, snapshot.frames) == (0.0, 0, 1)
+    assert tuple(show.simulation.runner.world.gravity) == (0.0, 0.0, -3.0)
+
+
+def test_stepping_and_scrubbing(tmp_path: Path) -> None:
+    show = Studio(tmp_path)
+    show.ask(Step(20))
+    assert show.snapshot(1).frames == 21
+    show.ask(Step(-3))
+    snapshot = show.snapshot(2)
+    assert (snapshot.frame, snapshot.frames, snapshot.playing) == (17, 21, False)
+    show.ask(Scrub(5))
+    assert show.snapshot(3).moment.time == pytest.approx(5 / 60)
+    show.ask(Scrub(99999))
+    assert show.snapshot(4).frame == 20
+    show.ask(Scrub(10))
+    show.ask(Step(1))
+    assert show.snapshot(5).frames == 12
+
+
+def test_the_trail_and_the_curves_end_where_one_looks(tmp_path: Path) -> None:
+    show = Studio(tmp_path)
+    for number in range(30):
+        show.ask(Step(2))
+        show.snapshot(number)
+    trail = show.snapshot(31).trail
+    assert len(trail) == 30
+    show.ask(Scrub(20))
+    moment = show.snapshot(32).moment
+    assert len(show.series.trail(0, moment.time)) == 10
+    curves = show.series.curves(0, moment.time)
+    assert curves["time"][-1] == pytest.approx(20 / 60)
+    assert {len(column) for column in curves.values()} == {10}
+    assert np.isfinite(list(curves.values())).all()
+    # to go on from there forgets what came later
+    show.ask(Step(2))
+    show.snapshot(33)
+    assert len(show.series.trail(0, 22 / 60)) == 11
+
+
+def test_another_scene_is_loaded_beside_and_the_last_choice_counts(tmp_path: Path) -> None:
+    show = Studio(tmp_path)
+    show.ask(Choose(count=3))
+    show.ask(Choose(count=2))
+    assert show.snapshot(1).moment.cast.count == 1
+    assert show.snapshot(1).controls.count == 2
+    show.wait()
+    snapshot = show.snapshot(2)
+    assert snapshot.moment.cast.count == 2
+    assert [job.state for job in snapshot.jobs] == ["done", "done"]
+    show.ask(Watch(1))
+    assert show.snapshot(3).controls.watch == 1
+    with pytest.raises(PoiseError, match="no character 5"):
+        show.ask(Watch(5))
+
+
+def test_a_scene_that_cannot_be_loaded_leaves_the_present_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show = Studio(tmp_path)
+
+    def broken(*given: Any) -> None:
+        raise PoiseError("it cannot be")
+
+    monkeypatch.setattr("poise.view.studio.acts_scene.set_up", broken)
+    show.ask(Choose(clip="run"))
+    show.wait()
+    snapshot = show.snapshot(1)
+    assert snapshot.controls.clip == "walk"
+    assert snapshot.message.text == "it cannot be"
+    assert snapshot.jobs[-1].state == "failed"
+
+
+# ---- recordings and files
+
+
+def test_a_take_is_saved_opened_and_compared(tmp_path: Path) -> None:
+    clock = Clock()
+    show = Studio(tmp_path / "out", clock)
+    show.ask(Record())
+    show.ask(Push("chest", 50.0))
+    show.ask(Step(30))
+    show.ask(Record(False))
+    assert show.snapshot(1).taken == pytest.approx(0.5)
+    show.ask(Step(10))
+    show.ask(Save(("npz", "bvh", "glb"), "../my take", "page-7"))
+    show.wait()
+    jobs = show.snapshot(2).jobs
+    assert [job.state for job in jobs] == ["done"] * 3, jobs
+    assert [job.token for job in jobs] == ["page-7"] * 3
+    assert {job.path for job in jobs} == {
+        tmp_path / "out" / f"my-take.{kind}" for kind in ("npz", "bvh", "glb")
+    }
+    assert sorted(p.name for p in tmp_path.rglob("*.*")) == [
+        "my-take.bvh", "my-take.glb", "my-take.npz",
+    ]  # fmt: skip
+    recording = load_recording(tmp_path / "out" / "my-take.npz")
+    assert len(recording) == 31
+    motion = load_clip(tmp_path / "out" / "my-take.bvh", load_character("humanoid"))
+    assert np.abs(motion.frames[:, :3] - recording.q[:, :3]).max() < 1e-4
+
+    show.ask(Open("my-take.npz"))
+    show.ask(Compare("my-take.npz"))
+    show.wait()
+    snapshot = show.snapshot(3)
+    assert (snapshot.mode, snapshot.name, snapshot.frames) == ("recorded", "my-take.npz", 31)
+    show.ask(Scrub(12))
+    snapshot = show.snapshot(4)
+    assert np.array_equal(snapshot.moment.q, recording.q[12])
+    assert snapshot.beside is not None
+    assert np.array_equal(snapshot.beside.q, recording.q[12])
+    assert snapshot.beside.cast.number != snapshot.moment.cast.number
+    # it plays, comes to its end, and starts again if it is looped
+    show.ask(Play())
+    clock.now += 0.05
+    show.advance(1.0)
+    assert show.snapshot(5).frame == 15
+    show.ask(SetLoop(False))
+    for _ in range(10):
+        clock.now += 0.09
+        show.advance(1.0)
+    assert (show.snapshot(6).frame, show.playing) == (30, False)
+    show.ask(Play())
+    assert show.snapshot(7).frame == 0
+    show.ask(Save(("bvh",)))
+    show.wait()
+    assert show.jobs.all[-1].message == "my-take-2.bvh"
+    show.ask(Live())
+    show.ask(Compare(None))
+    snapshot = show.snapshot(8)
+    assert (snapshot.mode, snapshot.beside, snapshot.frames) == ("live", None, 41)
+
+
+def test_a_take_of_a_scene_that_is_gone_can_be_saved(tmp_path: Path) -> None:
+    show = Studio(tmp_path)
+    show.ask(Record())
+    show.ask(Step(3))
+    show.ask(Choose(character="two-link"))
+    show.wait()
+    assert show.snapshot(1).moment.cast.names == ("two-link",)
+    assert not show.snapshot(1).recording
+    show.ask(Save(("bvh",), "walker"))
+    show.wait()
+    assert [job.message for job in show.jobs.all][-1] == "walker.bvh"
+
+
+@pytest.mark.parametrize("seed", [4, 10])
+def test_whatever_is_asked_the_show_goes_on(tmp_path: Path, seed: int) -> None:
+    clock, random = Clock(), np.random.default_rng(seed)
+    show = Studio(tmp_path, clock)
+    show.ask(Play())
+    places = [tuple(random.uniform(-3.0, 3.0, 3).tolist()) for _ in range(20)]
+    asked: list[requests.Request] = [
+        Play(), Play(False), Step(7), Step(-9), Scrub(3), Restart(), SetSpeed(4.0), SetLoop(False),
+        SetLoop(True), Choose(root="held"), Choose(dt=0.05), Choose(dt=1 / 90), Choose(count=2),
+        Choose(ground="hills"), Choose(ground="none"), Choose(clip="rest"), Choose(clip="walk"),
+        SetGravity(places[0]), SetFriction(0.0), SetGains(500.0, 0.05), SetGains(0.1, 10.0, "head"),
+        SetStrength(0.0), SetStrength(4.0, "torso"), SetPin(10.0, "head"), ClearObjects(),
+        AddObject("box", 2.0, 500.0, places[1]), AddObject("ball", 0.05, 0.05), Throw(speed=40.0),
+        Throw("head", places[2]), Push(5, 20_000.0, places[3], 1.0, places[4]), Push("nobody"),
+        Drag("chest", places[5], places[6]), requests.Release(), Record(), Record(False), Live(),
+        Save(("npz",), "x"), Open("x.npz"), Compare("x.npz"), Compare(None), Watch(1),
+    ]  # fmt: skip
+    for one in random.permutation(np.array(asked, dtype=object)):
+        try:
+            show.ask(one)
+        except PoiseError:
+            continue
+        clock.now += 0.03
+        if show.playing:
+            show.advance(1.0)
+        moment = show.snapshot(1).moment
+        for numbers in (moment.q, moment.com, moment.kinetic, moment.torque):
+            assert np.isfinite(numbers).all(), one
+    show.wait()
+    show.jobs.stop()
+
+
+def test_a_take_ends_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("poise.view.studio.takes.LONGEST", 0.2)
+    clock = Clock()
+    show = Studio(tmp_path, clock)
+    show.ask(Record())
+    show.ask(Play())
+    for _ in range(6):
+        clock.now += 0.05
+        show.advance(1.0)
+    snapshot = show.snapshot(1)
+    assert not snapshot.recording
+    assert 0.2 < snapshot.taken < 0.3
+    assert "can be saved" in snapshot.message.text
+
+
+def test_without_a_take_the_past_is_saved(tmp_path: Path) -> None:
+    show = Studio(tmp_path)
+    show.ask(Step(5))
+    show.ask(Save())
+    show.wait()
+    assert len(load_recording(tmp_path / "walk.npz")) == 6
+    show.ask(Save())
+    show.wait()
+    assert show.snapshot(1).files == ("walk-2.npz", "walk.npz")
+
+
+def test_files_of_every_kind(tmp_path: Path) -> None:
+    pytest.importorskip("viser")
+    pytest.importorskip("imageio_ffmpeg")
+    show = Studio(tmp_path)
+    show.ask(Push("chest", 80.0, "left"))
+    show.ask(Step(6))
+    show.ask(Save(("html", "png", "mp4")))
+    show.wait()
+    assert [(job.state, job.message) for job in show.jobs.all] == [
+        ("done", "walk.html"), ("done", "walk.png"), ("done", "walk.mp4"),
+    ]  # fmt: skip
+    assert all((tmp_path / f"walk.{kind}").stat().st_size > 1000 for kind in ("html", "png", "mp4"))
+
+
+@pytest.mark.parametrize("name", ["../x.npz", "/etc/passwd", "gone.npz", "a/b.npz"])
+def test_only_recordings_of_the_folder_are_opened(tmp_path: Path, name: str) -> None:
+    show = Studio(tmp_path)
+    for kind in (Open, Compare):
+        with pytest.raises(PoiseError, match="unknown recording"):
+            show.ask(kind(name))
+
+
+def test_a_folder_that_cannot_be_made_fails_the_job_only(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    show = Studio(tmp_path / "file" / "out")
+    show.ask(Step(2))
+    show.ask(Save())
+    show.wait()
+    job = show.jobs.all[-1]
+    assert job.state == "failed"
+    assert "cannot be made" in job.message
+
+
+def test_too_many_jobs_are_refused_and_a_stop_ends_those_that_run() -> None:
+    jobs, going = Jobs(lambda: None), threading.Event()
+
+    def endless(progress: Any) -> None:
+        going.set()
+        while True:
+            progress(0.5)
+            time.sleep(0.001)
+
+    def crowd() -> None:
+        for _ in range(100):
+            jobs.start("save", "for ever", endless)
+
+    with pytest.raises(PoiseError, match="too much to do"):
+        crowd()
+    going.wait(10.0)
+    jobs.stop()
+    assert not any(thread.is_alive() for thread in jobs._threads)
+
+
+def test_an_error_of_ours_in_a_job_is_one_line_in_the_page(tmp_path: Path) -> None:
+    jobs, done = Jobs(lambda: None), threading.Event()
+    jobs.start("save", "x", lambda progress: 1 / 0, failed=lambda text: done.set())
+    assert done.wait(10.0)
+    assert jobs.all[0].message == "ZeroDivisionError: division by zero"
+
+
+# ---- the thread
+
+
+def test_it_goes_on_by_itself_and_can_be_asked(tmp_path: Path) -> None:
+    with Session(out=tmp_path) as studio:
+        first = studio.newest
+        wait_for(studio, lambda s: s.moment.time > 0.1 and s.number > first.number + 2)
+        assert studio.ask(Play(False))
+        stopped = wait_for(studio, lambda s: not s.playing)
+        assert studio.ask(Step(3))
+        three = wait_for(studio, lambda s: s.moment.time > stopped.moment.time + 0.04)
+        assert three.moment.time == pytest.approx(stopped.moment.time + 3 / 60)
+        assert studio.ask(Scrub(0))
+        assert wait_for(studio, lambda s: s.frame == 0).moment.time == 0.0
+        assert set(studio.series()) == set(session.Session.series(studio))
+        assert studio.out == tmp_path
+        assert "walk" in studio.clips_for("humanoid")
+    assert studio._thread is not None
+    assert not studio._thread.is_alive()
+
+
+def test_bad_requests_are_dropped_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Session(out=tmp_path, play=False) as studio, caplog.at_level(logging.WARNING):
+        bad: list[Any] = [
+            SetSpeed(float("nan")), Push("chest", 1e30), "junk", None, object(), 7,
+            Drag(0, (float("inf"), 0, 0)), Save(("exe",)), requests.Request(),
+        ]  # fmt: skip
+        assert not any(studio.ask(one) for one in bad)
+        told = wait_for(studio, lambda s: s.message.number >= len(bad))
+        assert told.message.level == "error"
+        # names are looked up by the session, and near ones are told
+        assert studio.ask(Push("chesst"))
+        told = wait_for(studio, lambda s: "chesst" in s.message.text)
+        assert "did you mean 'chest'" in told.message.text
+    assert "SetSpeed.factor is nan" in caplog.text
+
+
+def test_whatever_goes_wrong_the_thread_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*given: Any) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setitem(ACTS, Throw, broken)
+    with Session(out=tmp_path) as studio:
+        studio.ask(Throw())
+        told = wait_for(studio, lambda s: "a fault of ours" in s.message.text)
+        assert not told.playing
+        studio.ask(Play())
+        wait_for(studio, lambda s: s.playing and s.moment.time > told.moment.time + 0.05)
+
+
+def test_a_flood_is_dropped_and_a_slider_counts_once(tmp_path: Path) -> None:
+    studio = Session(out=tmp_path, play=False)  # not started: nobody takes anything out
+    taken = sum(studio.ask(SetSpeed(0.5)) for _ in range(3000))
+    assert taken <= session.MOST_ASKED + 1
+    slide = [Drag(1, (0.1 * i, 0.0, 1.0)) for i in range(5)]
+    other = [SetGains(9.0, limb="head"), SetGains(5.0), SetGains(6.0), Step(), Step()]
+    assert latest([*slide, *other]) == [slide[-1], other[0], *other[2:]]
+
+
+def test_slow_readers_do_not_hold_it_up(tmp_path: Path) -> None:
+    with Session(out=tmp_path) as studio:
+        old = wait_for(studio, lambda s: s.moment.time > 0.02)
+        q = old.moment.q.copy()
+        readers = [threading.Thread(target=studio.wait, args=(10**9, 1.0)) for _ in range(20)]
+        for reader in readers:
+            reader.start()
+        wait_for(studio, lambda s: s.moment.time > old.moment.time + 0.2)
+        # what a reader holds stays as it was
+        assert np.array_equal(old.moment.q, q)
+        for reader in readers:
+            reader.join()
+
+
+def test_it_opens_with_what_it_is_given(tmp_path: Path) -> None:
+    dog = load_clip("dog-trot")
+    mine = Clip(dog.character, dog.frames[:60], dog.fps, name="my trot")
+    studio = Session(clip=mine, out=tmp_path, count=2, root="held")
+    controls = studio.newest.controls
+    assert (controls.character, controls.clip, controls.count) == ("dog", "my trot", 2)
+    assert studio.clips[0] == "my trot"
+    show = Studio(tmp_path)
+    show.ask(Step(3))
+    recording = show.simulation.recent().recording()
+    studio = Session(out=tmp_path, recording=recording, compare=recording)
+    assert studio.newest.mode == "recorded"
+    assert studio.newest.beside is not None
+    with pytest.raises(PoiseError, match="did you mean 'walk'"):
+        Session(clip="wolk", out=tmp_path)
+    with pytest.raises(PoiseError, match="did you mean 'spd'"):
+        Session(controller="sdp", out=tmp_path)
+    with pytest.raises(PoiseError, match="count is 21"):
+        Session(count=21, out=tmp_path)
+
+
+def test_a_lost_simulation_is_told_and_can_be_restarted(tmp_path: Path) -> None:
+    clock = Clock()
+    show = Studio(tmp_path, clock, controller="pd")
+    show.ask(SetGains(400.0, 10.0))
+    show.ask(Play())
+    for _ in range(60):
+        clock.now += 0.05
+        show.advance(1.0)
+    snapshot = show.snapshot(1)
+    assert "restart, or go back" in snapshot.diverged
+    assert not snapshot.playing
+    with pytest.raises(PoiseError, match="restart, or go back"):
+        show.ask(Play())
+    show.ask(Restart())
+    snapshot = show.snapshot(2)
+    assert (snapshot.diverged, snapshot.moment.time) == ("", 0.0)
+    show.ask(Play())
+
+
+def test_the_speed_of_a_session_is_measured() -> None:
+    speed = session_speed(2, 0.3)
+    assert speed.characters == 2
+    assert 0.0 < speed.pace < 1.5
+    assert 0.0 < speed.load < 1.5
+
+
+@pytest.mark.slow
+def test_twenty_characters_need_less_than_a_core() -> None:
+    speed = session_speed(20, 5.0)
+    # by processor time, as other work on the machine does not count
+    assert speed.load / speed.pace < 0.8
+    assert speed.pace < 1.05
+    until(lambda: threading.active_count() < 50)
+
+
+def test_a_recording_that_was_given_is_played_to_its_end(tmp_path: Path) -> None:
+    show = Studio(tmp_path)
+    show.ask(Step(3))
+    acts_files.show_recording(show, show.simulation.recent().recording(), "given")
+    show.ask(Step(100))
+    assert (show.snapshot(1).frame, show.snapshot(1).frames) == (3, 4)
+    show.ask(Step(-2))
+    assert show.snapshot(2).frame == 1
+    show.ask(Restart())
+    assert show.snapshot(3).frame == 0
+    # to do something to it is to go back to the simulation
+    show.ask(Push("chest", 10.0))
+    assert show.snapshot(4).mode == "live"
