@@ -1,4 +1,4 @@
-"""What all tests share: the hypothesis profiles, the folder of real data, the glTF validator."""
+"""What all tests share: hypothesis profiles, the folder of real data, glTF validator, a browser."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +73,29 @@ def gltf_validator() -> Validator:
         }
 
     return validate
+
+
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+DRAWING = (
+    "--headless=new",
+    "--no-sandbox",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--ignore-gpu-blocklist",
+)
+"""WebGL without a GPU: it works, slowly."""
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless Chromium of playwright; the test is skipped where one of the two is missing."""
+    reason = "playwright is not installed"
+    playwright = pytest.importorskip("playwright.sync_api", reason=reason)
+    found = os.environ.get("POISE_CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), "")
+    if not found:
+        pytest.skip("there is no Chromium: apt-get install chromium, or set POISE_CHROMIUM")
+    with playwright.sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=found, args=list(DRAWING))
+        yield chromium
+        chromium.close()

@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from typer.core import TyperGroup
 
+from poise import __version__
+from poise.cli.bench import bench
 from poise.cli.characters import characters
 from poise.cli.clips import clips
+from poise.cli.commands import Commands
 from poise.cli.convert import convert
 from poise.cli.doctor import doctor
-from poise.errors import PoiseError
+from poise.cli.ending import end_tidily
+from poise.cli.track import track
+from poise.cli.view import view
 
 __all__ = ["app", "main"]
 
-
-class Commands(TyperGroup):
-    """The group of commands; an error of ours is one line, and a trace only on `--debug`."""
-
-    def invoke(self, ctx: Any) -> Any:  # typer's Context, whose home moves between versions
-        try:
-            return super().invoke(ctx)
-        except PoiseError as error:
-            if ctx.params["debug"]:
-                raise
-            line = f"poise: {' '.join(str(error).split())}"
-            Console(stderr=True, soft_wrap=True).print(line, style="red", markup=False)
-            raise typer.Exit(1) from error
-
-
-app = typer.Typer(
-    cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
-)
+app = typer.Typer(name="poise", cls=Commands, add_completion=False, pretty_exceptions_enable=False)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"poise {version('poise')}")
+        typer.echo(f"poise {__version__}")
         raise typer.Exit
 
 
@@ -51,17 +36,34 @@ def options(
             "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
         ),
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the trace of an error.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the trace of an error; anywhere in the line.")
+    ] = False,
 ) -> None:
-    """Simulated characters that follow a motion, keep their balance and react to pushes."""
+    """Simulated characters that follow a motion and react to pushes.
+
+    \b
+    Examples:
+    poise track walk --push chest:300N:left@1s+0.2s
+    poise view
+    poise convert take.bvh take.glb
+
+    \b
+    Exit codes: 0 done; 1 it could not be done, or a check is bad;
+    2 the command line is wrong; 130 stopped by Ctrl-C, 143 by SIGTERM.
+    """
 
 
+app.command()(track)
+app.command()(view)
 app.add_typer(characters, name="characters")
 app.add_typer(clips, name="clips")
 app.command()(convert)
+app.command()(bench)
 app.command()(doctor)
 
 
 def main() -> None:
     """Run the command line; the entry point `poise`."""
-    app()
+    end_tidily()
+    app(prog_name="poise")

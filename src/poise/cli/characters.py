@@ -34,7 +34,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 @characters.callback()
 def list_characters(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """List the built-in characters; `show` prints one, or one from a file, in full."""
+    """List the built-in characters; `show` prints one, or one from a file, in full.
+
+    \b
+    Examples:
+    poise characters
+    poise characters --json
+    poise characters show dog
+    """
     if ctx.invoked_subcommand is not None:
         return
     rows = [summary(load_character(name)) for name in builtin_names()]

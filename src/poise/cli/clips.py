@@ -36,7 +36,15 @@ poise clips check {} --cutoff auto"""
 
 @clips.callback()
 def list_clips(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """List the built-in clips; `show` draws one, `check` says what is unphysical in it."""
+    """List the built-in clips; `show` draws one, `check` says what is unphysical in it.
+
+    \b
+    Examples:
+    poise clips
+    poise clips --json
+    poise clips show walk
+    poise clips check take.bvh --cutoff auto
+    """
     if ctx.invoked_subcommand is not None:
         return
     from poise.motion.library import builtin_clip, builtin_clips

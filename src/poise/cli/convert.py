@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from poise.cli.progress import progress
 from poise.errors import PoiseError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def convert(
         bool, typer.Option("--rigid", help="Write GLB or USD without a skin, one node per link.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace a file.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Convert a motion, or a character, from one file to another.
 
@@ -98,9 +99,24 @@ def convert(
     _check_editing(source, editing)
     if result.suffix.lower() in (".yaml", ".yml", ".xml"):
         _refuse_editing(result, {**editing._asdict(), "cutoff": cutoff, "rigid": rigid})
-        _convert_character(source, result, reading)
+        facts = _convert_character(source, result, reading)
     else:
-        _convert_motion(source, result, editing, reading, {"skin": False} if rigid else {})
+        facts = _convert_motion(source, result, editing, reading, {"skin": False} if rigid else {})
+    facts = {"result": str(result), **facts}
+    typer.echo(json.dumps(facts, indent=2) if as_json else _told(facts))
+
+
+def _told(facts: dict[str, Any]) -> str:
+    """What was written, as text."""
+    if "frames" in facts:
+        frames = "1 frame" if facts["frames"] == 1 else f"{facts['frames']} frames"
+        what = f"{frames} at {facts['fps']:g} fps, {facts['duration']:.2f} s"
+    else:
+        what = f"{facts['links']} links, {facts['mass']:.4g} kg"
+    if facts["guessed_unit"] is not None:
+        what += f"; its unit is guessed: {facts['guessed_unit']:.5g} m (--unit)"
+    note = f"{facts['smoothing']}\n" if facts.get("smoothing") else ""
+    return f"{note}{facts['result']}: {what}"
 
 
 class _Editing(NamedTuple):
@@ -120,7 +136,8 @@ def _convert_motion(
     editing: _Editing,
     reading: dict[str, Any],
     writing: dict[str, Any],
-) -> None:
+) -> dict[str, Any]:
+    """Convert a motion; return what was written, ready for JSON."""
     from poise.characters import load_character
     from poise.motion import check_writable, load_clip
 
@@ -130,22 +147,29 @@ def _convert_motion(
         clip = _authored(source) if editing.refine else load_clip(source, **reading)
         if body is not None and body != clip.character:
             level = editing.level_feet
-            with _progress("retargeting") as progress:
-                clip = clip.retargeted(body, map=editing.map, level_feet=level, progress=progress)
+            with progress("retargeting") as tell:
+                clip = clip.retargeted(body, map=editing.map, level_feet=level, progress=tell)
     else:
-        with _progress("retargeting") as progress:
-            clip = load_clip(source, body, map=editing.map, progress=progress, **reading)
+        with progress("retargeting") as tell:
+            clip = load_clip(source, body, map=editing.map, progress=tell, **reading)
     unit = _guessed_unit(source, clip, reading)
+    smoothing = None
     if editing.cutoff != 0.0:
-        clip = _smoothed(clip, editing.cutoff)
+        clip, smoothing = _smoothed(clip, editing.cutoff)
     if editing.like is not None:
         from poise.motion.retargeting.like import on_rig
 
-        with _progress(f"back to {editing.like.name}") as progress:
-            clip = on_rig(clip, load_clip(editing.like), progress=progress)
+        with progress(f"back to {editing.like.name}") as tell:
+            clip = on_rig(clip, load_clip(editing.like), progress=tell)
     clip.save(result, **writing)
-    frames = "1 frame" if len(clip) == 1 else f"{len(clip)} frames"
-    typer.echo(f"{result}: {frames} at {clip.fps:g} fps, {clip.duration:.2f} s{unit}")
+    return {
+        "character": clip.character.name,
+        "frames": len(clip),
+        "fps": clip.fps,
+        "duration": clip.duration,
+        "guessed_unit": unit,
+        "smoothing": smoothing,
+    }
 
 
 def _authored(source: str) -> Clip:
@@ -162,14 +186,13 @@ def _authored(source: str) -> Clip:
         )
 
 
-def _smoothed(clip: Clip, cutoff: float | None) -> Clip:
-    """The clip without noise; says what that moved."""
+def _smoothed(clip: Clip, cutoff: float | None) -> tuple[Clip, str]:
+    """The clip without noise, and what that moved."""
     from poise.motion.editing.smoothing import residual_cutoff, smoothing_report
 
     cutoff = residual_cutoff(clip) if cutoff is None else cutoff
     after = clip.smoothed(cutoff)
-    typer.echo(f"smoothed at {cutoff:.3g} Hz: {smoothing_report(clip, after)}")
-    return after
+    return after, f"smoothed at {cutoff:.3g} Hz: {smoothing_report(clip, after)}"
 
 
 def _hertz(text: str | None) -> float | None:
@@ -182,18 +205,6 @@ def _hertz(text: str | None) -> float | None:
         return float(text)
     except ValueError:
         raise PoiseError(f"--cutoff is a number of Hz, or auto, got {text!r:.40}") from None
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[float], None]]:
-    """A bar on the terminal that shows when something takes its time."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=1.0, visible=False)
-        yield lambda share: bar.update(task, completed=share, visible=True)
 
 
 def _check_editing(source: str, editing: _Editing) -> None:
@@ -215,10 +226,11 @@ def _refuse_editing(result: Path, options: dict[str, Any]) -> None:
         )
 
 
-def _convert_character(source: str, result: Path, reading: dict[str, Any]) -> None:
+def _convert_character(source: str, result: Path, reading: dict[str, Any]) -> dict[str, Any]:
+    """Convert a character; return what was written, ready for JSON."""
     from poise.characters import load_character
 
-    unit = ""
+    unit = None
     if _is_motion(source):
         from poise.motion import load_clip
 
@@ -228,7 +240,12 @@ def _convert_character(source: str, result: Path, reading: dict[str, Any]) -> No
     else:
         character = load_character(source)
     character.save(result)
-    typer.echo(f"{result}: {len(character.links)} links, {character.mass:.4g} kg{unit}")
+    return {
+        "character": character.name,
+        "links": len(character.links),
+        "mass": character.mass,
+        "guessed_unit": unit,
+    }
 
 
 def _is_motion(source: str) -> bool:
@@ -251,11 +268,11 @@ def _check_reading(source: str, reading: dict[str, Any]) -> None:
         raise PoiseError(f"{source}: is no motion file; leave out {options}")
 
 
-def _guessed_unit(source: str, clip: Clip, reading: dict[str, Any]) -> str:
-    """What to say of a BVH file's unit, which is guessed from the size of its skeleton.
+def _guessed_unit(source: str, clip: Clip, reading: dict[str, Any]) -> float | None:
+    """The unit of a BVH file, which is guessed from the size of its skeleton [m]; None if given.
 
     A motion that was retargeted has the size of its character, whatever the unit.
     """
     if Path(source).suffix.lower() != ".bvh" or clip.source is None or "unit" in reading:
-        return ""
-    return f"; its unit is guessed: {clip.source.unit:.5g} m (--unit)"
+        return None
+    return float(clip.source.unit)

@@ -1,4 +1,4 @@
-"""`poise doctor`: what is installed here, and which kernels were chosen."""
+"""`poise doctor`: what is installed here, which kernels were chosen, and whether it all works."""
 
 from __future__ import annotations
 
@@ -6,40 +6,50 @@ import json
 import os
 import platform
 import re
+import shutil
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from poise import _core
+from poise import __version__, _core
 
-REQUIRED = ("numpy", "scipy", "matplotlib", "rich", "ruamel.yaml", "typer")
 WORKSHOP = {"test", "docs", "dev"}  # extras that only the project's own developers need
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Print what is installed here, and which kernels were chosen."""
-    report = examine()
+    """Print what is installed here, and try it out; the exit code is 1 if anything fails.
+
+    \b
+    Examples:
+    poise doctor
+    poise doctor --json
+    """
+    report = examine() | {"tried": try_out()}
     if as_json:
         typer.echo(json.dumps(report, indent=2))
-        return
-    width = max(len(name) for rows in report.values() for name in rows)
-    for section, rows in report.items():
-        typer.secho(section, bold=True)
-        for name, value in rows.items():
-            typer.echo(f"  {name:{width}}  {_text(value)}")
+    else:
+        width = max(len(name) for rows in report.values() for name in rows)
+        for section, rows in report.items():
+            typer.secho(section, bold=True)
+            for name, value in rows.items():
+                typer.echo(f"  {name:{width}}  {_text(value)}")
+    if any(outcome != "works" for outcome in report["tried"].values()):
+        raise typer.Exit(1)
 
 
 def examine() -> dict[str, dict[str, Any]]:
-    """Return what `poise doctor` prints: sections of named values, ready for JSON."""
+    """Return what is here: sections of named values, ready for JSON."""
     return {
         "versions": {
-            "poise": metadata.version("poise"),
+            "poise": __version__,
             "python": platform.python_version(),
-            **{name: _version(name) for name in REQUIRED},
+            **{name: _version(name) for name in packages(optional=False)},
         },
         "machine": {
             "platform": platform.platform(),
@@ -54,18 +64,90 @@ def examine() -> dict[str, dict[str, Any]]:
             "POISE_ISA": os.environ.get("POISE_ISA"),
         },
         "build": dict(_core.build_info()),
-        "optional": {name: _version(name) for name in optional_packages()},
+        "optional": {
+            **{name: _version(name) for name in packages(optional=True)},
+            "browser": next(filter(None, map(shutil.which, BROWSERS)), None),
+        },
     }
 
 
-def optional_packages() -> list[str]:
-    """Return the packages that the extras of poise name, without the workshop's tools."""
+def try_out() -> dict[str, str]:
+    """Try the parts that break most often; "works", or what went wrong, by what was tried."""
+    trials: dict[str, Callable[[], object]] = {
+        "a step": _step,
+        "a picture": _draw,
+        "a plot": _plot,
+        "a video": _encode,
+        "the studio": _studio,
+    }
+    outcomes = {}
+    for name, trial in trials.items():
+        try:
+            trial()
+            outcomes[name] = "works"
+        except Exception as problem:  # whatever it is, it is what the user wants to know
+            outcomes[name] = " ".join(f"{type(problem).__name__}: {problem}".split())
+    return outcomes
+
+
+def packages(*, optional: bool) -> list[str]:
+    """Return the packages that poise needs, or those that its extras name, without the workshop's.
+
+    Where poise runs from a path, without being installed, nobody knows.
+    """
+    try:
+        needs = metadata.requires("poise") or []
+    except metadata.PackageNotFoundError:
+        return []
     names = set()
-    for line in metadata.requires("poise") or []:
-        match = re.match(r"([\w.-]+).*;.*extra\s*==\s*['\"]([\w-]+)['\"]", line)
-        if match and match[2] not in WORKSHOP:
-            names.add(match[1])
+    for line in needs:
+        name, _, condition = line.partition(";")
+        extra = re.search(r"extra\s*==\s*['\"]([\w-]+)['\"]", condition)
+        if bool(extra) == optional and not (extra and extra[1] in WORKSHOP):
+            names.add(re.split(r"[^\w.-]", name)[0])
     return sorted(names)
+
+
+def _step() -> None:
+    import numpy as np
+
+    from poise import StablePD, World, load_character
+
+    humanoid = load_character("humanoid")
+    world = World(humanoid, dt=1 / 60)
+    world.step(StablePD(humanoid)(world.state, world.state.copy()), steps=3)
+    if not np.isfinite(world.state.q).all():
+        raise ArithmeticError("a humanoid that stands is nowhere after three steps")
+
+
+def _draw() -> None:
+    from poise import load_character
+    from poise.view import render
+
+    humanoid = load_character("humanoid")
+    if render(humanoid, humanoid.rest_q, size=(64, 64)).std() < 1.0:
+        raise ValueError("the picture is empty")
+
+
+def _plot() -> None:
+    import io
+
+    from matplotlib.figure import Figure
+
+    Figure().savefig(io.BytesIO(), format="png")
+
+
+def _encode() -> None:
+    import imageio_ffmpeg
+
+    imageio_ffmpeg.get_ffmpeg_version()
+
+
+def _studio() -> None:
+    import viser
+
+    if not hasattr(viser, "ViserServer"):
+        raise ImportError("this is another viser")
 
 
 def _version(package: str) -> str | None:

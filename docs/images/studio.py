@@ -1,0 +1,131 @@
+"""Makes studio.png and its neighbours, by a browser that looks at the studio.
+
+    python docs/images/studio.py            all of them
+    python docs/images/studio.py page       the last one alone
+
+    studio.png         the page while balls fly, of README.md and docs/studio.md
+    studio-tune.png    the panel with the gains, of docs/studio.md
+    studio-crowd.png   twenty characters
+    page.png           what `poise track` leaves as recording.html
+
+Needs playwright and Chromium.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+from poise.pushes import parse_push
+from poise.trial import run_trial, trial_of
+from poise.view.html import save_html
+from poise.view.studio import Studio
+from poise.view.studio.requests import Choose, Play, Push, Request, Throw
+
+HERE = Path(__file__).parent
+SIZE = {"width": 1040, "height": 650}
+PANEL = {"x": 690, "y": 0, "width": 350, "height": 510}
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--ignore-gpu-blocklist",
+)
+
+
+def main() -> None:
+    """Make all pictures."""
+    chromium = os.environ.get("POISE_CHROMIUM") or shutil.which("chromium")
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        with tempfile.TemporaryDirectory() as folder:
+            if sys.argv[1:] != ["page"]:
+                studio_pictures(browser, Path(folder))
+            page_picture(browser, Path(folder))
+        browser.close()
+
+
+def studio_pictures(browser: Any, folder: Path) -> None:
+    """The studio in three moments; it stands still while it is drawn."""
+    with Studio("walk", out=folder, port=0, shadows=False) as studio:
+        page = browser.new_page(viewport=SIZE)
+        page.goto(f"{studio.url}/?fixedDpr=1")
+        page.wait_for_selector(".poise-status", timeout=120_000)
+        hush(page)
+        ask(studio, Push("chest", 700.0, "left", 0.1), Throw(speed=7.0), wait=0.0)
+        play_on(studio, 0.36)
+        ask(studio, Play(False), wait=1.0)
+        shoot(page, "studio.png")
+        page.get_by_role("tab", name="Tune").click()
+        shoot(page, "studio-tune.png", clip=PANEL)
+        page.get_by_role("tab", name="Scene").click()
+        ask(studio, Choose(count=20), Play(True), wait=0.0)
+        while studio.session.newest.moment.cast.count != 20:
+            time.sleep(0.1)
+        play_on(studio, 1.0)
+        ask(studio, Play(False), wait=1.0)
+        shoot(page, "studio-crowd.png")
+        page.close()
+
+
+def page_picture(browser: Any, folder: Path) -> None:
+    """A recording as it opens from the disk."""
+    trial = trial_of("walk", pushes=[parse_push("chest:900N:left@0.5s")])
+    path = folder / "recording.html"
+    save_html(path, run_trial(trial), pushes=trial.world_pushes)
+    page = browser.new_page(viewport={"width": 800, "height": 500})
+    page.goto(f"{path.as_uri()}?fixedDpr=1")
+    page.wait_for_selector("canvas", timeout=120_000)
+    hush(page)
+    shoot(page, "page.png")
+    page.close()
+
+
+def hush(page: Any) -> None:
+    """Close the note that there is no GPU."""
+    settle(page)
+    page.locator("[class*=Notification-closeButton]").click(timeout=120_000)
+
+
+def settle(page: Any, frames: int = 12) -> None:
+    """Wait until the browser has drawn some frames: things fade in."""
+    page.evaluate(
+        "n => new Promise(done => {"
+        " const f = () => n-- > 0 ? requestAnimationFrame(f) : done(); f(); })",
+        frames,
+    )
+
+
+def ask(studio: Studio, *requests: Request, wait: float) -> None:
+    """Ask the session for something, and wait [s]."""
+    for request in requests:
+        assert studio.session.ask(request), request
+    time.sleep(wait)
+
+
+def play_on(studio: Studio, seconds: float) -> None:
+    """Wait until the simulation's clock has gone on [s], however slow the machine is."""
+    snapshot = studio.session.newest
+    end = snapshot.moment.time + seconds
+    while snapshot.moment.time < end:
+        snapshot = studio.session.wait(snapshot.number, 1.0)
+
+
+def shoot(page: Any, name: str, **options: Any) -> None:
+    """Write what the browser shows, once it has shown it."""
+    settle(page)
+    page.screenshot(path=HERE / name, timeout=120_000, **options)
+    print(HERE / name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""`poise bench`: how fast poise is on this machine, in half a minute and without other packages.
+
+`make bench` in the source tree is the long one, with other engines beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from poise.cli.track import seconds
+from poise.errors import PoiseError
+
+if TYPE_CHECKING:
+    from poise.character import Character
+
+CHARACTERS = ("humanoid", "dog", "snake-72")
+FREQUENCY = 60.0  # of the joints [Hz]: stiff enough to stand
+WARM_UP = 0.5  # simulated time before the clock starts [s]: it stands by then
+LEAST = 3  # windows of each case
+WINDOW = 0.01  # about as long as one is [s]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How fast one case ran. A step is one step of one copy."""
+
+    character: str
+    dof: int
+    contact: bool
+    copies: int
+    dtype: str
+    microseconds: float  # per step, in the best window
+    steps_per_second: float
+    real_time: float  # how many characters run at the speed of the clock
+    spread: float  # how far the median window lies above the best, as a fraction of it
+
+
+def bench(
+    character: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME|FILE", help="Which one; may be given several times."),
+    ] = None,
+    copies: Annotated[int, typer.Option(min=1, max=65536, help="Copies in a batch.")] = 1024,
+    dt: Annotated[str, typer.Option(metavar="SECONDS", help="Time step.")] = "1/60",
+    threads: Annotated[int, typer.Option(min=1, max=256, help="Threads of a batch.")] = 1,
+    duration: Annotated[
+        float, typer.Option("--seconds", min=0.0, max=60.0, help="How long each case is measured.")
+    ] = 0.5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Measure how fast characters are simulated here: one, and a batch in both precisions.
+
+    Each holds its rest pose with stable PD, first where nothing touches, then on the ground.
+    Times are those of the best of many short windows: other work on the machine only adds to them.
+
+    \b
+    Examples:
+    poise bench
+    poise bench --character robot.xml --copies 4096 --dt 1/240
+    poise bench --json > here.json
+    """
+    from poise.characters import load_character
+    from poise.cli.doctor import examine
+
+    bodies = [load_character(name) for name in character or CHARACTERS]
+    found = examine()
+    where = {"cpu": found["machine"]["cpu"], "kernels": found["kernels"]["chosen"]}
+    where |= {"compiler": found["build"]["compiler"], "dt": seconds(dt), "threads": threads}
+    if not as_json:
+        typer.echo(f"{where['cpu']}, {where['kernels']}, dt {dt} s, threads: {threads}")
+        head = ("character", "DoF", "", "copies", "", "us / step", "real time")
+        typer.secho(line(*head), bold=True)
+    results = []
+    sizes = {"copies": copies, "dt": where["dt"], "threads": threads, "seconds": duration}
+    for result in measure(bodies, **sizes):
+        results.append(asdict(result))
+        if not as_json:
+            typer.echo(row(result))
+    if as_json:
+        typer.echo(json.dumps({**where, "results": results}, indent=2))
+
+
+def line(*cells: object) -> str:
+    """A row of the table."""
+    widths = ("14", ">4", "10", ">7", "7", ">9", ">11")
+    return "  ".join(f"{cell!s:{width}}" for cell, width in zip(cells, widths, strict=True))
+
+
+def row(result: Result) -> str:
+    """A result as a row of the table."""
+    return line(
+        result.character[:14],
+        result.dof,
+        "on ground" if result.contact else "in the air",
+        result.copies,
+        result.dtype,
+        f"{result.microseconds:.3g}",
+        f"{result.real_time:,.0f} x" if result.real_time >= 100.0 else f"{result.real_time:.3g} x",
+    )
+
+
+def measure(
+    characters: list[Character], *, copies: int, dt: float, threads: int, seconds: float
+) -> Iterator[Result]:
+    """Time every character alone and in batches, with and without contact.
+
+    Args:
+        characters: Whom.
+        copies: Copies in a batch.
+        dt: Time step [s].
+        threads: Threads that a batch may take.
+        seconds: How long each case is measured, warm-up not counted [s].
+    """
+    sizes = [(1, "float64"), (copies, "float64"), (copies, "float32")]
+    for character in characters:
+        for contact in (False, True):
+            for n, dtype in sizes:
+                case = (character, n, dtype, contact, dt, threads if n > 1 else 1)
+                yield _time(*case, seconds=seconds)
+
+
+def _time(
+    character: Character, n: int, dtype: str, contact: bool, dt: float, threads: int, seconds: float
+) -> Result:
+    """Time one case, in windows that all start from the same state."""
+    from poise import Command, Drive, Target, World, suggest_gains
+
+    # without ground there is no weight either, or it would fall for as long as we look
+    model: dict[str, Any] = {} if contact else {"contact": None, "gravity": (0.0, 0.0, 0.0)}
+    world = World(character, n=n, dt=dt, dtype=dtype, threads=threads, **model)
+    command = Command(
+        drive=Drive(suggest_gains(character, FREQUENCY, root="free"), Target(character.rest_q))
+    )
+    world.step(command, max(1, round(WARM_UP / dt)))
+    start = world.state.copy()
+    steps = _steps_in(WINDOW, lambda k: world.step(command, k))
+    windows: list[float] = []
+    while len(windows) < LEAST or sum(windows) * steps * n < seconds:
+        world.reset(start)
+        begin = time.perf_counter()
+        world.step(command, steps)
+        windows.append((time.perf_counter() - begin) / (steps * n))
+    if world.diverged or not np.isfinite(world.state.q).all():
+        raise PoiseError(f"{character.name} diverged; a smaller --dt may help")
+    best = min(windows)
+    return Result(
+        character.name,
+        character.nv,
+        contact,
+        n,
+        dtype,
+        microseconds=1e6 * best,
+        steps_per_second=1.0 / best,
+        real_time=dt / best,
+        spread=float(np.median(windows)) / best - 1.0,
+    )
+
+
+def _steps_in(window: float, run: Any) -> int:
+    """How many steps take about that long [s]."""
+    steps = 1
+    while True:
+        begin = time.perf_counter()
+        run(steps)
+        taken = time.perf_counter() - begin
+        if taken > 0.5 * window or steps >= 4096:
+            return steps
+        steps *= 2
