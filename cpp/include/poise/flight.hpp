@@ -116,11 +116,13 @@ void correct_momentum(const Forest& f, const Constants<S>* c, const Work<S>* wor
         const Vec3<S> move = (one / now.m) * (in.p[i] - now.p) - cross(turn, center);
         const Vec3<S> own = tmul(work[i].R, turn);
         const Vec3<S> more[2] = {move, own};
+        // what is not a number, as of a tree without inertia, corrects nothing
+        const auto good = on & (dot(turn, turn) + dot(move, move) < S(Element<S>(1e12)));
         for (int k = 0; k < 2; ++k) {
             S* at = v + b.v + 3 * k;
-            at[0] = select(on, at[0] + more[k].x, at[0]);
-            at[1] = select(on, at[1] + more[k].y, at[1]);
-            at[2] = select(on, at[2] + more[k].z, at[2]);
+            at[0] = select(good, at[0] + more[k].x, at[0]);
+            at[1] = select(good, at[1] + more[k].y, at[1]);
+            at[2] = select(good, at[2] + more[k].z, at[2]);
         }
     }
 }

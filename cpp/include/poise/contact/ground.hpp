@@ -19,8 +19,9 @@ struct Facet {
 inline Facet facet_at(const Ground& g, double x, double y) {
     const double u = (x - g.x0) / g.dx, v = (y - g.y0) / g.dy;
     const bool inside = u >= 0 && v >= 0 && u <= g.cols - 1 && v <= g.rows - 1;
-    const double cu = u < 0 ? 0 : u > g.cols - 1 ? g.cols - 1 : u;
-    const double cv = v < 0 ? 0 : v > g.rows - 1 ? g.rows - 1 : v;
+    // so that what is not a number ends at a corner, too
+    const double cu = u > 0 ? (u < g.cols - 1 ? u : g.cols - 1) : 0;
+    const double cv = v > 0 ? (v < g.rows - 1 ? v : g.rows - 1) : 0;
     int col = static_cast<int>(cu), row = static_cast<int>(cv);
     if (col > g.cols - 2) col = g.cols - 2;
     if (row > g.rows - 2) row = g.rows - 2;
