@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
@@ -110,8 +111,14 @@ class Encoder:
 
 def _check(code: int | None, said: bytes) -> None:
     if code:
-        lines = said.decode(errors="replace").strip().splitlines() or [f"it ended with {code}"]
+        lines = said.decode(errors="replace").strip().splitlines() or [_reason(code)]
         raise PoiseError(f"the video cannot be written: ffmpeg says: {lines[-1]:.200}")
+
+
+def _reason(code: int) -> str:
+    """An exit code in words; without any of its own, ffmpeg ends with 256 - errno."""
+    known = errno.errorcode.get(256 - code)
+    return f"{os.strerror(256 - code)} ({code})" if known else f"it ended with {code}"
 
 
 def _ffmpeg() -> str:
