@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import FLAGS, chromium
 from hypothesis import settings
 
 # `ci` is the default: the same examples in every run, and no deadline on a busy machine.
@@ -18,6 +20,11 @@ from hypothesis import settings
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", derandomize=False, deadline=None, max_examples=2000)
 settings.load_profile("ci")
+
+# a job in the background may have been told to ignore Ctrl-C, and would hand that on to the
+# programs that tests interrupt
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def find_data() -> Path | None:
@@ -75,27 +82,15 @@ def gltf_validator() -> Validator:
     return validate
 
 
-CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-DRAWING = (
-    "--headless=new",
-    "--no-sandbox",
-    "--use-gl=angle",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--ignore-gpu-blocklist",
-)
-"""WebGL without a GPU: it works, slowly."""
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """A headless Chromium of playwright; the test is skipped where one of the two is missing."""
     reason = "playwright is not installed"
     playwright = pytest.importorskip("playwright.sync_api", reason=reason)
-    found = os.environ.get("POISE_CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), "")
+    found = chromium()
     if not found:
         pytest.skip("there is no Chromium: apt-get install chromium, or set POISE_CHROMIUM")
     with playwright.sync_playwright() as play:
-        chromium = play.chromium.launch(executable_path=found, args=list(DRAWING))
-        yield chromium
-        chromium.close()
+        launched = play.chromium.launch(executable_path=found, args=list(FLAGS))
+        yield launched
+        launched.close()

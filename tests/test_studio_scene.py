@@ -399,7 +399,7 @@ def test_characters_and_clips_find_each_other(
     [
         (Choose(clip="wolk"), "did you mean 'walk'"),
         (Choose(clip="../../etc/passwd.bvh"), "unknown clip"),
-        (Choose(character="/tmp/x.yaml"), "unknown character"),
+        (Choose(character="/elsewhere/x.yaml"), "unknown character"),
         (Choose(character="snake-999999"), "unknown character"),
         (Choose(controller="sdp"), "did you mean 'spd'"),
     ],

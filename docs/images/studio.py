@@ -13,8 +13,6 @@ Needs playwright and Chromium.
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 import tempfile
 import time
@@ -22,6 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+
+from chromium import FLAGS, chromium
 
 from poise.pushes import parse_push
 from poise.trial import run_trial, trial_of
@@ -32,21 +34,12 @@ from poise.view.studio.requests import Choose, Play, Push, Request, Throw
 HERE = Path(__file__).parent
 SIZE = {"width": 1040, "height": 650}
 PANEL = {"x": 690, "y": 0, "width": 350, "height": 510}
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--use-gl=angle",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--ignore-gpu-blocklist",
-)
 
 
 def main() -> None:
     """Make all pictures."""
-    chromium = os.environ.get("POISE_CHROMIUM") or shutil.which("chromium")
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        browser = play.chromium.launch(executable_path=chromium(), args=list(FLAGS))
         with tempfile.TemporaryDirectory() as folder:
             if sys.argv[1:] != ["page"]:
                 studio_pictures(browser, Path(folder))
