@@ -36,6 +36,7 @@ _WHAT = (
     "energy",
     "stable_pd",
     "drive",
+    "kane",
 )
 _ORIGIN = np.zeros(3)
 
@@ -79,6 +80,86 @@ def inverse_dynamics(
         dtype: Precision of the computation.
     """
     return _ask1("inverse_dynamics", character, dtype, gravity, q=q, v=v, a=a, external=external)
+
+
+def kane_inverse_dynamics(
+    character: SceneLike,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    *,
+    gravity: ArrayLike = GRAVITY,
+    external: ArrayLike | None = None,
+    as_printed: bool = False,
+    dtype: str = "float64",
+) -> Floats:
+    """The same as `inverse_dynamics`, by the recursion from Kane's equations (kavafoglu2018).
+
+    Args:
+        character: The character, or a scene.
+        q: Positions, shape (..., nq).
+        v: Velocities, shape (..., nv).
+        a: Accelerations, shape (..., nv).
+        gravity: [m/s^2], shape (3,).
+        external: Wrench on each link, force at its origin [N, N m], shape (..., nl, 6).
+        as_printed: Leave out ω x I ω, as the thesis does; fast rotations then come out wrong.
+        dtype: Precision of the computation.
+    """
+    return _ask(
+        "kane", scene_of(character), dtype, gravity, q=q, v=v, a=a, external=external,
+        as_printed=as_printed,
+    )[0]  # fmt: skip
+
+
+def kane_control(
+    character: SceneLike,
+    q: ArrayLike,
+    v: ArrayLike,
+    target: Any,
+    kp: ArrayLike,
+    kd: ArrayLike,
+    dt: float,
+    *,
+    target_velocity: bool = True,
+    feedforward: bool = True,
+    gravity: ArrayLike = GRAVITY,
+    external: ArrayLike | None = None,
+    as_printed: bool = False,
+    dtype: str = "float64",
+) -> tuple[Floats, Floats]:
+    """Accelerations that bring the links to a target, and the forces that give them.
+
+    Each link turns by k_p log(R̄ Rᵀ) + k_d (ω̄ - ω) + ᾱ, as far as its joint lets it.
+
+    Args:
+        character: The character, or a scene.
+        q: Positions, shape (..., nq).
+        v: Velocities, shape (..., nv).
+        target: A Target, or a State, or a pair (q, v), at t + dt; v may be None. With its past, a
+            character that is on the target stays there exactly.
+        kp: Stiffness [1/s²], a number or shape (..., nv); a ball has one.
+        kd: Damping [1/s], shaped alike.
+        dt: Time step [s].
+        target_velocity: Whether the target's velocity counts; else it is taken as 0.
+        feedforward: Whether its acceleration counts.
+        gravity: [m/s^2], shape (3,).
+        external: Wrench on each link, force at its origin [N, N m], shape (..., nl, 6).
+        as_printed: As of `kane_inverse_dynamics`.
+        dtype: Precision of the computation.
+
+    Returns:
+        Forces (..., nv), free roots included, and accelerations (..., nv).
+    """
+    scene = scene_of(character)
+    target_q, target_v = _pair(target)
+    out = _ask(
+        "kane", scene, dtype, gravity, dt=number(dt, "dt"), q=q, v=v, external=external,
+        target_q=target_q, target_v=target_v, target_a=getattr(target, "a", None),
+        past=getattr(target, "past", None), kp=_gain(kp, "kp", scene.nv),
+        kd=_gain(kd, "kd", scene.nv), velocity=target_velocity, feedforward=feedforward,
+        as_printed=as_printed,
+    )  # fmt: skip
+    return out[0], out[1]
 
 
 def bias_force(
@@ -322,40 +403,17 @@ def _ask(
     limits: bool = False,
     link: int = 0,
     point: ArrayLike = _ORIGIN,
+    velocity: bool = True,
+    feedforward: bool = True,
+    as_printed: bool = False,
     **arrays: ArrayLike | None,
 ) -> tuple[Floats, ...]:
     """Bring the arrays to rows of one batch, ask the core, and give the batch its shape back."""
-    sizes = {"q": scene.nq, "target_q": scene.nq, "external": (scene.nl, 6)}
-    rows: dict[str, Floats] = {}
-    lead: dict[str, tuple[int, ...]] = {}
-    for name, value in arrays.items():
-        if value is None:
-            continue
-        size = sizes.get(name, scene.nv)
-        tail = size if isinstance(size, tuple) else (size,)
-        array = floats(value, name)
-        cut = array.ndim - len(tail)
-        if cut < 0 or array.shape[cut:] != tail:
-            wanted = ", ".join(map(str, tail))
-            raise PoiseError(f"{name} has shape {array.shape}, expected (..., {wanted})")
-        lead[name] = array.shape[:cut]
-        rows[name] = array.reshape(*array.shape[:cut], math.prod(tail))
-    copies = scene.copies
-    try:
-        batch = np.broadcast_shapes(*lead.values(), *([copies] if copies else []))
-    except ValueError:
-        shapes = ", ".join(f"{name} {rows[name].shape}" for name in rows)
-        also = f", and the world's own numbers {copies}" if copies else ""
-        raise PoiseError(f"the leading axes do not fit together: {shapes}{also}") from None
-    if copies and batch != copies:
-        raise PoiseError(
-            f"a world with numbers per copy answers about {copies} states, not {batch}"
-        )
-    n = int(np.prod(batch, dtype=np.int64))
-    for name, array in rows.items():
-        if lead[name]:
-            full = np.broadcast_to(array, (*batch, array.shape[-1]))
-            rows[name] = np.ascontiguousarray(full.reshape(n, array.shape[-1]))
+    rows = _single(scene, arrays)
+    batch: tuple[int, ...] = ()
+    if rows is None:
+        rows, batch = _batched(scene, arrays)
+    n = math.prod(batch)
     out = _core.answer(
         scene.model,
         scene.numbers,
@@ -378,6 +436,70 @@ def _ask(
         bool(limits),
         link,
         floats(point, "point"),
+        rows.get("target_a"),
+        rows.get("past"),
+        velocity,
+        feedforward,
+        as_printed,
     )
     results = out if isinstance(out, tuple) else (out,)
     return tuple(result.reshape(*batch, *result.shape[1:]) for result in results)
+
+
+def _size(scene: Scene, name: str) -> tuple[int, ...]:
+    """Shape of an array of one state."""
+    special = {"q": (scene.nq,), "target_q": (scene.nq,), "external": (scene.nl, 6),
+               "past": (2, scene.nq)}  # fmt: skip
+    return special.get(name, (scene.nv,))
+
+
+def _single(scene: Scene, arrays: dict[str, ArrayLike | None]) -> dict[str, Floats] | None:
+    """The arrays of one state as they are, if that is what they are: there is little to do then."""
+    if scene.copies:
+        return None
+    rows: dict[str, Floats] = {}
+    for name, value in arrays.items():
+        if value is None:
+            continue
+        if type(value) is not np.ndarray or value.shape != _size(scene, name):
+            return None
+        if value.dtype != np.float64 or not value.flags.c_contiguous:
+            return None
+        rows[name] = value if value.ndim == 1 else value.reshape(-1)
+    return rows
+
+
+def _batched(
+    scene: Scene, arrays: dict[str, ArrayLike | None]
+) -> tuple[dict[str, Floats], tuple[int, ...]]:
+    """The arrays as rows of one batch, and the batch's shape."""
+    rows: dict[str, Floats] = {}
+    lead: dict[str, tuple[int, ...]] = {}
+    for name, value in arrays.items():
+        if value is None:
+            continue
+        tail = _size(scene, name)
+        array = floats(value, name)
+        cut = array.ndim - len(tail)
+        if cut < 0 or array.shape[cut:] != tail:
+            wanted = ", ".join(map(str, tail))
+            raise PoiseError(f"{name} has shape {array.shape}, expected (..., {wanted})")
+        lead[name] = array.shape[:cut]
+        rows[name] = array.reshape(*array.shape[:cut], math.prod(tail))
+    copies = scene.copies
+    try:
+        batch = np.broadcast_shapes(*lead.values(), *([copies] if copies else []))
+    except ValueError:
+        shapes = ", ".join(f"{name} {rows[name].shape}" for name in rows)
+        also = f", and the world's own numbers {copies}" if copies else ""
+        raise PoiseError(f"the leading axes do not fit together: {shapes}{also}") from None
+    if copies and batch != copies:
+        raise PoiseError(
+            f"a world with numbers per copy answers about {copies} states, not {batch}"
+        )
+    n = math.prod(batch)
+    for name, array in rows.items():
+        if lead[name]:
+            full = np.broadcast_to(array, (*batch, array.shape[-1]))
+            rows[name] = np.ascontiguousarray(full.reshape(n, array.shape[-1]))
+    return rows, batch

@@ -120,6 +120,7 @@ enum class What : std::int32_t {
     energy,               // out0 (2) kinetic, potential
     stable_pd,            // out0 (nv) acceleration, out1 (nv) torque; tau is added to the drive
     drive,                // out0 (nv) Q, out1 (nv) K
+    kane,                 // out0 (nv) tau, out1 (nv) acceleration: a, or what a target asks for
 };
 
 // One question about many states.
@@ -129,6 +130,8 @@ struct Query {
     double gravity[3];
     Rows q, v, a, tau, external;  // external: (nl, 6) force at the link's origin, torque
     Rows target_q, target_v, kp, kd;
+    Rows target_a, past;  // kane: past (2 nq) is where the target was at t and at t - dt
+    bool velocity, feedforward, as_printed;  // kane: what of the target counts
     double dt;
     Form form;
     Method method;
