@@ -97,7 +97,7 @@ def reproduce(
             raise PoiseError(f"{work}: " + unknown_name("item", key, known.items))
     made = []
     for key in items or known.items:
-        tell = lambda share, key=key: None if progress is None else progress(key, share)
+        tell = _teller(key, progress)
         tell(0.0)
         made.append(known.make(key)(tell))
         tell(1.0)

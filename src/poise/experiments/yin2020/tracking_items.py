@@ -195,7 +195,7 @@ def y6(progress: Progress) -> Item:
         "Dog: largest stable step, and dogs in real time",
         "Fig. 1",
         "The largest step of a ladder from 1/4000 to 1/15 s at which the canter stays stable under "
-        "the paper's gains; where there is none, the bound of check_gains. Then steps per second on "
+        "the paper's gains; where there is none, the bound of check_gains. Then steps a second on "
         "one thread, 1024 dogs in a batch of float32.",
     )
     item.claims = [

@@ -1,6 +1,6 @@
 """MuJoCo simulates, poise drives: a humanoid at 60 steps a second, too stiff for MuJoCo's servos.
 
-    python examples/05_mujoco.py [--out DIR]
+    python examples/08_mujoco.py [--out DIR]
 
 First it runs in the air, its pelvis fixed: MuJoCo's position servos against torques of stable PD.
 Then it squats on MuJoCo's ground and nothing holds it: the same gains inside MuJoCo's own solve,

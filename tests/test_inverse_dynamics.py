@@ -1,0 +1,173 @@
+"""Inverse dynamics control: exact tracking, poles of the step, a free root on the ground."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import poise
+from poise import dynamics, measure
+from poise.control.ground_forces import GroundForces
+from poise.control.inverse_dynamics import placed
+from poise.reference import kane_inverse_dynamics
+
+CHARACTERS = ("humanoid", "humanoid-51", "humanoid-ball", "dog", "snake-36", "two-link", "plank-5")
+
+
+def random_state(name: str, seed: int = 0) -> tuple[poise.Character, np.ndarray, np.ndarray]:
+    """A character somewhere on its way, and velocities."""
+    character = poise.load_character(name)
+    rng = np.random.default_rng(seed)
+    world = poise.World(character, dt=0.1, contact=None, ground=False, gravity=(0, 0, 0))
+    world.reset(poise.State(character.rest_q, 5.0 * rng.normal(size=character.nv)))
+    world.step()
+    return character, world.state.q.copy(), 3.0 * rng.normal(size=character.nv)
+
+
+@pytest.mark.parametrize("name", CHARACTERS)
+def test_kanes_recursion_is_newton_and_euler(name: str) -> None:
+    character, q, v = random_state(name)
+    rng = np.random.default_rng(1)
+    a, external = 5.0 * rng.normal(size=character.nv), rng.normal(size=(len(character.links), 6))
+    ours = dynamics.kane_inverse_dynamics(character, q, v, a, external=external)
+    other = dynamics.inverse_dynamics(character, q, v, a, external=external)
+    assert ours == pytest.approx(other, abs=1e-12 * np.abs(other).max())
+
+
+@pytest.mark.parametrize("as_printed", [False, True])
+def test_the_core_and_the_twin_agree_in_both_forms(as_printed: bool) -> None:
+    character, q, v = random_state("humanoid-ball")
+    a = np.random.default_rng(2).normal(size=character.nv)
+    ours = dynamics.kane_inverse_dynamics(character, q, v, a, as_printed=as_printed)
+    twin = kane_inverse_dynamics(character, q, v, a, as_printed=as_printed)
+    assert ours == pytest.approx(twin, abs=1e-11 * np.abs(twin).max())
+
+
+def test_a_batch_is_its_rows() -> None:
+    character, q, v = random_state("dog")
+    rows = np.random.default_rng(3).normal(size=(9, character.nv))
+    batch = dynamics.kane_inverse_dynamics(character, q, v, rows)
+    for a, tau in zip(rows, batch, strict=True):
+        one = dynamics.kane_inverse_dynamics(character, q, v, a)
+        assert tau == pytest.approx(one, abs=1e-11 * np.abs(one).max())
+
+
+@pytest.mark.parametrize("dt", [1 / 100, 1 / 30])
+@pytest.mark.parametrize(("name", "clip"), [("humanoid", "run"), ("humanoid-51", "walk")])
+def test_tracking_is_exact_at_any_step(name: str, clip: str, dt: float) -> None:
+    motion = poise.load_clip(clip, poise.load_character(name))
+    world = poise.World(motion.character, dt=dt, contact=None, ground=False)
+    world.reset(motion.state(0.0))
+    poise.run(world, poise.InverseDynamics(world, 300.0, root="held"), motion, 0.5)
+    goal = motion.q(float(world.time))
+    error = measure.tracking_error(motion.character, world.state.q, goal)
+    assert error.rotation.max() < 1e-8  # degrees; rounding
+
+
+def test_without_its_past_a_target_is_followed_to_second_order() -> None:
+    clip = poise.load_clip("run", poise.load_character("humanoid"))
+    largest = []
+    for dt in (1 / 60, 1 / 120):
+        world = poise.World(clip.character, dt=dt, contact=None, ground=False)
+        world.reset(clip.state(0.0))
+        servo = poise.InverseDynamics(world, 300.0, root="held")
+        for t in world.until(0.4):
+            world.step(servo(world.state, clip.target(t + dt)))
+        error = measure.tracking_error(clip.character, world.state.q, clip.q(float(world.time)))
+        largest.append(error.rotation.max())
+    assert largest[0] < 6.0
+    assert largest[1] < 0.5 * largest[0]
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("kp", [1.0, 30.0, 3000.0, 1e6])
+def test_errors_decay_as_the_equation_has_it(kp: float, ratio: float) -> None:
+    dt = 1 / 60
+    p, d = (float(x[0]) for x in placed(np.array([kp]), ratio, dt))
+    step = np.array([[1.0 - dt * dt * p, dt - dt * dt * d], [-dt * p, 1.0 - dt * d]])
+    exact = np.exp(dt * np.roots([1.0, 2.0 * ratio * np.sqrt(kp), kp]))
+    # two equal poles are found to the root of rounding only
+    found = np.linalg.eigvals(step)
+    assert sorted(found, key=abs) == pytest.approx(sorted(exact, key=abs), abs=1e-6)
+
+
+@pytest.mark.parametrize("stiffness", [30.0, 3000.0, 1e6])
+def test_a_pose_is_reached_without_overshoot_at_any_stiffness(stiffness: float) -> None:
+    arm = poise.load_character("two-link")
+    world = poise.World(arm, dt=1 / 60, contact=None, ground=False)
+    servo = poise.InverseDynamics(world, stiffness)
+    goal = np.array([-1.0, -1.2])
+    way = [world.state.q.copy()]
+    for _ in world.until(4.0):
+        world.step(servo(world.state, poise.Target(goal)))
+        way.append(world.state.q.copy())
+    # the bodies' angles in the world
+    angle, wanted = np.cumsum(way, axis=1), np.cumsum(goal)
+    assert angle[-1] == pytest.approx(wanted, abs=1e-6)
+    assert (angle >= wanted - 1e-9).all()
+
+
+@pytest.mark.parametrize("clip", ["squat", "forward-kick"])
+def test_a_free_root_is_carried_by_forces_of_the_ground(clip: str) -> None:
+    motion = poise.load_clip(clip, poise.load_character("humanoid"))
+    world = poise.World(motion.character, dt=1 / 240)
+    world.reset(motion.state(0.0))
+    poise.run(world, poise.InverseDynamics(world, 100.0, root="free"), motion, 1.0)
+    error = measure.tracking_error(motion.character, world.state.q, motion.q(float(world.time)))
+    assert not measure.fallen(world, world.state.q, world.contacts)
+    assert error.rotation.mean() < 3.0
+    assert np.abs(world.torque[:6]).max() == 0.0
+
+
+def test_ground_forces_stay_in_their_cones_and_match_another_solver() -> None:
+    proxsuite = pytest.importorskip("proxsuite")
+    rng = np.random.default_rng(4)
+    points = np.column_stack([rng.uniform(-0.2, 0.2, (8, 2)), np.zeros(8)])
+    center, wrench = np.array([0.02, 0.0, 0.9]), np.array([50.0, -20.0, 600.0, 8.0, 5.0, 1.0])
+    solve = GroundForces(0.8, 1.7)
+    force = solve(points, center, wrench)
+    assert (np.linalg.norm(force[:, :2], axis=1) <= 0.8 * force[:, 2] + 1e-9).all()
+    given = np.concatenate([force.sum(axis=0), np.cross(points - center, force).sum(axis=0)])
+    assert given == pytest.approx(wrench, abs=0.05)
+    # the same least squares by another solver
+    edges = np.broadcast_to(solve.edges, (8, 4, 3))
+    turning = np.cross((points - center)[:, None], edges) / solve.size
+    A = np.concatenate([edges, turning], axis=2).reshape(32, 6).T
+    b = np.concatenate([wrench[:3], wrench[3:] / solve.size])
+    H = A.T @ A
+    H[np.diag_indices(32)] += 1e-6 * H.diagonal().max()
+    answer = proxsuite.proxqp.dense.solve(
+        H, -A.T @ b, None, None, np.eye(32), np.zeros(32), np.full(32, 1e9), eps_abs=1e-10
+    )
+    assert A @ np.asarray(answer.x) == pytest.approx(A @ _weights(solve, force), abs=0.05)
+
+
+def _weights(solve: GroundForces, force: np.ndarray) -> np.ndarray:
+    """Some weights of the edges that give these forces."""
+    from scipy.optimize import nnls
+
+    return np.concatenate([nnls(solve.edges.T, one)[0] for one in force])
+
+
+def test_known_forces_are_taken_in() -> None:
+    arm = poise.load_character("two-link")
+    world = poise.World(arm, dt=1 / 100, contact=None, ground=False)
+    servo = poise.InverseDynamics(world, 200.0)
+    servo.external = np.zeros((2, 6))
+    servo.external[1, 0] = 5.0
+    world.push("lower", (5.0, 0.0, 0.0), 10.0, point=(0.0, 0.0, 0.0))
+    for _ in world.until(4.0):
+        world.step(servo(world.state, poise.Target([-1.0, -1.2])))
+    assert world.state.q == pytest.approx([-1.0, -1.2], abs=1e-6)
+
+
+def test_bad_input_is_named() -> None:
+    arm = poise.load_character("two-link")
+    with pytest.raises(poise.PoiseError, match="dt"):
+        poise.InverseDynamics(arm)
+    with pytest.raises(poise.PoiseError, match="stiffness"):
+        poise.InverseDynamics(arm, -1.0, dt=0.01)
+    with pytest.raises(poise.PoiseError, match="stiffness has shape"):
+        poise.InverseDynamics(arm, np.ones(3), dt=0.01)
+    with pytest.raises(poise.PoiseError, match="friction"):
+        poise.InverseDynamics(poise.load_character("humanoid"), dt=0.01, friction=-1.0)
