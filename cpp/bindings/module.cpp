@@ -143,6 +143,37 @@ nb::object answer(const Model& model, nb::object numbers, int what, std::int64_t
     return nb::make_tuple(out0, out1);
 }
 
+// All numbers of `task_size` about n states, shape (n, size).
+nb::object tasks(const Model& model, nb::object numbers, std::int64_t n, nb::object q, nb::object v,
+                 nb::object gravity, nb::object points) {
+    if (n < 1) throw Error("n must be 1 or more");
+    InArray keep[4];
+    Query o{};
+    o.what = What::tasks;
+    o.n = n;
+    o.q = query_rows(q, "q", n, model.nq(), keep[0]);
+    o.v = query_rows(v, "v", n, model.nv(), keep[1]);
+    const Rows g = query_rows(gravity, "gravity", 1, 3, keep[2]);
+    keep[3] = array_in(points, "points");
+    if (!o.q.p || !g.p || keep[3].size() % 4) throw Error("q, gravity or points are missing");
+    model.check_q(o.q.p, o.q.copy ? n : 1, "q");
+    check_finite(keep[3].data(), static_cast<std::int64_t>(keep[3].size()), "points");
+    o.points = keep[3].data();
+    o.point_count = static_cast<int>(keep[3].size() / 4);
+    for (int i = 0; i < o.point_count; ++i)
+        if (!(o.points[4 * i] >= 0 && o.points[4 * i] < model.nl())) throw Error("no such link");
+    std::copy(g.p, g.p + 3, o.gravity);
+    OutArray out = make_array({n, task_size(model.nv(), o.point_count)});
+    o.out0 = out.data();
+    OwnNumbers own;
+    const Numbers x = own.read(numbers, model, n);
+    {
+        nb::gil_scoped_release release;
+        kernel(n > 1 ? 2 : 0).answer(model.forest(), x, o, 0, n);
+    }
+    return nb::cast(out);
+}
+
 std::map<std::string, std::string> build_info() {
     std::map<std::string, std::string> out;
     const std::string text = POISE_BUILD_INFO;
@@ -260,6 +291,8 @@ NB_MODULE(_core, m) {
           "target_a"_a.none() = nb::none(), "past"_a.none() = nb::none(), "velocity"_a = true,
           "feedforward"_a = true, "as_printed"_a = false,
           "One question of poise.dynamics about n states.");
+    m.def("tasks", &tasks, "model"_a, "numbers"_a.none(), "n"_a, "q"_a, "v"_a, "gravity"_a,
+          "points"_a, "Momentum, inertia, and points of n states, for controllers.");
 }
 
 }  // namespace poise

@@ -7,6 +7,7 @@ from poise.command import Command, Drive, Target
 from poise.contact import HeightField, Plane
 from poise.control import (
     PD,
+    Balance,
     Gains,
     InverseDynamics,
     Profile,
@@ -27,6 +28,7 @@ __version__ = _core.build_info()["version"]
 
 __all__ = [
     "PD",
+    "Balance",
     "Character",
     "CharacterError",
     "Clip",

@@ -25,9 +25,10 @@ class Target:
         rows: k if the first axis is one row per step, else None.
         past: Positions one and two steps before, shape (..., 2, nq), for controllers that take
             velocity and acceleration of the target as differences.
+        time: When it is in the motion that it belongs to [s], shape () or (n,), or None.
     """
 
-    __slots__ = ("a", "past", "q", "rows", "v")
+    __slots__ = ("a", "past", "q", "rows", "time", "v")
 
     def __init__(
         self,
@@ -37,11 +38,13 @@ class Target:
         *,
         rows: int | None = None,
         past: ArrayLike | None = None,
+        time: ArrayLike | None = None,
     ) -> None:
         self.q: Floats = floats(q, "target.q")
         self.v: Floats | None = None if v is None else floats(v, "target.v")
         self.a: Floats | None = None if a is None else floats(a, "target.a")
         self.past: Floats | None = None if past is None else floats(past, "target.past")
+        self.time: Floats | None = None if time is None else floats(time, "target.time")
         self.rows = rows
         if rows is not None:
             self.rows = count(rows, "rows")

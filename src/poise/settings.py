@@ -27,6 +27,7 @@ class Settings(NamedTuple):
     friction: Floats
     ground_friction: float | None
     restitution: Floats
+    stiffness: float
     self_collision: bool
     exclude: tuple[tuple[str, str], ...]
     convex: bool | None

@@ -29,6 +29,7 @@ from poise.contact import MODELS, GroundLike, Touches, compile_touch, default_sp
 from poise.contact.colliders import check_obstacles
 from poise.contact.convex import convex_of
 from poise.contact.surfaces import FRICTION, SurfaceCounts, surfaces_of
+from poise.contact.touch import STIFFNESS
 from poise.contact.touches import touches_of
 from poise.dynamics import DTYPES, GRAVITY
 from poise.errors import Diverged, PoiseError, unknown_name
@@ -72,6 +73,8 @@ class World:
             or of all in a copy, shape (n, 1). Two surfaces have the geometric mean of theirs.
         ground_friction: Of ground and obstacles; None takes `friction` if that is for everything.
         restitution: As friction; two surfaces have the larger of theirs.
+        stiffness: Of contact by penalty [N/m at each point]; its damping and the viscosity of its
+            friction are k / 100 and k / 25 [N·s/m].
         self_collision: Whether links of one character touch each other.
         exclude: Pairs of links that do not.
         convex: Whether convex meshes and cylinders meet other shapes, too. That needs the extra
@@ -103,6 +106,7 @@ class World:
         friction: ArrayLike = FRICTION,
         ground_friction: float | None = None,
         restitution: ArrayLike = 0.0,
+        stiffness: float = STIFFNESS,
         self_collision: bool = True,
         exclude: Sequence[tuple[str, str]] = (),
         convex: bool | None = None,
@@ -146,6 +150,7 @@ class World:
                 names=self.scene.forest.link_names,
                 spares=len(waiting),
                 convex=convex,
+                stiffness=number(stiffness, "stiffness", unit="N/m"),
             )
             numbers = with_spares(numbers, self.scene, whole)
         self._touch = touch
@@ -166,7 +171,7 @@ class World:
         self.settings = settings_of(
             self.scene.characters, n=self.n, dt=self.dt, dtype=self.dtype, ground=ground,
             obstacles=obstacles, contact=contact, spares=spares, friction=friction,
-            ground_friction=ground_friction, restitution=restitution,
+            ground_friction=ground_friction, restitution=restitution, stiffness=stiffness,
             self_collision=self_collision, exclude=exclude, convex=convex,
             gravity=gravity, on_divergence=self.on_divergence, mass=mass, inertia=inertia,
             armature=armature,

@@ -77,6 +77,7 @@ class Answer {
             case What::stable_pd: return stable_pd();
             case What::drive: return drive();
             case What::kane: return kane();
+            case What::tasks: return tasks();
         }
     }
 
@@ -336,6 +337,55 @@ class Answer {
         add_armature(f, axis.data(), qdd, out.data());
         store_rows(qdd, f.nv, first, count, o.out1);
         give(o.out0, f.nv);
+    }
+
+    // all that a controller of momentum and points asks for, from one pass: see task_size
+    void tasks() {
+        const int nv = f.nv, n = o.point_count;
+        const auto size = static_cast<std::size_t>(task_size(nv, n));
+        if (out.size() < size) out.resize(size);
+        S* A = out.data();
+        S* M = A + 6 * nv;
+        S* J = M + nv * nv;
+        S* h = J + 6 * nv * n;
+        S* rate = h + nv;
+        S* center_at = rate + 6;
+        S* bias = center_at + 3;
+        S* place_at = bias + 6 * n;
+        S* turn = place_at + 3 * n;
+        pose(nullptr, false);
+        const Vec3<S> c = center_now();
+        store(center_at, c);
+        momentum_matrix(f, s.composite.data(), s.work.data(), s.origin.data(), c, A);
+        mass_matrix(f, s.composite.data(), s.work.data(), M);
+        for (int k = 0; k < nv; ++k) M[k * nv + k] = M[k * nv + k] + axis[k].armature;
+        inverse_dynamics<S>(f, constants.data(), s.work.data(), nullptr, s.total.data(), h);
+        Wrench<S> sum = {zero3<S>(), zero3<S>()};
+        for (int i = 0; i < f.nb; ++i)
+            if (f.body[i].parent < 0) sum = sum + shift(s.total[i], s.origin[i] - c);
+        store(rate, sum.f);
+        store(rate + 3, sum.n);
+        // weight acts on the joints as the rate of linear momentum does
+        for (int j = 0; j < 3; ++j)
+            for (int k = 0; k < nv; ++k) h[k] = h[k] - S(T(o.gravity[j])) * A[j * nv + k];
+        for (int i = 0; i < n; ++i) {
+            const double* point = o.points + 4 * i;
+            const int link = static_cast<int>(point[0]), b = f.link_body[link];
+            Vec3<S> p, a = zero3<S>(), al = zero3<S>();
+            Quat<S> Q;
+            link_pose(f, link, s.work.data(), s.origin.data(), p, Q);
+            p = p + rotate(Q, Vec3<S>{S(T(point[1])), S(T(point[2])), S(T(point[3]))});
+            if (b >= 0) {
+                a = s.work[b].motion.a + s.work[b].motion.W * (p - s.origin[b]);
+                al = s.work[b].motion.al;
+            }
+            point_jacobian(f, b, p, s.work.data(), s.origin.data(), J + 6 * nv * i);
+            store(bias + 6 * i, a);
+            store(bias + 6 * i + 3, al);
+            store(place_at + 3 * i, p);
+            store(turn + 4 * i, Q);
+        }
+        give(o.out0, static_cast<int>(size));
     }
 
     const Forest f;

@@ -121,6 +121,7 @@ enum class What : std::int32_t {
     stable_pd,            // out0 (nv) acceleration, out1 (nv) torque; tau is added to the drive
     drive,                // out0 (nv) Q, out1 (nv) K
     kane,                 // out0 (nv) tau, out1 (nv) acceleration: a, or what a target asks for
+    tasks,                // out0: see task_size
 };
 
 // One question about many states.
@@ -138,10 +139,20 @@ struct Query {
     bool limits;  // stable_pd: respect the effort limits
     int link;
     double point[3];
+    const double* points;  // tasks: (point_count, 4) link, and the point in its frame
+    int point_count;
     double* out0;
     double* out1;
     std::int32_t* fault;  // (n) body of a singular joint, -1 is none
 };
+
+// Numbers that a controller of momentum and points wants to know of a state, one after another:
+// momentum matrix (6, nv), mass matrix (nv, nv), point Jacobians (k, 6, nv), bias force (nv), rate
+// of momentum at rest in the joints (6), mass centre (3), and of the points J' v (k, 6), place
+// (k, 3), and the orientation of their links (k, 4).
+constexpr std::int64_t task_size(std::int64_t nv, std::int64_t k) {
+    return nv * (nv + 6 + 6 * k + 1) + 9 + 13 * k;
+}
 
 // One scalar type of one instruction set.
 class Kernel {

@@ -217,32 +217,74 @@ void find_rows(const Forest& f, const StepCall& call, const Tile<S>& t, const S*
     if (bounds) detector.bounds();
 }
 
-// What the ground and others push with now, about the joints, in s.external: as in the step before.
+// How much a joint that keeps its acceleration resists, as rotor inertia [kg m^2, kg]: as good as
+// infinite, and still so that the rest keeps its digits.
+template <class T>
+constexpr T kUnyielding = sizeof(T) == 8 ? T(1e8) : T(1e4);
+
+// What the ground and others will push with in this step if the joints keep the accelerations s.ta,
+// about the joints, in s.external. The step's own contact is solved with joints that do not give
+// way, Q = K a with K -> inf: a light foot between a heavy body and a stiff ground would otherwise
+// take the force of the step before for that of this one, and not accelerate as it should.
 template <class S>
-bool present_forces(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
+bool contact_forces(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
                     Scratch<S>& s) {
     using T = Element<S>;
     if (!t.touch || t.touch->model == ContactModel::none) return false;
+    const S zero(T(0)), h(T(call.dt)), stiff(kUnyielding<T>);
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        const bool held = i < t.seen.nb && b.kind != Kind::free;
+        for (int k = b.v; k < b.v + dof_count(b.kind); ++k) {
+            s.K[k] = held ? stiff : zero;
+            s.Q[k] = held ? stiff * s.ta[k] : zero;
+        }
+    }
     move<S>(f, t.constants, t.q, t.v, nullptr, gravity, s.work.data());
-    find_rows(f, call, t, t.v, false, s);
+    const Problem<S> p = {f,
+                          t.constants,
+                          t.q,
+                          t.v,
+                          gravity,
+                          s.Q.data(),
+                          s.K.data(),
+                          t.isotropic,
+                          nullptr,
+                          nullptr,
+                          t.contact->give.data()};
+    auto bad = constant_mask<S>(false);
+    int bad_body[Traits<S>::lanes] = {};
+    solve_maba(p, s, s.qdd.data(), bad, bad_body);
+    for (int k = 0; k < f.nv; ++k) s.v_next[k] = t.v[k] + h * s.qdd[k];
     ContactScratch<S>& c = *t.contact;
+    c.moved = c.stuck = constant_mask<S>(false);
+    find_rows(f, call, t, s.v_next.data(), false, s);
+    if (!c.contacts) return false;
+    ContactStep<S>{f, *t.touch, s.work.data(), call.dt, gravity, c}.solve();
     for (int i = 0; i < f.nb; ++i) s.external[i] = zero_wrench<S>();
     const S per(T(1 / call.dt));
     for (int k = 0; k < c.contacts; ++k) {
         const Contact<S>& a = c.contact[k];
-        const Vec3<S> p = per * (a.ln * a.n + a.lt * a.t + a.lu * a.u);
-        s.external[a.body] = s.external[a.body] + impulse_at(a.r, p);
+        const Vec3<S> push =
+            select(negate(bad) & a.on, per, zero) * (a.ln * a.n + a.lt * a.t + a.lu * a.u);
+        s.external[a.body] = s.external[a.body] + impulse_at(a.r, push);
         if (a.other >= 0)
-            s.external[a.other] = s.external[a.other] + impulse_at(a.r_other, zero3<S>() - p);
+            s.external[a.other] = s.external[a.other] + impulse_at(a.r_other, zero3<S>() - push);
     }
     return true;
 }
 
 // Joint forces of this step: s.Q, s.K of drive and commands; s.Q_own, s.K_own of the joints.
+// whole: the forest with its spares, which may touch the rest.
 template <class S>
-void ask_joints(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
-                const Vec3<S>& gravity, Scratch<S>& s) {
+void ask_joints(const Forest& f, const Forest& whole, const StepCall& call, int step,
+                const Tile<S>& t, const Vec3<S>& gravity, Scratch<S>& s) {
     const S zero(Element<S>(0));
+    bool touching = false;
+    if (call.acceleration.p) {
+        rows_of(call.acceleration, t).load(0, f.nv, s.ta.data());
+        touching = contact_forces(whole, call, t, gravity, s);
+    }
     if (t.gain) {
         drive(f, call, step, t, s);
     } else {
@@ -256,8 +298,8 @@ void ask_joints(const Forest& f, const StepCall& call, int step, const Tile<S>& 
         for (int k = 0; k < f.nv; ++k) s.Q[k] = s.Q[k] + s.load[k];
     }
     if (call.acceleration.p) {
+        // the target's, if it was fed forward, are there now
         rows_of(call.acceleration, t).load(0, f.nv, s.ta.data());
-        const bool touching = present_forces(f, call, t, gravity, s);
         add_acceleration<S>(f, t, gravity, touching ? s.external.data() : nullptr, s);
     }
 }
@@ -506,7 +548,7 @@ void step_tile(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<
     for (int step = 0; step < call.steps; ++step) {
         auto bad = constant_mask<S>(false);
         int bad_body[Traits<S>::lanes] = {};
-        ask_joints(t.seen, call, step, t, gravity, s);
+        ask_joints(t.seen, f, call, step, t, gravity, s);
         for (int k = t.seen.nv; k < f.nv; ++k) s.Q[k] = s.K[k] = s.Q_own[k] = s.K_own[k] = S(T(0));
         const bool touch = call.embedded;  // standalone torques know nothing of contact
         if (t.limits) accelerate_limited(f, call, step, t, gravity, touch, s, bad, bad_body);

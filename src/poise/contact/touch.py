@@ -19,6 +19,8 @@ from poise.shape import Shape
 
 MODELS = {"impulse": 1, "penalty": 2}
 SWEEPS = 100
+STIFFNESS = 5e4
+"""Of contact by penalty, unless given [N/m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +78,7 @@ def compile_touch(
     spares: int = 0,
     convex: bool | None = None,
     sweeps: int = SWEEPS,
-    stiffness: float = 5e4,
-    damping: float = 5e2,
-    viscosity: float = 2e3,
+    stiffness: float = STIFFNESS,
 ) -> Touch:
     """Colliders, probes, pairs and joint limits of a scene whose last parts are spares.
 
@@ -105,8 +105,8 @@ def compile_touch(
         friction=friction,
         restitution=restitution,
         stiffness=stiffness,
-        damping=damping,
-        viscosity=viscosity,
+        damping=stiffness / 100.0,
+        viscosity=stiffness / 25.0,
         collider_body=colliders.body,
         collider_link=colliders.link,
         collider_surface=colliders.surface,

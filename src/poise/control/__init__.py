@@ -1,5 +1,6 @@
 """Controllers: (state, target) -> Command."""
 
+from poise.control.balance import Balance
 from poise.control.check_gains import check_gains
 from poise.control.gains import Gains, carried_inertia, suggest_gains
 from poise.control.gains_check import GainsCheck
@@ -10,6 +11,7 @@ from poise.control.stable_pd import StablePD
 
 __all__ = [
     "PD",
+    "Balance",
     "Gains",
     "GainsCheck",
     "InverseDynamics",

@@ -97,7 +97,7 @@ class Clip:
             dt: Also say where it was one and two steps of this length before [s].
         """
         past = None if dt is None else self._past(floats(t, "t"), number(dt, "dt"))
-        return Target(*self._sample(t), past=past)
+        return Target(*self._sample(t), past=past, time=t)
 
     def targets(self, t: float, dt: float, k: int) -> Target:
         """k rows of target, at t, t + dt, ... [s]."""

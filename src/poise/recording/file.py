@@ -26,6 +26,7 @@ from poise.character import Character
 from poise.characters.formats import yaml
 from poise.characters.formats.yaml_read import LARGEST_TEXT as MOST_TEXT
 from poise.contact import MOST_SPARES, HeightField, Plane
+from poise.contact.touch import STIFFNESS
 from poise.errors import PoiseError, shorten, unknown_name
 from poise.files import parse_json, write_atomically
 from poise.recording.frames import TABLES, Array, Frames, layout
@@ -185,6 +186,9 @@ def _meta_in(meta: Any, where: str) -> tuple[float, int, list[Loss]]:
 def _scene_in(data: Any, arrays: dict[str, Array], where: str) -> Settings:
     """Settings from JSON and arrays."""
     names = Settings._fields
+    if isinstance(data, dict):
+        # recordings from before it could be chosen
+        data = {"stiffness": STIFFNESS, **data}
     if not isinstance(data, dict) or set(data) != set(names):
         raise PoiseError(f"{where}: must have {', '.join(names)}")
     for name in ARRAYS:
@@ -237,12 +241,14 @@ def _check_settings(s: Settings) -> None:
         ("n", int), ("spares", (int, tuple)), ("self_collision", bool), ("dtype", str),
         ("convex", (bool, type(None))),
         ("contact", (str, type(None))), ("on_divergence", str), ("dt", float),
+        ("stiffness", (float, int)),
         ("ground", (bool, Plane, HeightField)), ("ground_friction", (float, int, type(None))),
     ):  # fmt: skip
         value = getattr(s, name)
         if not isinstance(value, allowed) or (name in ("n", "spares") and type(value) is bool):
             raise PoiseError(f"{name} is {value!r:.80}")
     number(s.dt, "dt")
+    number(s.stiffness, "stiffness", unit="N/m")
     for name in ARRAYS[1:] + ("gravity",):
         value = getattr(s, name)
         if value is not None and not np.isfinite(value).all():

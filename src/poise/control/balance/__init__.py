@@ -1,0 +1,6 @@
+"""Balance by momentum: `poise.Balance` (macchietto2008)."""
+
+from poise.control.balance.balance import Balance
+from poise.control.balance.stance import Schedule
+
+__all__ = ["Balance", "Schedule"]

@@ -1,0 +1,374 @@
+"""Balance: a controller that keeps a character on its feet by its momentum (macchietto2008).
+
+Every call finds the accelerations that follow the motion as well as linear and angular momentum
+allow, with the supports fixed to the ground (`plan`), and gives them as `Command(acceleration=...)`:
+in every step of the call the world turns them into joint torques by floating-base inverse dynamics
+with the step's own contact forces. So it may run at 30 to 200 Hz over steps of 1 ms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise import dynamics
+from poise.arrays import Floats, choice, floats, number
+from poise.command import Command, Target
+from poise.control.balance.cones import EDGES, Cones
+from poise.control.balance.goals import Goals
+from poise.control.balance.least_squares import check_weight
+from poise.control.balance.momentum import Wish, wish
+from poise.control.balance.plan import Ground, Plan, Rows, plan
+from poise.control.balance.polygon import hull
+from poise.control.balance.soft_limits import SoftLimits
+from poise.control.balance.stance import (
+    LEAVES,
+    LEFT,
+    LIFTED,
+    LIFTS,
+    Schedule,
+    faded,
+    soles_of,
+)
+from poise.control.balance.tasks import Tasks, matrices, tasks_of
+from poise.control.link_sets import links_of
+from poise.dynamics import GRAVITY
+from poise.errors import PoiseError, unknown_name
+from poise.motion.clip import Clip
+from poise.scene import SceneLike, scene_of
+
+OBJECTIVES = ("track", "linear", "angular")
+FORMS = ("thesis", "cones")
+ROOT_WEIGHT = 0.03
+"""Weight of tracking of the root: the joints say how it stands, the root where."""
+
+
+class Balance:
+    """Accelerations that follow a motion and keep the balance.
+
+    Args:
+        character: The World it acts in, or a character with a free root.
+        objectives: Any of "track", "linear", "angular"; may be assigned while running.
+        weights: Of tracking, by limb, link or "root": {"arms": 0.3}. Others have 1.
+        k_s: Stiffness of tracking [1/s²].
+        k_d: Damping [1/s]; None is critical.
+        linear_gains: k_s, k_d of the mass centre [1/s², 1/s].
+        beta_linear: β_l, weight of the linear objective.
+        gamma: γ, weight of the angular objective by the distance of CMP and COP.
+        reach: How far from the supports the CMP may be asked to lie [m]; see `momentum`.
+        center: Where the mass centre should be: "motion", over the supports as the motion has it;
+            or x, y from the centre of the supports [m], as the thesis has it.
+        goals: Points that links should reach: {link: point [m]}, or {link: (point, place in the
+            link [m])}. May be assigned or changed while running.
+        goal_weight: β_p of each.
+        supports: "clip": the feet that stand in the target; or links; or a Schedule; or a Clip.
+        support_gains: k_s, k_d that keep a support level and at rest [1/s², 1/s].
+        soft_limits: l_s, l_d by which tracking stiffens beyond a joint's limits; None is off.
+        form: "thesis", or "cones": ground forces inside friction cones.
+        friction: Of the ground, for cones; None is the World's, or 0.8.
+        margin: How far inside of the soles the ground may be asked to push [m].
+        rate: How often it plans [1/s], for `poise.run`; None is every step.
+        ground: Height of the ground [m].
+    """
+
+    def __init__(
+        self,
+        character: SceneLike,
+        *,
+        objectives: Sequence[str] = OBJECTIVES,
+        weights: Mapping[str, float] | None = None,
+        k_s: float = 200.0,
+        k_d: float | None = None,
+        linear_gains: tuple[float, float] = (15.0, 7.7),
+        beta_linear: float = 0.1,
+        gamma: float = 1.0,
+        reach: float = 0.1,
+        center: str | Sequence[float] = "motion",
+        goals: Mapping[str, Any] | None = None,
+        goal_weight: float = 3.0,
+        supports: str | Sequence[str] | Schedule | Clip = "clip",
+        support_gains: tuple[float, float] = (0.0, 20.0),
+        soft_limits: tuple[float, float] | None = (400.0, 20.0),
+        form: str = "thesis",
+        friction: float | None = None,
+        margin: float = 0.005,
+        rate: float | None = 200.0,
+        ground: float = 0.0,
+    ) -> None:
+        self.scene = scene_of(character)
+        self._source = character
+        if len(self.scene.characters) != 1 or self.scene.forest.kind[0] != 0:
+            raise PoiseError("balance works for one character with a free root")
+        self.character = self.scene.characters[0]
+        self.objectives = objectives
+        self.k_s = np.full(self.scene.nv, number(k_s, "k_s", unit="1/s²"))
+        damping = 2.0 * math.sqrt(k_s) if k_d is None else number(k_d, "k_d", unit="1/s")
+        self.k_d = np.full(self.scene.nv, damping)
+        self.weight = self._tracking_weight(weights or {})
+        self.linear_gains = linear_gains
+        self.beta_linear, self.gamma, self.reach = beta_linear, gamma, reach
+        self.center = center
+        self.form = FORMS[choice(form, "form", FORMS)]
+        self.margin, self.ground = margin, ground
+        self.support_gains = support_gains
+        self._limits = None if soft_limits is None else SoftLimits(self.character, *soft_limits)
+        self._stand(supports)
+        self._goals = Goals(self.scene, goals or {}, goal_weight)
+        self._cones = Cones.of(_friction(character, friction))
+        dt = getattr(character, "dt", None)
+        self.hold = 1 if rate is None or dt is None else max(1, round(1.0 / (rate * dt)))
+        self.strain: Floats = np.zeros(1)
+        """How far the last call was from what was asked, per copy: 0 is calm; for `Paced`."""
+
+    # ---- what may change while running
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """Which objectives are on."""
+        return self._objectives
+
+    @objectives.setter
+    def objectives(self, objectives: Sequence[str]) -> None:
+        given = (objectives,) if isinstance(objectives, str) else tuple(objectives)
+        for name in given:
+            if name not in OBJECTIVES:
+                raise PoiseError(unknown_name("objective", name, OBJECTIVES))
+        self._objectives = given
+
+    @property
+    def goals(self) -> dict[str, Any]:
+        """Points that links should reach; see Balance."""
+        return self._goals.given
+
+    @goals.setter
+    def goals(self, goals: Mapping[str, Any] | None) -> None:
+        self._goals = Goals(self.scene, goals or {}, self._goals.weight)
+
+    @property
+    def memory(self) -> Floats:
+        """What it remembers: the strain of the last call, shape (n,)."""
+        return self.strain.copy()
+
+    def restore(self, memory: ArrayLike) -> None:
+        """Go on from a memory."""
+        self.strain = np.atleast_1d(floats(memory, "memory")).copy()
+
+    # ---- the controller
+
+    def __call__(self, state: Any, target: Any) -> Command:
+        """The command for a state and a target."""
+        plans, shape = self._plans(state, target)
+        return Command(acceleration=np.array([one.a for one, _ in plans]).reshape(shape))
+
+    def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
+        """The command, and what led to it.
+
+        Returns:
+            The command and {"acceleration", "force" of the ground [N], "rate" of momentum [N, N·m],
+            "cop", "cmp" [m], "supports" {link: weight}, "beta" of the angular objective, "center"
+            c_des [m], "points", "forces" and "torque" with cones, "miss" of supports}; of n copies
+            a list of such.
+        """
+        plans, shape = self._plans(state, target)
+        told = [one | _told(found, self.ground) for found, one in plans]
+        command = Command(acceleration=np.array([one.a for one, _ in plans]).reshape(shape))
+        return command, told[0] if len(shape) == 1 else {"copies": told}
+
+    def _plans(
+        self, state: Any, target: Any
+    ) -> tuple[list[tuple[Plan, dict[str, Any]]], tuple[int, ...]]:
+        target = target if isinstance(target, Target) else Target.of(target)
+        if target.rows is not None:
+            raise PoiseError("balance follows one target a call, not rows of them")
+        q, v = np.atleast_2d(state.q), np.atleast_2d(state.v)
+        n, nv = len(q), self.scene.nv
+        tq = _rows(target.q, n, self.scene.nq)
+        tv = np.zeros((n, nv)) if target.v is None else _rows(target.v, n, nv)
+        ta = np.zeros((n, nv)) if target.a is None else _rows(target.a, n, nv)
+        now = tasks_of(self.scene, q, v, self.gravity, self._points())
+        then = tasks_of(self.scene, tq, tv, self.gravity, self._points())
+        self.strain = np.zeros(n)
+        time = np.broadcast_to(np.nan if target.time is None else target.time, (n,))
+        plans = [
+            self._one(i, now[i], then[i], (q[i], v[i]), (tq[i], tv[i], ta[i]), float(time[i]))
+            for i in range(n)
+        ]
+        return plans, state.v.shape
+
+    def _one(self, i: int, now: Tasks, then: Tasks, state: Any, target: Any,
+             time: float) -> tuple[Plan, dict[str, Any]]:  # fmt: skip
+        """The plan of one copy."""
+        (q, v), (tq, tv, ta) = state, target
+        k_s, k_d = self.k_s, self.k_d
+        if self._limits is not None:
+            k_s, k_d = self._limits.stiffen(q, k_s, k_d)
+        a_des = dynamics.pd_force(self.scene, q, v, (tq, tv), k_s, k_d) + ta
+        places = self._soles.places(now)
+        share = self._share(then, places, time)
+        rows = self._rows(now, then, a_des, v, share)
+        wished = self._wish(now, then, v, (tv, ta), places, share)
+        if wished is not None and "linear" in self._objectives:
+            root = math.sqrt(self.beta_linear)
+            rows = rows._replace(
+                E=np.concatenate([rows.E, root * now.A[:2]]),
+                e=np.concatenate([rows.e, root * (wished.linear - now.rate[:2])]),
+            )
+        weight = self._mass * self.gravity
+        turned = wished if "angular" in self._objectives else None
+        found = plan(rows, now, turned, self.gamma, weight, self._grounds(q, places, share))
+        if wished is not None:
+            miss = wished.center - now.c[:2]
+            speed = (now.A[:2] @ v) / self._mass
+            self.strain[i] = math.hypot(*(miss - 0.3 * speed))
+        told = {
+            "supports": dict(zip(self._soles.names, share.tolist(), strict=True)),
+            "center": None if wished is None else wished.center,
+            "com": now.c,
+        }
+        return found, told
+
+    # ---- parts
+
+    @property
+    def gravity(self) -> Floats:
+        """Gravity of the world it was made from, or the earth's [m/s²]."""
+        return floats(getattr(self._source, "gravity", GRAVITY), "gravity")
+
+    def _stand(self, supports: Any) -> None:
+        """Find the links that may stand, and what says when."""
+        self._schedule: Schedule | None = None
+        self._always = False
+        if isinstance(supports, Clip):
+            supports = Schedule(supports)
+        if isinstance(supports, Schedule):
+            self._schedule = supports
+            self._soles = soles_of(self.character, supports.links)
+        elif isinstance(supports, str):
+            choice(supports, "supports", ("clip",))
+            self._soles = soles_of(self.character)
+        else:
+            self._always = True
+            self._soles = soles_of(self.character, list(supports))
+        self._links = np.column_stack([self._soles.link, np.zeros((len(self._soles.link), 3))])
+        self._mass = float(self.character.mass)
+
+    def _points(self) -> Floats:
+        return np.concatenate([self._links, self._goals.points])
+
+    def _share(self, then: Tasks, places: Floats, time: float) -> Floats:
+        """How firmly each link stands, shape (s,)."""
+        can = faded(self._soles.lowest(places) - self.ground, LIFTS, LIFTED)
+        if self._always:
+            return can
+        if self._schedule is not None and math.isfinite(time):
+            return can * self._schedule(np.float64(time))
+        low = self._soles.lowest(self._soles.places(then)) - self.ground
+        return can * faded(low, LEAVES, LEFT)
+
+    def _rows(self, now: Tasks, then: Tasks, a_des: Floats, v: Floats, share: Floats) -> Rows:
+        """Supports and goals."""
+        on = share > 1e-3
+        s = len(self._soles.names)
+        J, bias = now.J[:s][on], now.bias[:s][on]
+        spring, damper = self.support_gains
+        wanted = -damper * (J @ v) - bias
+        if spring:
+            # a link should be turned about the level axes as it is in the target
+            up, goal = now.R[:s][on][:, 2], then.R[:s][on][:, 2]
+            here, there = now.R[:s][on], then.R[:s][on]
+            del up, goal
+            tilt = 0.5 * np.cross(here, there, axisa=1, axisb=1, axisc=1).sum(axis=2)
+            tilt[:, 2] = 0.0
+            wanted[:, 3:] += spring * tilt
+        weight = self.weight if "track" in self._objectives else 0.03 * self.weight
+        E, e = self._goals.rows(now, s, v)
+        nv = self.scene.nv
+        return Rows(a_des, weight, J.reshape(-1, nv), wanted.reshape(-1), share[on], E, e)
+
+    def _wish(self, now: Tasks, then: Tasks, v: Floats, moves: tuple[Floats, Floats],
+              places: Floats, share: Floats) -> Wish | None:  # fmt: skip
+        """What momentum should do; None without supports, or if it does not matter."""
+        if not {"linear", "angular"} & set(self._objectives) or not (share > 0.5).any():
+            return None
+        weight = share[self._soles.owner]
+        if not weight.sum() > 1e-3:
+            return None
+        s = weight @ places[:, :2] / weight.sum()
+        corners = hull(places[weight > 0.3, :2], self.margin)
+        if isinstance(self.center, str):
+            there = self._soles.places(then)
+            s_mot = weight @ there[:, :2] / weight.sum()
+            tv, ta = moves
+            center = s + then.c[:2] - s_mot
+            velocity = (then.A[:2] @ tv) / self._mass
+            rising = (then.A[:2] @ ta + then.rate[:2]) / self._mass
+        else:
+            center = s + np.asarray(self.center, dtype=np.float64)
+            velocity = rising = np.zeros(2)
+        down = self._mass * abs(float(self.gravity[2]))
+        return wish(
+            now, v, corners, (center, velocity, rising), self.linear_gains, self.reach, down
+        )
+
+    def _grounds(self, q: Floats, places: Floats, share: Floats) -> Ground | None:
+        if self.form == "thesis":
+            return None
+        on = share[self._soles.owner] > 1e-3
+        most = 3.0 * self._mass * 9.81 * share[self._soles.owner][on]
+        owner = self._soles.owner[on]
+        return Ground(
+            self._cones, places[on], np.repeat(most, EDGES), owner, matrices(q[3:7]), q[:3]
+        )
+
+    def _tracking_weight(self, weights: Mapping[str, float]) -> Floats:
+        """W_t, shape (nv,)."""
+        forest = self.scene.forest
+        out = np.ones(self.scene.nv)
+        out[:6] = ROOT_WEIGHT
+        of_dof = np.repeat(forest.link, np.array([6, 3, 1, 1])[forest.kind])
+        for name, value in weights.items():
+            if name == "root":
+                out[:6] = value
+                continue
+            mine = np.isin(of_dof, links_of(self.scene, name))
+            mine[:6] = False
+            out[mine] = value
+        return check_weight(out)
+
+
+def _friction(character: Any, friction: float | None) -> float:
+    """Coefficient for the cones: as given, the World's least, or 0.8."""
+    if friction is None:
+        settings = getattr(character, "settings", None)
+        if settings is None:
+            return 0.8
+        mine = float(np.min(settings.friction))
+        other = settings.ground_friction
+        return mine if other is None else math.sqrt(mine * float(other))
+    value = number(friction, "friction", positive=False, unit="")
+    if value < 0.0:
+        raise PoiseError(f"friction is {friction:g}; it must be 0 or more")
+    return value
+
+
+def _rows(value: Floats, n: int, size: int) -> Floats:
+    if value.shape[-1] != size:
+        raise PoiseError(f"the target has shape {value.shape}, expected (..., {size})")
+    return np.ascontiguousarray(np.broadcast_to(value, (n, size)))
+
+
+def _told(found: Plan, ground: float) -> dict[str, Any]:
+    return {
+        "acceleration": found.a,
+        "force": found.force,
+        "rate": found.rate,
+        "beta": found.beta,
+        "points": found.points,
+        "forces": found.forces,
+        "torque": found.torque,
+        "miss": found.miss,
+    }

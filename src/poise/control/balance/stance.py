@@ -1,0 +1,138 @@
+"""Stance: which links hold the character up, and how firmly, from 0 to 1.
+
+A link stands as far as it should and as it can: it should by the schedule of a clip's contacts, by
+the pose of the target, or by a list; and it can if it is near the ground. Weights fade before a
+foot leaves and after it arrives, so that nothing jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from poise.arrays import Floats, number
+from poise.character import Character
+from poise.control.balance.tasks import Tasks
+from poise.errors import PoiseError, unknown_name
+from poise.forest import Ints
+from poise.motion.clip import Clip
+from poise.motion.contacts import Contacts, feet_of
+
+LEAVES, LEFT = 0.005, 0.03
+"""A sole of the target this high [m] begins to be in the air, and is."""
+LIFTS, LIFTED = 0.02, 0.05
+"""The same of the character itself."""
+
+
+class Soles(NamedTuple):
+    """Links by which a character may stand.
+
+    Attributes:
+        names: Of the links.
+        link: Their indices, shape (k,).
+        point: Points of their soles, in their frames [m], shape (m, 3).
+        owner: Which of the links a point belongs to, shape (m,).
+    """
+
+    names: tuple[str, ...]
+    link: Ints
+    point: Floats
+    owner: Ints
+
+    def places(self, now: Tasks) -> Floats:
+        """Where the points are [m], shape (m, 3); the links are the first points of the tasks."""
+        turned = np.matmul(now.R[self.owner], self.point[:, :, None])[:, :, 0]
+        out: Floats = now.p[self.owner] + turned
+        return out
+
+    def lowest(self, places: Floats) -> Floats:
+        """Height of the lowest point of each link [m], shape (k,)."""
+        low = np.full(len(self.names), np.inf)
+        np.minimum.at(low, self.owner, places[:, 2])
+        return low
+
+
+def soles_of(character: Character, links: Sequence[str] | None = None) -> Soles:
+    """The feet of a character, or these links.
+
+    Args:
+        character: The character.
+        links: Names; None is all feet.
+    """
+    if links is not None:
+        known = [link.name for link in character.links]
+        for name in links:
+            if name not in known:
+                raise PoiseError(unknown_name("link", name, known))
+    points = feet_of(character, also=links or ())
+    if links is not None:
+        points = tuple(point for point in points if point.link in links)
+    if not points:
+        raise PoiseError(
+            f"character {character.name!r} has no feet in its rest pose; supports=[...] says "
+            "which links hold it up"
+        )
+    names = tuple(dict.fromkeys(point.link for point in points))
+    index = {link.name: i for i, link in enumerate(character.links)}
+    return Soles(
+        names,
+        np.array([index[name] for name in names]),
+        np.array([point.pos for point in points], dtype=np.float64),
+        np.array([names.index(point.link) for point in points]),
+    )
+
+
+def faded(value: Floats, full: float, none: float) -> Floats:
+    """1 below full, 0 above none, smooth between."""
+    share = np.clip((none - value) / (none - full), 0.0, 1.0)
+    out: Floats = share * share * (3.0 - 2.0 * share)
+    return out
+
+
+class Schedule:
+    """When each link should stand, from the contacts of a clip.
+
+    Args:
+        clip: A clip with contacts, or Contacts and fps.
+        fade: How long a weight takes to go from 1 to 0 before a link leaves, and back after it
+            has come [s].
+        fps: Frames per second, for Contacts.
+    """
+
+    def __init__(self, clip: Clip | Contacts, fade: float = 0.15, fps: float | None = None) -> None:
+        contacts = clip.contacts if isinstance(clip, Clip) else clip
+        if contacts is None:
+            raise PoiseError("this clip has no contacts; clip.with_contacts() finds them")
+        self.fps = clip.fps if isinstance(clip, Clip) else number(fps, "fps", unit="Hz")
+        fade = number(fade, "fade")
+        self.links = tuple(dict.fromkeys(point.link for point in contacts.points))
+        frames = len(contacts.on)
+        self.weight = np.zeros((frames, len(self.links)))
+        time = np.arange(frames) / self.fps
+        for j, link in enumerate(self.links):
+            mine = [i for i, point in enumerate(contacts.points) if point.link == link]
+            on = contacts.on[:, mine].any(axis=1)
+            for start, stop in _runs(on):
+                # what stands at the ends of the clip stood before and stands after
+                since = time - time[start] if start else np.full(frames, np.inf)
+                until = time[stop - 1] - time if stop < frames else np.full(frames, np.inf)
+                inside = slice(start, stop)
+                left = np.minimum(since, until)[inside]
+                self.weight[inside, j] = 1.0 - faded(np.minimum(left, fade), 0.0, fade)
+
+    def __call__(self, time: Floats) -> Floats:
+        """Weights of the links at times [s] of the clip, shape (..., links)."""
+        at = np.clip(np.asarray(time) * self.fps, 0.0, len(self.weight) - 1.0)
+        low = np.minimum(at.astype(int), max(len(self.weight) - 2, 0))
+        high = np.minimum(low + 1, len(self.weight) - 1)
+        share = (at - low)[..., None]
+        out: Floats = (1.0 - share) * self.weight[low] + share * self.weight[high]
+        return out
+
+
+def _runs(on: Iterable[bool]) -> list[tuple[int, int]]:
+    from poise.motion.contacts import runs
+
+    return runs(np.asarray(on))
