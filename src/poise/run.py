@@ -34,8 +34,9 @@ def run(
 ) -> None:
     """Let a controller follow a motion for a while.
 
-    Drives get chunks of target rows, other controllers are called every step. Stops early when
-    every copy has diverged.
+    Drives get chunks of target rows, other controllers are called every step, or every `hold`
+    steps if they say so; what they command is held in between. Stops early when every copy has
+    diverged.
 
     Args:
         world: The world, in its start state.
@@ -50,6 +51,7 @@ def run(
     duration = number(duration, "duration")
     target_at, targets_at = _lookups(clip)
     rows = ROWS if getattr(controller, "takes_rows", False) else 1
+    held = getattr(controller, "hold", 1) if rows == 1 else 1
     differs = getattr(controller, "takes_past", False) and hasattr(clip, "_past")
     dt, left = world.dt, round(duration / world.dt)
     if left < 1:
@@ -61,7 +63,7 @@ def run(
     start = float(world.time.flat[0])
     done = 0
     while left > 0 and len(world.diverged) < world.n:
-        k = min(rows, left, every - done % every if every else rows)
+        k = min(max(rows, held), left, every - done % every if every else left)
         ahead = start + (done + 1) * dt
         if differs:
             target = clip.target(ahead, dt)

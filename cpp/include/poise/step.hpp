@@ -222,7 +222,7 @@ void find_rows(const Forest& f, const StepCall& call, const Tile<S>& t, const S*
 template <class T>
 constexpr T kUnyielding = sizeof(T) == 8 ? T(1e8) : T(1e4);
 
-// What the ground and others will push with in this step if the joints keep the accelerations s.ta,
+// What the ground will push with in this step if the joints keep the accelerations s.ta,
 // about the joints, in s.external. The step's own contact is solved with joints that do not give
 // way, Q = K a with K -> inf: a light foot between a heavy body and a stiff ground would otherwise
 // take the force of the step before for that of this one, and not accelerate as it should.
@@ -259,6 +259,15 @@ bool contact_forces(const Forest& f, const StepCall& call, const Tile<S>& t, con
     ContactScratch<S>& c = *t.contact;
     c.moved = c.stuck = constant_mask<S>(false);
     find_rows(f, call, t, s.v_next.data(), false, s);
+    // only what stands still: links that meet each other, or a ball, are as surprising as a push,
+    // and between joints that do not give way their forces would have no bound
+    for (int k = 0; k < c.contacts; ++k) {
+        Contact<S>& a = c.contact[k];
+        if (a.other < 0) continue;
+        a.on = constant_mask<S>(false);
+        a.ln = a.lt = a.lu = zero;
+    }
+    c.groups = 0;
     if (!c.contacts) return false;
     ContactStep<S>{f, *t.touch, s.work.data(), call.dt, gravity, c}.solve();
     for (int i = 0; i < f.nb; ++i) s.external[i] = zero_wrench<S>();
@@ -268,8 +277,6 @@ bool contact_forces(const Forest& f, const StepCall& call, const Tile<S>& t, con
         const Vec3<S> push =
             select(negate(bad) & a.on, per, zero) * (a.ln * a.n + a.lt * a.t + a.lu * a.u);
         s.external[a.body] = s.external[a.body] + impulse_at(a.r, push);
-        if (a.other >= 0)
-            s.external[a.other] = s.external[a.other] + impulse_at(a.r_other, zero3<S>() - push);
     }
     return true;
 }

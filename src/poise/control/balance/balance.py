@@ -22,6 +22,7 @@ from poise.control.balance.cones import EDGES, Cones
 from poise.control.balance.goals import Goals
 from poise.control.balance.least_squares import check_weight
 from poise.control.balance.momentum import Wish, wish
+from poise.control.balance.pace import Paced
 from poise.control.balance.plan import Ground, Plan, Rows, plan
 from poise.control.balance.polygon import hull
 from poise.control.balance.soft_limits import SoftLimits
@@ -97,6 +98,7 @@ class Balance:
         friction: float | None = None,
         margin: float = 0.005,
         rate: float | None = 200.0,
+        gives: str | None = None,
         ground: float = 0.0,
     ) -> None:
         self.scene = scene_of(character)
@@ -119,6 +121,7 @@ class Balance:
         self._stand(supports)
         self._goals = Goals(self.scene, goals or {}, goal_weight)
         self._cones = Cones.of(_friction(character, friction))
+        self.gives = "acceleration" if gives is None else gives
         dt = getattr(character, "dt", None)
         self.hold = 1 if rate is None or dt is None else max(1, round(1.0 / (rate * dt)))
         self.strain: Floats = np.zeros(1)
@@ -157,12 +160,16 @@ class Balance:
         """Go on from a memory."""
         self.strain = np.atleast_1d(floats(memory, "memory")).copy()
 
+    def paced(self, clip: Any) -> Paced:
+        """The clip as a motion that slows down when following it would cost the balance."""
+        return Paced(clip, self)
+
     # ---- the controller
 
     def __call__(self, state: Any, target: Any) -> Command:
         """The command for a state and a target."""
         plans, shape = self._plans(state, target)
-        return Command(acceleration=np.array([one.a for one, _ in plans]).reshape(shape))
+        return self._command(plans, shape)
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, and what led to it.
@@ -175,8 +182,13 @@ class Balance:
         """
         plans, shape = self._plans(state, target)
         told = [one | _told(found, self.ground) for found, one in plans]
-        command = Command(acceleration=np.array([one.a for one, _ in plans]).reshape(shape))
+        command = self._command(plans, shape)
         return command, told[0] if len(shape) == 1 else {"copies": told}
+
+    def _command(self, plans: list[tuple[Plan, dict[str, Any]]], shape: Any) -> Command:
+        if self.gives == "force":
+            return Command(force=np.array([one.torque for one, _ in plans]).reshape(shape))
+        return Command(acceleration=np.array([one.a for one, _ in plans]).reshape(shape))
 
     def _plans(
         self, state: Any, target: Any

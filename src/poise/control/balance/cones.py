@@ -87,6 +87,9 @@ def least_dear(G: Floats, need: Floats, S: Floats, most: Floats) -> tuple[Floats
     P = np.linalg.solve(C, G / size[:, None])
     r = np.linalg.solve(C, need / size)
     m = len(most)
+    if not m:
+        # in the air: nothing pushes
+        return np.zeros(0), -np.linalg.solve(C.T, r) / size
     H = P.T @ P
     H[np.diag_indices(m)] += EASE * float(H.diagonal().max())
     # in units in which the answer is about one, so that the solver's tolerances fit

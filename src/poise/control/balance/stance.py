@@ -22,7 +22,7 @@ from poise.motion.contacts import Contacts, feet_of
 
 LEAVES, LEFT = 0.005, 0.03
 """A sole of the target this high [m] begins to be in the air, and is."""
-LIFTS, LIFTED = 0.02, 0.05
+LIFTS, LIFTED = 0.004, 0.015
 """The same of the character itself."""
 
 

@@ -1,0 +1,94 @@
+"""Pace: a motion that waits when following it would cost the balance (M chapter 8, future work).
+
+The clip's own time τ runs at the speed σ, 0 to FASTEST: with s [m] the strain that the controller
+tells, the distance between where the mass centre should be and where its speed takes it,
+
+    σ = 1 / (1 + (s / s_0)²)   and, while it is behind and s is small, up to FASTEST,
+    q̄ = q(τ),   v̄ = σ v(τ),   ā = σ² a(τ).
+
+σ itself moves by a first-order lag, so that v̄ does not jump.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise.arrays import Floats, floats, number
+from poise.command import Target
+
+STRAIN = 0.04
+"""s_0: at this strain the motion runs at half its speed [m]."""
+FASTEST = 1.25
+LAG = 0.1
+"""Time in which the speed follows [s]."""
+
+
+class Paced:
+    """A clip at the speed that the balance allows; give it to `poise.run` in the clip's place.
+
+    Args:
+        clip: The motion.
+        balance: The controller whose `strain` tells how hard it is.
+        strain: s_0 [m].
+    """
+
+    def __init__(self, clip: Any, balance: Any, strain: float = STRAIN) -> None:
+        self.clip, self.balance = clip, balance
+        self.limit = number(strain, "strain", unit="m")
+        self.time: Floats = np.zeros(1)
+        """Where each copy is in the clip [s], shape (n,)."""
+        self.speed: Floats = np.ones(1)
+        self._asked: float | None = None
+
+    @property
+    def duration(self) -> float:
+        """Of the clip [s]."""
+        return float(self.clip.duration)
+
+    @property
+    def memory(self) -> Floats:
+        """Times and speeds, shape (2, n); `restore` goes on from there."""
+        return np.stack([self.time, self.speed])
+
+    def restore(self, memory: ArrayLike, at: float | None = None) -> None:
+        """Go on from a memory.
+
+        Args:
+            memory: Shape (2, n).
+            at: The time of the world when it was kept [s]; None is that of the next call.
+        """
+        self.time, self.speed = (row.copy() for row in floats(memory, "memory"))
+        self._asked = at
+
+    def state(self, t: float) -> Any:
+        """The clip's state at its own time t [s]."""
+        return self.clip.state(t)
+
+    def target(self, t: float, dt: float | None = None) -> Target:
+        """The target at the world's time t [s], which only grows."""
+        passed = 0.0 if self._asked is None else max(t - self._asked, 0.0)
+        if self._asked is None:
+            self.time = np.full_like(self.time, t) if not self.time.any() else self.time
+        self._asked = t
+        strain = np.asarray(self.balance.strain)
+        if len(strain) != len(self.time):
+            self.time = np.full(len(strain), self.time[0])
+            self.speed = np.full(len(strain), self.speed[0])
+        calm = (strain / self.limit) ** 2
+        behind = np.clip((t - self.time) / 0.5, 0.0, 1.0)
+        wanted = (1.0 + (FASTEST - 1.0) * behind * (calm < 0.1)) / (1.0 + calm)
+        self.speed = self.speed + (wanted - self.speed) * min(passed / LAG, 1.0)
+        self.time = self.time + self.speed * passed
+        time = self.time if len(self.time) > 1 else self.time[0]
+        speed = self.speed[:, None] if len(self.time) > 1 else self.speed[0]
+        at = self.clip.target(time)
+        return Target(at.q, at.v * speed, at.a * speed**2, time=time)
+
+    def targets(self, t: float, dt: float, k: int) -> Target:
+        """Rows are not told ahead: the pace depends on what happens."""
+        from poise.errors import PoiseError
+
+        raise PoiseError("a paced motion tells one target at a time")
