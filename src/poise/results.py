@@ -23,7 +23,7 @@ import shutil
 import signal
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,6 +64,7 @@ def save_results(
     video: bool = True,
     pushes: Sequence[Push] = (),
     table: dict[str, Any] | None = None,
+    more: Mapping[str, Callable[[Path], None]] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Path]:
     """Write all results of a trial into a folder.
@@ -77,6 +78,7 @@ def save_results(
         video: Whether to make a film.
         pushes: What pushed, with directions in the world: they are drawn.
         table: Numbers for table.json; None takes those of `poise.recording.table`.
+        more: What writes further files, by their names.
         progress: Called with the name of a file and the share of it that is done.
 
     Returns:
@@ -98,6 +100,9 @@ def save_results(
             tell(0.0)
             _write(stage / file, story, tell)
             tell(1.0)
+        for file, write in (more or {}).items():
+            write(stage / file)
+            names.append(file)
         for file in names:
             os.replace(stage / file, out / file)
         for file in set(FILES) - set(names):

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from poise import __version__
+from poise.cli.balance import balance
 from poise.cli.bench import bench
 from poise.cli.characters import characters
 from poise.cli.clips import clips
@@ -47,6 +48,7 @@ def options(
     \b
     Examples:
     poise track walk --push chest:300N:left@1s+0.2s
+    poise balance squat --push head:220N@1s
     poise view
     poise convert take.bvh take.glb
 
@@ -57,6 +59,7 @@ def options(
 
 
 app.command()(track)
+app.command()(balance)
 app.command()(view)
 app.command()(compare)
 app.command()(reproduce)

@@ -39,7 +39,7 @@ from poise.measure.pressure import (
     foot_reactions,
     ground_reaction,
 )
-from poise.measure.support import Support, support_margin, support_polygon
+from poise.measure.support import Support, polygon_of, support_margin, support_polygon
 from poise.measure.touching import (
     Wrench,
     closed,
@@ -100,6 +100,7 @@ __all__ = [
     "momentum",
     "momentum_rate",
     "per_copy",
+    "polygon_of",
     "power",
     "sinking",
     "slip",

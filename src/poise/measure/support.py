@@ -46,6 +46,21 @@ def support_polygon(touches: Touches, copies: Copies = ()) -> Support:
     return Support(corners.reshape(*shape, *corners.shape[1:]), count.reshape(shape))
 
 
+def polygon_of(points: ArrayLike, on: ArrayLike) -> Support:
+    """The convex hulls of those points that stand, seen from above.
+
+    Args:
+        points: [m], shape (..., k, 2) or (..., k, 3).
+        on: Which of them stand, shape (..., k).
+    """
+    at, stand = floats(points, "points")[..., :2], np.asarray(on, dtype=bool)
+    shape = stand.shape[:-1]
+    rows = stand.reshape(-1, stand.shape[-1])
+    copy, _ = np.nonzero(rows)
+    corners, count = _hulls(*_padded(at.reshape(*rows.shape, 2)[rows], copy, len(rows)))
+    return Support(corners.reshape(*shape, *corners.shape[1:]), count.reshape(shape))
+
+
 def support_margin(support: Support, point: ArrayLike) -> Floats:
     """Distance of a point to the edge of the polygon, seen from above [m], shape (...).
 

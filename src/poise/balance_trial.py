@@ -1,0 +1,234 @@
+"""A trial of balance: a clip, who keeps on its feet while following it, and what disturbs it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from poise.arrays import choice, number
+from poise.character import Character
+from poise.control.balance import Balance
+from poise.control.balance.balance import OBJECTIVES
+from poise.errors import PoiseError, unknown_name
+from poise.motion.clip import Clip
+from poise.pushes import Push
+from poise.recording import Recording
+from poise.run import run
+from poise.trial import Progress, Trial, trial_of
+from poise.world import World
+
+CONTACTS = {"penalty": "thesis", "impulse": "cones"}
+"""Models of contact, and the form of the balance that goes with each."""
+
+STEPS = {"penalty": 1.0 / 1000.0, "impulse": 1.0 / 240.0}
+"""Time steps unless told otherwise [s]."""
+
+STIFFNESS = 2e6
+"""Of the penalty ground [N/m]: a character of 65 kg sinks by less than a tenth of a millimetre."""
+
+SPEEDS = ("fixed", "adaptive")
+
+GOAL_FORM = "LINK:X,Y,Z, as in left_hand:0.4,0.2,1.3"
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_GOAL = re.compile(rf"(.+):({_NUMBER}), ?({_NUMBER}), ?({_NUMBER})")
+
+
+class Goal(NamedTuple):
+    """A point that a link should reach.
+
+    Attributes:
+        link: Name of the link, or of a limb: its outer end.
+        point: In the world [m].
+    """
+
+    link: str
+    point: tuple[float, float, float]
+
+    def __str__(self) -> str:
+        return f"{self.link}:{','.join(f'{x:g}' for x in self.point)}"
+
+
+def parse_goal(text: str) -> Goal:
+    """Read a goal: `LINK:X,Y,Z`, in world axes [m]."""
+    found = _GOAL.fullmatch(text.strip())
+    if found is None:
+        raise PoiseError(f"goal {text!r:.80}: it must be {GOAL_FORM}")
+    x, y, z = (float(word) for word in found.groups()[1:])
+    return Goal(found[1].strip(), (x, y, z))
+
+
+def place_of(character: Character, name: str) -> tuple[str, tuple[float, float, float]]:
+    """The link and the place in it [m] that a goal means.
+
+    A link is meant by its origin, a limb by its outer end. A hand that is no link of its own is the
+    outer end of its arm.
+
+    Args:
+        character: The character.
+        name: A link or a limb.
+    """
+    from poise.motion.contacts import tip_of
+
+    links = [link.name for link in character.links]
+    if name in links:
+        return name, (0.0, 0.0, 0.0)
+    limb = name if name in character.limbs else name.replace("hand", "arm")
+    if limb not in character.limbs:
+        raise PoiseError(f"goal: {unknown_name('link', name, [*links, *character.limbs])}")
+    last = character.limbs[limb][-1]
+    tip = np.mean([point.pos for point in tip_of(character, last)], axis=0)
+    return last, (float(tip[0]), float(tip[1]), float(tip[2]))
+
+
+@dataclass(frozen=True)
+class BalanceTrial(Trial):
+    """A clip that a character follows on its own feet; nothing holds its root.
+
+    Args:
+        objectives: Any of "track", "linear", "angular".
+        contact: "penalty" or "impulse".
+        friction: Of feet and ground.
+        goals: Points that links should reach.
+        rate: How often the balance plans [1/s]; None is its own.
+        speed: "fixed", or "adaptive": the clip waits when following it would cost the balance.
+    """
+
+    objectives: tuple[str, ...] = OBJECTIVES
+    contact: str = "penalty"
+    friction: float = 0.8
+    goals: tuple[Goal, ...] = ()
+    rate: float | None = None
+    speed: str = "fixed"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice(self.contact, "contact", tuple(CONTACTS))
+        choice(self.speed, "speed", SPEEDS)
+        if self.rate is not None:
+            number(self.rate, "rate", unit="Hz")
+        if not number(self.friction, "friction", positive=False, unit="") >= 0.0:
+            raise PoiseError(f"friction is {self.friction:g}; it must be 0 or more")
+        if not self.objectives:
+            raise PoiseError(f"no objectives: any of {', '.join(OBJECTIVES)}")
+        for name in self.objectives:
+            if name not in OBJECTIVES:
+                raise PoiseError(unknown_name("objective", name, OBJECTIVES))
+        for goal in self.goals:
+            place_of(self.character, goal.link)
+
+    def set_up(self) -> tuple[World, Balance]:
+        """The world at its start, pushes waiting, and the controller."""
+        world = World(
+            self.character,
+            dt=self.dt,
+            contact=self.contact,
+            friction=self.friction,
+            stiffness=STIFFNESS,
+            exclude=self.exclude,
+            spares=0,
+        )
+        world.reset(self.clip.state(0.0))
+        for push in self.world_pushes:
+            push.apply(world)
+        options: dict[str, Any] = {} if self.rate is None else {"rate": self.rate}
+        balance = Balance(
+            world,
+            objectives=self.objectives,
+            supports=self.clip if self.clip.contacts is not None else "clip",
+            goals=dict(self._goal(goal) for goal in self.goals),
+            form=CONTACTS[self.contact],
+            **options,
+        )
+        return world, balance
+
+    def _goal(self, goal: Goal) -> tuple[str, Any]:
+        link, place = place_of(self.character, goal.link)
+        return link, (np.array(goal.point), np.array(place))
+
+
+def balance_trial_of(
+    source: str | os.PathLike[str] | Clip,
+    character: str | os.PathLike[str] | Character | None = None,
+    *,
+    prepare: bool = True,
+    dt: float | None = None,
+    contact: str = "penalty",
+    cutoff: float | str | None = None,
+    pushes: Sequence[Push] = (),
+    progress: Progress | None = None,
+    preparing: Progress | None = None,
+    **options: Any,
+) -> BalanceTrial:
+    """A trial of balance from a clip or a file.
+
+    Args:
+        source: The name of a built-in clip, a file, or a clip.
+        character: Who follows it; None is the clip's own.
+        prepare: Whether feet become level and the mass centre is brought over them before:
+            `poise.motion.editing.balancing`.
+        dt: Time step [s]; None takes what suits the contact.
+        contact: As of BalanceTrial.
+        cutoff: As of `trial_of`.
+        pushes: Forces on links.
+        progress: Called while retargeting with the share that is done, 0 to 1.
+        preparing: The same while preparing.
+        options: As of BalanceTrial.
+    """
+    choice(contact, "contact", tuple(CONTACTS))
+    step = STEPS[contact] if dt is None else dt
+    of_trial = {field.name for field in fields(Trial)}
+    shared = {name: value for name, value in options.items() if name in of_trial}
+    plain = trial_of(
+        source, character, cutoff=cutoff, dt=step, root="free", pushes=pushes, progress=progress,
+        **shared,
+    )  # fmt: skip
+    _check_can_stand(plain.character)
+    values = {field.name: getattr(plain, field.name) for field in fields(Trial)}
+    if prepare:
+        from poise.motion.editing.balancing import made_balanced
+
+        made = made_balanced(plain.clip, progress=preparing)
+        values["clip"], values["notes"] = made.clip, (*plain.notes, *made.notes)
+    own = {name: value for name, value in options.items() if name not in of_trial}
+    return BalanceTrial(**values, contact=contact, **own)
+
+
+def run_balance(
+    trial: BalanceTrial, *, fps: float = 60.0, progress: Progress | None = None
+) -> Recording:
+    """Simulate a trial of balance.
+
+    Args:
+        trial: What to do.
+        fps: Frames per second of the recording.
+        progress: Called with the share that is done, 0 to 1.
+    """
+    world, balance = trial.set_up()
+    recording = Recording(world, fps=fps)
+    motion = balance.paced(trial.clip) if trial.speed == "adaptive" else trial.clip
+
+    def tell(done: float) -> None:
+        if progress is not None:
+            progress(min(1.0, done / trial.time))
+
+    run(world, balance, motion, trial.time, record=recording, progress=tell)
+    return recording
+
+
+def _check_can_stand(character: Character) -> None:
+    """Refuse who cannot stand before anything is prepared."""
+    from poise.motion.contacts import feet_of
+
+    if not character.joints or character.joints[0].kind != "free":
+        raise PoiseError(
+            f"character {character.name!r} hangs on the world by its root; it cannot fall, and "
+            "needs no balance: poise track"
+        )
+    if not feet_of(character):
+        raise PoiseError(f"character {character.name!r} has no feet to stand on in its rest pose")

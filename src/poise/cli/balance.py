@@ -1,0 +1,212 @@
+"""`poise balance`: a character follows a clip on its own feet, and is pushed."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from poise.errors import Diverged, PoiseError
+
+if TYPE_CHECKING:
+    from poise.balance_trial import BalanceTrial
+    from poise.recording import Recording
+
+PLOT = "balance.png"
+
+
+def balance(
+    clip: Annotated[
+        str, typer.Argument(metavar="CLIP", help="The name of a clip (poise clips), or a file.")
+    ],
+    character: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Who follows it: poise characters, or a file.",
+            show_default="the clip's own",
+        ),
+    ] = None,
+    push: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PUSH", help="LINK:FORCE[:DIRECTION]@TIME[+DURATION]; may be given again."
+        ),
+    ] = None,
+    objectives: Annotated[
+        str, typer.Option(metavar="NAMES", help="Any of track, linear, angular.")
+    ] = "track,linear,angular",
+    goal: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GOAL",
+            help="A point that a link or limb should reach: LINK:X,Y,Z; may be given again.",
+        ),
+    ] = None,
+    friction: Annotated[
+        float, typer.Option(metavar="NUMBER", help="Of feet and ground; 0.03 is slippery.")
+    ] = 0.8,
+    contact: Annotated[
+        str, typer.Option(metavar="penalty|impulse", help="How the ground pushes.")
+    ] = "penalty",
+    dt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SECONDS", help="Time step.", show_default="1/1000, with impulses 1/240"
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(metavar="HZ", help="How often the balance plans.", show_default="its own"),
+    ] = None,
+    speed: Annotated[
+        str,
+        typer.Option(
+            metavar="fixed|adaptive",
+            help="Adaptive: the clip waits while following it would cost the balance.",
+        ),
+    ] = "fixed",
+    prepare: Annotated[
+        bool,
+        typer.Option(
+            "--prepare/--no-prepare", help="Level the feet, bring the mass centre over them."
+        ),
+    ] = True,
+    cutoff: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HZ|auto",
+            help="Smooth the clip before: what is slower passes, 0 is off.",
+            show_default="auto for raw files",
+        ),
+    ] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="How long.", show_default="as long as the clip"),
+    ] = None,
+    video: Annotated[bool, typer.Option("--video/--no-video", help="Make video.mp4.")] = True,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where the results go.", show_default="out/CLIP-balance"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+) -> None:
+    """Let a character follow a clip on its own feet, and push it.
+
+    \b
+    Nothing holds it: it keeps its balance by its momentum, or falls.
+    It prints a short table, and leaves in DIR what poise track leaves, and
+    balance.png  mass centre, COP, CMP over the supports; momentum; feet
+
+    \b
+    DIRECTION of a push: forward back left right up down, or x,y,z in the world.
+
+    \b
+    Examples:
+    poise balance squat --push head:220N:forward@1s+0.1s
+    poise balance leg-circle --friction 0.03
+    poise balance butterflies --goal left_hand:0.4,0.3,1.4
+    poise balance take.bvh --character humanoid-ball --speed adaptive
+    """
+    from poise.balance_trial import balance_trial_of, parse_goal
+    from poise.cli.balance_table import print_balance
+    from poise.cli.progress import bars
+    from poise.cli.track import seconds
+    from poise.pushes import parse_push
+    from poise.recording.balance import balance_table, stance_of
+    from poise.recording.table import table as table_of
+    from poise.results import check_out, save_results
+    from poise.view.balance_plots import balance_plot
+
+    started = time.perf_counter()
+    name = Path(clip).stem
+    out = check_out(out or Path("out") / f"{name}-balance", [clip])
+    pushes, goals = [parse_push(text) for text in push or []], [parse_goal(g) for g in goal or []]
+    step = None if dt is None else seconds(dt)
+    with bars() as shown:
+        trial = balance_trial_of(
+            clip, character, prepare=prepare, dt=step, contact=contact, cutoff=cutoff,
+            pushes=pushes, progress=shown.bar("retargeting"), preparing=shown.bar("preparing"),
+            objectives=tuple(filter(None, objectives.replace(" ", "").split(","))),
+            friction=friction, goals=tuple(goals), rate=rate, speed=speed, duration=duration,
+        )  # fmt: skip
+        recording, elapsed = _run(trial, shown.bar("simulating"))
+        stance = stance_of(recording)
+        table = {
+            **_asked(trial),
+            "speed": {"elapsed": elapsed, "real_time": float(recording.time[-1]) / elapsed},
+            "balance": balance_table(stance),
+            "goals": _misses(trial, recording),
+            **table_of(recording),
+        }
+        tellers = {}
+
+        def tell(file: str, share: float) -> None:
+            if file not in tellers:
+                tellers[file] = shown.bar(file)
+            tellers[file](share)
+
+        files = save_results(
+            out, recording, clip=trial.clip, name=name, video=video, pushes=trial.world_pushes,
+            table=table, progress=tell,
+            more={PLOT: lambda path: balance_plot(
+                path, stance, pushes=trial.world_pushes, title=name
+            )},
+        )  # fmt: skip
+    if as_json:
+        paths = {key: str(path) for key, path in files.items()}
+        typer.echo(json.dumps({**table, "files": paths}, indent=1))
+        return
+    print_balance(table)
+    typer.echo(f"all done in {time.perf_counter() - started:.1f} s:")
+    for path in files.values():
+        typer.echo(f"  {path}")
+
+
+def _asked(trial: BalanceTrial) -> dict[str, Any]:
+    """What was asked for, ready for JSON."""
+    from poise.cli.track import describe
+
+    return {
+        **describe(trial),
+        "controller": "balance",
+        "objectives": list(trial.objectives),
+        "contact": trial.contact,
+        "friction": trial.friction,
+        "rate": trial.rate,
+        "pace": trial.speed,
+    }
+
+
+def _run(trial: BalanceTrial, progress: Any) -> tuple[Recording, float]:
+    """The recording, and how long the simulation took [s]."""
+    from poise.balance_trial import run_balance
+
+    trial.clip.q(0.0)  # its spline is made, and SciPy loaded, before the clock runs
+    before = time.perf_counter()
+    try:
+        recording = run_balance(trial, progress=progress)
+    except Diverged as error:
+        raise PoiseError(
+            f"the simulation diverged at {error.time:.3g} s, first in joint {error.joint!r}: take "
+            "a smaller --dt"
+        ) from error
+    return recording, time.perf_counter() - before
+
+
+def _misses(trial: BalanceTrial, recording: Recording) -> dict[str, float]:
+    """How far from its goal each link is at the end [m]."""
+    import numpy as np
+
+    from poise.balance_trial import place_of
+    from poise.motion.contacts import Point, positions
+
+    missed = {}
+    for goal in trial.goals:
+        link, place = place_of(trial.character, goal.link)
+        at = positions(trial.character, [Point(link, link, place)], recording.q[-1])[0]
+        missed[goal.link] = float(np.linalg.norm(at - np.array(goal.point)))
+    return missed
