@@ -383,7 +383,9 @@ class Answer {
             store(bias + 6 * i, a);
             store(bias + 6 * i + 3, al);
             store(place_at + 3 * i, p);
-            store(turn + 4 * i, Q);
+            const Mat3<S> R = matrix(Q);
+            const S rows[9] = {R.xx, R.xy, R.xz, R.yx, R.yy, R.yz, R.zx, R.zy, R.zz};
+            for (int k = 0; k < 9; ++k) turn[9 * i + k] = rows[k];
         }
         give(o.out0, static_cast<int>(size));
     }

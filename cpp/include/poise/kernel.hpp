@@ -149,9 +149,9 @@ struct Query {
 // Numbers that a controller of momentum and points wants to know of a state, one after another:
 // momentum matrix (6, nv), mass matrix (nv, nv), point Jacobians (k, 6, nv), bias force (nv), rate
 // of momentum at rest in the joints (6), mass centre (3), and of the points J' v (k, 6), place
-// (k, 3), and the orientation of their links (k, 4).
+// (k, 3), and the orientation of their links (k, 3, 3).
 constexpr std::int64_t task_size(std::int64_t nv, std::int64_t k) {
-    return nv * (nv + 6 + 6 * k + 1) + 9 + 13 * k;
+    return nv * (nv + 6 + 6 * k + 1) + 9 + 18 * k;
 }
 
 // One scalar type of one instruction set.

@@ -48,6 +48,12 @@ def convert(
     level_feet: Annotated[
         bool, typer.Option("--level-feet", help="Retarget with standing feet flat on the ground.")
     ] = False,
+    balanced: Annotated[
+        bool,
+        typer.Option(
+            "--balanced", help="Level standing feet and bring the mass centre over them."
+        ),
+    ] = False,
     refine: Annotated[
         bool,
         typer.Option("--refine", help="Work keyframes over until the ground explains the motion."),
@@ -79,6 +85,7 @@ def convert(
     poise convert walk walk.bvh
     poise convert walk.txt walk.bvh --character humanoid3d.txt
     poise convert take.bvh take.npz --character humanoid --cutoff auto
+    poise convert take.bvh take.npz --character humanoid --balanced
     poise convert take.npz back.bvh --like take.bvh
     poise convert my.keys.yaml my.npz --refine
     poise convert robot.urdf robot.yaml
@@ -95,7 +102,7 @@ def convert(
     if unit is not None:
         reading["unit"] = unit
     _check_reading(source, reading)
-    editing = _Editing(character, map, like, _hertz(cutoff), level_feet, refine)
+    editing = _Editing(character, map, like, _hertz(cutoff), level_feet, balanced, refine)
     _check_editing(source, editing)
     if result.suffix.lower() in (".yaml", ".yml", ".xml"):
         _refuse_editing(result, {**editing._asdict(), "cutoff": cutoff, "rigid": rigid})
@@ -115,7 +122,7 @@ def _told(facts: dict[str, Any]) -> str:
         what = f"{facts['links']} links, {facts['mass']:.4g} kg"
     if facts["guessed_unit"] is not None:
         what += f"; its unit is guessed: {facts['guessed_unit']:.5g} m (--unit)"
-    note = f"{facts['smoothing']}\n" if facts.get("smoothing") else ""
+    note = "".join(f"{facts[key]}\n" for key in ("smoothing", "balancing") if facts.get(key))
     return f"{note}{facts['result']}: {what}"
 
 
@@ -127,6 +134,7 @@ class _Editing(NamedTuple):
     like: Path | None
     cutoff: float | None
     level_feet: bool
+    balanced: bool
     refine: bool
 
 
@@ -156,6 +164,13 @@ def _convert_motion(
     smoothing = None
     if editing.cutoff != 0.0:
         clip, smoothing = _smoothed(clip, editing.cutoff)
+    balancing = None
+    if editing.balanced:
+        from poise.motion.editing.balancing import made_balanced
+
+        with progress("balancing") as tell:
+            clip, _, notes = made_balanced(clip, progress=tell)
+        balancing = "; ".join(notes)
     if editing.like is not None:
         from poise.motion.retargeting.like import on_rig
 
@@ -169,6 +184,7 @@ def _convert_motion(
         "duration": clip.duration,
         "guessed_unit": unit,
         "smoothing": smoothing,
+        "balancing": balancing,
     }
 
 

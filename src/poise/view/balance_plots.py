@@ -67,7 +67,7 @@ def draw(stance: Stance, pushes: Sequence[Push], title: str) -> Any:
 
 def _above(axes: Any, stance: Stance) -> None:
     """Paths over the supports, seen from above, until it fell."""
-    end = int(np.argmax(stance.fallen)) if stance.fallen.any() else len(stance.time)
+    end = _end(stance)
     drawn: list[bytes] = []
     for i in np.linspace(1, max(end - 1, 1), 200).astype(int):
         size = int(stance.support.size[i])
@@ -119,7 +119,8 @@ def _momentum(axes: Any, stance: Stance) -> None:
     axes.plot(stance.time, _size(stance.momentum.linear[:, :2]), color=BLUE, lw=1.1,
               label="linear, level [N·s]")  # fmt: skip
     axes.set_ylabel("momentum")
-    axes.set_ylim(bottom=0.0)
+    shown = [_size(stance.momentum.angular), _size(stance.momentum.linear[:, :2])]
+    axes.set_ylim(0.0, _top(stance, *shown))
 
 
 def _feet(axes: Any, stance: Stance) -> None:
@@ -130,7 +131,7 @@ def _feet(axes: Any, stance: Stance) -> None:
         axes.plot(stance.time, stance.tilted[:, i], color=color, lw=1, ls=":",
                   label=f"{text} tilts [degrees]")  # fmt: skip
     axes.set_ylabel("standing feet move by")
-    axes.set_ylim(bottom=0.0)
+    axes.set_ylim(0.0, max(_top(stance, 1e3 * stance.moved, stance.tilted), 2.0))
 
 
 def _finish(axes: Any, stance: Stance, pushes: Sequence[Push]) -> None:
@@ -144,6 +145,17 @@ def _finish(axes: Any, stance: Stance, pushes: Sequence[Push]) -> None:
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(fontsize=8, frameon=False, loc="upper right", ncols=2)
+
+
+def _top(stance: Stance, *values: Floats) -> float:
+    """The largest of values before it fell: what comes after would hide the rest."""
+    end = max(_end(stance), 2)
+    return 1.1 * max(float(np.nanmax(each[:end], initial=1e-3)) for each in values)
+
+
+def _end(stance: Stance) -> int:
+    """Frames before it fell."""
+    return int(np.argmax(stance.fallen)) if stance.fallen.any() else len(stance.time)
 
 
 def _size(rows: Floats) -> Floats:

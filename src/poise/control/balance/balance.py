@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.arrays import Floats, choice, floats, number
-from poise.command import Command, Target
+from poise.command import Command, Drive, Target
 from poise.control.balance.cones import EDGES, Cones
 from poise.control.balance.goals import Goals
 from poise.control.balance.least_squares import check_weight
@@ -35,6 +35,7 @@ from poise.control.balance.stance import (
     faded,
     soles_of,
 )
+from poise.control.gains import Gains
 from poise.control.balance.tasks import Tasks, matrices, tasks_of
 from poise.control.link_sets import links_of
 from poise.dynamics import GRAVITY
@@ -69,10 +70,14 @@ class Balance:
         supports: "clip": the feet that stand in the target; or links; or a Schedule; or a Clip.
         support_gains: k_s, k_d that keep a support level and at rest [1/s², 1/s].
         soft_limits: l_s, l_d by which tracking stiffens beyond a joint's limits; None is off.
-        form: "thesis", or "cones": ground forces inside friction cones.
+        form: "thesis", or "cones": ground forces inside friction cones; None is cones for a World
+            with contact by impulses, else the thesis's.
         friction: Of the ground, for cones; None is the World's, or 0.8.
         margin: How far inside of the soles the ground may be asked to push [m].
         rate: How often it plans [1/s], for `poise.run`; None is every step.
+        gives: "acceleration" or, with cones, "force"; None is force for a World with contact by
+            impulses: joints that keep their accelerations between two feet that cannot move are
+            overdetermined there.
         ground: Height of the ground [m].
     """
 
@@ -82,23 +87,24 @@ class Balance:
         *,
         objectives: Sequence[str] = OBJECTIVES,
         weights: Mapping[str, float] | None = None,
-        k_s: float = 200.0,
+        k_s: float = 300.0,
         k_d: float | None = None,
         linear_gains: tuple[float, float] = (15.0, 7.7),
-        beta_linear: float = 0.1,
-        gamma: float = 1.0,
-        reach: float = 0.1,
+        beta_linear: float = 1.0,
+        gamma: float = 0.3,
+        reach: float = 0.05,
         center: str | Sequence[float] = "motion",
         goals: Mapping[str, Any] | None = None,
         goal_weight: float = 3.0,
         supports: str | Sequence[str] | Schedule | Clip = "clip",
-        support_gains: tuple[float, float] = (0.0, 20.0),
+        support_gains: tuple[float, float] = (400.0, 40.0),
         soft_limits: tuple[float, float] | None = (400.0, 20.0),
-        form: str = "thesis",
+        form: str | None = None,
         friction: float | None = None,
         margin: float = 0.005,
         rate: float | None = 200.0,
         gives: str | None = None,
+        firmness: float = 0.3,
         ground: float = 0.0,
     ) -> None:
         self.scene = scene_of(character)
@@ -114,16 +120,27 @@ class Balance:
         self.linear_gains = linear_gains
         self.beta_linear, self.gamma, self.reach = beta_linear, gamma, reach
         self.center = center
+        rigid = getattr(getattr(character, "settings", None), "contact", None) == "impulse"
+        form = form or ("cones" if rigid else "thesis")
         self.form = FORMS[choice(form, "form", FORMS)]
+        self.gives = gives or ("force" if rigid and form == "cones" else "acceleration")
+        choice(self.gives, "gives", ("acceleration", "force"))
+        if self.gives == "force" and form == "thesis":
+            raise PoiseError("forces need the ground's: form='cones'")
         self.margin, self.ground = margin, ground
         self.support_gains = support_gains
         self._limits = None if soft_limits is None else SoftLimits(self.character, *soft_limits)
         self._stand(supports)
         self._goals = Goals(self.scene, goals or {}, goal_weight)
         self._cones = Cones.of(_friction(character, friction))
-        self.gives = "acceleration" if gives is None else gives
         dt = getattr(character, "dt", None)
-        self.hold = 1 if rate is None or dt is None else max(1, round(1.0 / (rate * dt)))
+        self._dt = dt
+        self._firm = None
+        if self.gives == "force" and firmness > 0.0 and dt is not None:
+            kd = np.full(self.scene.nv, firmness / dt)
+            kd[:6] = 0.0
+            self._firm = Gains(self.scene, np.zeros(self.scene.nv), kd)
+        self.hold = 1 if rate is None or dt is None or self.gives == "force" else max(1, round(1.0 / (rate * dt)))
         self.strain: Floats = np.zeros(1)
         """How far the last call was from what was asked, per copy: 0 is calm; for `Paced`."""
 
@@ -169,7 +186,7 @@ class Balance:
     def __call__(self, state: Any, target: Any) -> Command:
         """The command for a state and a target."""
         plans, shape = self._plans(state, target)
-        return self._command(plans, shape)
+        return self._command(plans, shape, state)
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, and what led to it.
@@ -182,12 +199,17 @@ class Balance:
         """
         plans, shape = self._plans(state, target)
         told = [one | _told(found, self.ground) for found, one in plans]
-        command = self._command(plans, shape)
+        command = self._command(plans, shape, state)
         return command, told[0] if len(shape) == 1 else {"copies": told}
 
-    def _command(self, plans: list[tuple[Plan, dict[str, Any]]], shape: Any) -> Command:
+    def _command(self, plans: list[tuple[Plan, dict[str, Any]]], shape: Any, state: Any) -> Command:
         if self.gives == "force":
-            return Command(force=np.array([one.torque for one, _ in plans]).reshape(shape))
+            force = np.array([one.torque for one, _ in plans]).reshape(shape)
+            if self._firm is None:
+                return Command(force=force)
+            a = np.array([one.a for one, _ in plans]).reshape(shape)
+            goal = Target(state.q, state.v + self._dt * a)
+            return Command(force=force, drive=Drive(self._firm, goal, form="spd"))
         return Command(acceleration=np.array([one.a for one, _ in plans]).reshape(shape))
 
     def _plans(
@@ -289,13 +311,11 @@ class Balance:
         spring, damper = self.support_gains
         wanted = -damper * (J @ v) - bias
         if spring:
-            # a link should be turned about the level axes as it is in the target
-            up, goal = now.R[:s][on][:, 2], then.R[:s][on][:, 2]
+            # level, and as high, as it is in the target: on an edge it carries less
             here, there = now.R[:s][on], then.R[:s][on]
-            del up, goal
             tilt = 0.5 * np.cross(here, there, axisa=1, axisb=1, axisc=1).sum(axis=2)
-            tilt[:, 2] = 0.0
-            wanted[:, 3:] += spring * tilt
+            wanted[:, 3:5] += spring * tilt[:, :2]
+            wanted[:, 2] += spring * (then.p[:s, 2] - now.p[:s, 2])[on]
         weight = self.weight if "track" in self._objectives else 0.03 * self.weight
         E, e = self._goals.rows(now, s, v)
         nv = self.scene.nv

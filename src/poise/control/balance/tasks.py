@@ -60,7 +60,6 @@ def tasks_of(scene: Scene, q: Floats, v: Floats, gravity: Floats, points: Floats
     J = 6 * nv + nv * nv
     h = J + 6 * nv * k
     ends = (h + nv, h + nv + 6, h + nv + 9, h + nv + 9 + 6 * k, h + nv + 9 + 9 * k)
-    turns = matrices(rows[:, ends[4] :].reshape(n, k, 4))
     return [
         Tasks(
             row[: 6 * nv].reshape(6, nv),
@@ -71,9 +70,9 @@ def tasks_of(scene: Scene, q: Floats, v: Floats, gravity: Floats, points: Floats
             row[ends[1] : ends[2]],
             row[ends[2] : ends[3]].reshape(k, 6),
             row[ends[3] : ends[4]].reshape(k, 3),
-            turn,
+            row[ends[4] :].reshape(k, 3, 3),
         )
-        for row, turn in zip(rows, turns, strict=True)
+        for row in rows
     ]
 
 

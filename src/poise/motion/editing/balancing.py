@@ -55,6 +55,9 @@ RAMP = 0.15
 PASSES, LACK = 5, 1.5e-3
 """Most rounds of shift and solve; what the mass centre may lack after them [m]."""
 
+PLAY = 0.08
+"""A foot that stays within this distance and below this height has not made a step [m]."""
+
 FLAT = 0.95
 """A foot of which all points stand in this part of the time in which any does is flat."""
 
@@ -227,15 +230,38 @@ def _feet_goals(clip: Clip) -> list[ik.Goal]:
 
 def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
     """The clip with feet that are level and still while they stand."""
-    if _is_level(clip):
+    contacts = _without_play(clip)
+    if _is_level(clip) and clip.contacts is not None and (contacts.on == clip.contacts.on).all():
         return clip
     from poise.motion.retargeting.retarget import retarget
+
+    clip = clip.with_frames(clip.frames, contacts=contacts)
 
     made = retarget(clip, clip.character, level_feet=True, keep_feet=True, progress=tell).clip
     flat = clip.with_frames(made.frames, contacts=made.contacts)
     away = np.abs(flat.frames[:, :3] - clip.frames[:, :3]).max()
     notes.append(f"feet that stand are level and still; hips moved by up to {1e3 * away:.0f} mm")
     return flat
+
+
+def _without_play(clip: Clip) -> Contacts:
+    """When feet stand, also where heel or toes rise for a while without a step."""
+    from poise.motion.detect import detect_contacts
+
+    contacts = clip.contacts or detect_contacts(clip)
+    on = np.array(contacts.on)
+    at = positions(clip.character, contacts.points, clip.frames)
+    for foot in contacts.feet:
+        mine = contacts.of(foot)
+        middle, low = at[:, mine, :2].mean(axis=1), at[:, mine, 2].min(axis=1)
+        for a, b in runs(~contacts.standing(foot)):
+            if a == 0 or b == len(on):
+                continue
+            span = slice(a - 1, b + 1)
+            away = np.linalg.norm(middle[span] - middle[a - 1], axis=1).max()
+            if away < PLAY and low[span].max() < PLAY:
+                on[a:b, mine] = True
+    return Contacts(contacts.points, on, contacts.sliding, contacts.detected)
 
 
 def _is_level(clip: Clip) -> bool:
