@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cholesky_banded, cho_solve_banded
 
 from poise import measure
@@ -245,12 +246,17 @@ def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
 
 
 def _without_play(clip: Clip) -> Contacts:
-    """When feet stand, also where heel or toes rise for a while without a step."""
+    """When feet stand, also where heel or toes rise for a while without a step.
+
+    Where nothing stands and yet nothing falls, the capture is wrong and not the body: feet that
+    come down where they were have stood.
+    """
     from poise.motion.detect import detect_contacts
 
     contacts = clip.contacts or detect_contacts(clip)
     on = np.array(contacts.on)
     at = positions(clip.character, contacts.points, clip.frames)
+    floats = _floating(clip, contacts)
     for foot in contacts.feet:
         mine = contacts.of(foot)
         middle, low = at[:, mine, :2].mean(axis=1), at[:, mine, 2].min(axis=1)
@@ -258,10 +264,23 @@ def _without_play(clip: Clip) -> Contacts:
             if a == 0 or b == len(on):
                 continue
             span = slice(a - 1, b + 1)
-            away = np.linalg.norm(middle[span] - middle[a - 1], axis=1).max()
-            if away < PLAY and low[span].max() < PLAY:
+            away = np.linalg.norm(middle[span] - middle[a - 1], axis=1)
+            near = away.max() < PLAY and low[span].max() < PLAY
+            if near or (away[-1] < PLAY and floats[a:b].any()):
                 on[a:b, mine] = True
     return Contacts(contacts.points, on, contacts.sliding, contacts.detected)
+
+
+def _floating(clip: Clip, contacts: Contacts) -> NDArray[np.bool_]:
+    """When nothing stands although the mass centre does not fall freely, shape (k,)."""
+    height = measure.center_of_mass(clip.character, clip.frames)[:, 2]
+    out = np.zeros(len(height), dtype=bool)
+    for a, b in runs(contacts.flight):
+        if 1 < a and b < len(height) - 1:
+            # the fall over the whole flight, from the speeds before and after it
+            before, after = height[a] - height[a - 1], height[b] - height[b - 1]
+            out[a:b] = (after - before) * clip.fps**2 / (b - a) > -0.5 * 9.81
+    return out
 
 
 def _is_level(clip: Clip) -> bool:
