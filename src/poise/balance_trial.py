@@ -100,7 +100,7 @@ class BalanceTrial(Trial):
     """
 
     objectives: tuple[str, ...] = OBJECTIVES
-    contact: str = "penalty"
+    contact: str = "impulse"
     friction: float = 0.8
     goals: tuple[Goal, ...] = ()
     rate: float | None = None
@@ -158,7 +158,7 @@ def balance_trial_of(
     *,
     prepare: bool = True,
     dt: float | None = None,
-    contact: str = "penalty",
+    contact: str = "impulse",
     cutoff: float | str | None = None,
     pushes: Sequence[Push] = (),
     progress: Progress | None = None,

@@ -50,12 +50,16 @@ def balance(
         float, typer.Option(metavar="NUMBER", help="Of feet and ground; 0.03 is slippery.")
     ] = 0.8,
     contact: Annotated[
-        str, typer.Option(metavar="penalty|impulse", help="How the ground pushes.")
-    ] = "penalty",
+        str,
+        typer.Option(
+            metavar="impulse|penalty",
+            help="The ground: rigid, with friction cones; or springs, as in the thesis.",
+        ),
+    ] = "impulse",
     dt: Annotated[
         str | None,
         typer.Option(
-            metavar="SECONDS", help="Time step.", show_default="1/1000, with impulses 1/240"
+            metavar="SECONDS", help="Time step.", show_default="1/240, with penalty 1/1000"
         ),
     ] = None,
     rate: Annotated[

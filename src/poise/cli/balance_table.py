@@ -77,4 +77,6 @@ def _torque(table: dict[str, Any]) -> tuple[str, str]:
 
 
 def _goals(table: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(f"goal {name}", f"missed by {100 * far:.1f} cm") for name, far in table["goals"].items()]
+    return [
+        (f"goal {name}", f"missed by {100 * far:.1f} cm") for name, far in table["goals"].items()
+    ]

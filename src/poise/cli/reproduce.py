@@ -10,7 +10,9 @@ import typer
 
 
 def reproduce(
-    work: Annotated[str, typer.Argument(metavar="WORK", help="yin2020 or kavafoglu2018.")],
+    work: Annotated[
+        str, typer.Argument(metavar="WORK", help="yin2020, macchietto2008 or kavafoglu2018.")
+    ],
     items: Annotated[
         list[str] | None, typer.Argument(metavar="[ITEM]...", help="Which, as K4; all if none.")
     ] = None,

@@ -68,6 +68,16 @@ WORKS = {
             "K10": "symbol_items:k10",
         },
     ),
+    "macchietto2008": Work(
+        "macchietto2008",
+        "Macchietto 2008: Momentum-Based Balance Control",
+        {
+            **_all("impacts", "m1", "m2"),
+            **_all("motions", "m3", "m4"),
+            **_all("others", "m5", "m6", "m7", "m8"),
+            "M9": "survival:m9",
+        },
+    ),
 }
 
 

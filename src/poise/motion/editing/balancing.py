@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky_banded, cho_solve_banded
+from scipy.linalg import cho_solve_banded, cholesky_banded
 
 from poise import measure
 from poise.errors import ClipError
@@ -139,7 +139,7 @@ def made_balanced(
     return Balanced(made, moved, tuple(notes))
 
 
-def least_shift(center: Floats, polygons: Polygons, asked: Floats, fps: float) -> Floats:
+def least_shift(center: Floats, polygons: Polygons, asked: NDArray[np.bool_], fps: float) -> Floats:
     """The smallest smooth shift that brings points into polygons, shape (k, 2) [m].
 
     Args:
@@ -276,7 +276,7 @@ def _floating(clip: Clip, contacts: Contacts) -> NDArray[np.bool_]:
     height = measure.center_of_mass(clip.character, clip.frames)[:, 2]
     out = np.zeros(len(height), dtype=bool)
     for a, b in runs(contacts.flight):
-        if 1 < a and b < len(height) - 1:
+        if a > 1 and b < len(height) - 1:
             # the fall over the whole flight, from the speeds before and after it
             before, after = height[a] - height[a - 1], height[b] - height[b - 1]
             out[a:b] = (after - before) * clip.fps**2 / (b - a) > -0.5 * 9.81
@@ -305,7 +305,7 @@ def unsteadiness(clip: Clip) -> float:
     return worst
 
 
-def _standing(clip: Clip) -> tuple[Floats, Floats]:
+def _standing(clip: Clip) -> tuple[Floats, NDArray[np.bool_]]:
     """Points of soles [m], shape (k, points, 3), and which stand."""
     contacts = _contacts(clip)
     return positions(clip.character, contacts.points, clip.frames), np.asarray(contacts.on)

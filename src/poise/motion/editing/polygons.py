@@ -1,10 +1,11 @@
-"""Supports seen from above, one convex polygon for every frame: smaller ones, and nearest points."""
+"""Supports seen from above, a convex polygon for every frame: smaller ones, nearest points."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poise.measure import Support
 from poise.motion.quaternions import Floats
@@ -25,7 +26,7 @@ class Polygons(NamedTuple):
     """
 
     corners: Floats
-    some: Floats
+    some: NDArray[np.bool_]
 
 
 def inside_by(support: Support, margin: float) -> Polygons:
@@ -71,7 +72,7 @@ def nearest(polygons: Polygons, point: Floats) -> Floats:
 def _smaller(corners: Floats, margin: float) -> Floats:
     """One polygon, cut by its edges moved inwards."""
     if len(corners) < 3:
-        return corners.mean(axis=0, keepdims=True) if len(corners) else corners
+        return np.asarray(corners.mean(axis=0, keepdims=True)) if len(corners) else corners
     for _ in range(HALVINGS):
         left = corners
         for a, b in zip(corners, np.roll(corners, -1, axis=0), strict=True):
@@ -80,7 +81,7 @@ def _smaller(corners: Floats, margin: float) -> Floats:
         if len(left) > 2:
             return left
         margin *= 0.5
-    return corners.mean(axis=0, keepdims=True)
+    return np.asarray(corners.mean(axis=0, keepdims=True))
 
 
 def _cut(corners: Floats, normal: Floats, least: float) -> Floats:

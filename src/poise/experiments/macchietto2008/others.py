@@ -1,0 +1,268 @@
+"""M5 to M8: low friction, dragged points, another body, and the momentum of a leg swing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from poise.arrays import Floats
+from poise.balance_trial import balance_trial_of, place_of, run_balance
+from poise.command import Command
+from poise.control.balance import Balance
+from poise.errors import Diverged
+from poise.experiments.figures import lines
+from poise.experiments.macchietto2008.motions import follow
+from poise.experiments.macchietto2008.setup import (
+    CHARACTER,
+    Progress,
+    controller_for,
+    random_push,
+    standing,
+    stood_text,
+)
+from poise.experiments.report import Claim, Item, Table
+from poise.motion.contacts import Point, positions
+from poise.pushes import Push
+from poise.recording import Recording
+from poise.recording.balance import balance_table, stance_of
+from poise.run import run
+from poise.world import World
+
+SLIPPERY = 0.03
+DRAG_TIME = 30.0  # [s]
+DRAGGED = {
+    "left_arm": (0.40, 0.30, 1.15),
+    "right_arm": (0.40, -0.30, 1.15),
+    "head": (0.10, 0.0, 1.45),
+}
+"""Middles of the circles on which the points go, from the ground below the mass centre [m]."""
+RADIUS, PERIOD, APART = 0.12, 6.0, 4.0
+"""Of the circles [m], of a round [s], and between two points that are created [s]."""
+REACHED = 0.10
+"""A point that is followed to this is reached [m]."""
+SEED, PUSHES, STRENGTH = 7, 10, 100.0
+"""Of M7: pushes up to this force [N]."""
+FAR = 5.0
+"""Angular momentum above this is far from zero [N·m·s]."""
+
+
+def m5(progress: Progress) -> Item:
+    """A leg circle on a slippery ground."""
+    trial = balance_trial_of("leg-circle", CHARACTER)
+    rows, found = [], {}
+    for k, friction in enumerate((0.8, SLIPPERY)):
+        found[friction] = follow(replace(trial, friction=friction))
+        rows.append([friction, *found[friction]["row"]])
+        progress(0.5 * (k + 1))
+    ice, rough = found[SLIPPERY], found[0.8]
+    return Item(
+        "M5",
+        "A leg circle on one foot at friction 0.03",
+        "7.3, Fig. 7.4",
+        "All objectives, on the rigid ground, where the plan knows the friction.",
+        [
+            Claim(
+                "it stays up",
+                "stays up",
+                stood_text(ice["fell"]),
+                "no fall",
+                ice["stood"],
+            ),
+            Claim(
+                "it gives up tracking for that",
+                "leans, tracks less accurately",
+                f"{ice['error']:.2f} degrees, at friction 0.8 {rough['error']:.2f}",
+                "a larger mean error than at 0.8",
+                bool(ice["error"] > rough["error"]),
+            ),
+        ],
+        [Table("two grounds", ("friction", "outcome", "error [degrees]", "most", "world [cm]",
+                               "feet move [mm]", "feet tilt [degrees]", "torque [N·m]",
+                               "angular momentum [N·m·s]"), rows)],
+    )  # fmt: skip
+
+
+class Dragged:
+    """A balance whose goals are created one after the other, and dragged on circles."""
+
+    def __init__(self, balance: Balance, foot: Floats) -> None:
+        self.balance, self.foot = balance, foot
+        self.hold = balance.hold
+        places = [place_of(balance.character, name) for name in DRAGGED]
+        self.places = dict(zip(DRAGGED, places, strict=True))
+
+    def wanted(self, t: float) -> dict[str, Floats]:
+        """Where the points are at time t [s]."""
+        out = {}
+        for k, (name, middle) in enumerate(DRAGGED.items()):
+            since = t - 1.0 - k * APART
+            if since >= 0.0:
+                angle = 2.0 * math.pi * since / PERIOD
+                grown = RADIUS * min(since / PERIOD, 1.0)
+                way = np.array([0.0, math.sin(angle), math.cos(angle)])
+                out[name] = self.foot + np.array(middle) + grown * way
+        return out
+
+    def __call__(self, state: Any, target: Any) -> Command:
+        """The command, after the goals have moved."""
+        goals = self.wanted(float(np.asarray(state.time).flat[0]))
+        self.balance.goals = {
+            self.places[name][0]: (point, np.array(self.places[name][1]))
+            for name, point in goals.items()
+        }
+        return self.balance(state, target)
+
+
+def m6(progress: Progress) -> Item:
+    """Three points, created and dragged."""
+    from poise import measure
+
+    character, start = standing()
+    world = World(character, dt=1.0 / 240.0, spares=0, self_collision=False)
+    world.reset(start)
+    foot = measure.center_of_mass(character, start.q) * (1.0, 1.0, 0.0)
+    dragged = Dragged(controller_for(world, "all", "impulse"), foot)  # type: ignore[arg-type]
+    recording = Recording(world, fps=30.0)
+    fell: float | None = None
+    try:
+        run(world, dragged, start, DRAG_TIME, record=recording,
+            progress=lambda t: progress(t / DRAG_TIME))  # fmt: skip
+        found = balance_table(stance_of(recording))
+        fell = found["fell"]
+    except Diverged as lost:
+        fell = float(lost.time)
+    missed = _missed(recording, dragged)
+    mean = {name: float(np.nanmean(each)) for name, each in missed.items()}
+    return Item(
+        "M6",
+        "Three points, created and dragged for 30 s",
+        "7.4, Fig. 7.5",
+        "Both hands and the head follow points on circles of 12 cm, one created every four "
+        "seconds, while the character stands on the rigid ground.",
+        [
+            Claim("it balances", "balances", stood_text(fell), "no fall", fell is None),
+            Claim(
+                "the points are followed",
+                "-",
+                ", ".join(f"{name} to {100 * one:.1f} cm" for name, one in mean.items()),
+                f"mean distance below {100 * REACHED:g} cm",
+                all(one < REACHED for one in mean.values()),
+            ),
+        ],
+        figures={
+            "M6": lines(
+                {"distance of each point": {
+                    name.replace("_", " "): (recording.time, 100.0 * each)
+                    for name, each in missed.items()
+                }},
+                y="[cm]", title="Three dragged points",
+            )
+        },
+    )  # fmt: skip
+
+
+def m7(progress: Progress) -> Item:
+    """The creature with a tail, under ten random pushes."""
+    rng = np.random.default_rng(SEED)
+    trial = balance_trial_of("tail-biped-dance", "tail-biped")
+    calm = follow(trial)
+    progress(0.3)
+    pushes = [
+        random_push(rng, ("chest", "head", "pelvis"), 0.5 + k, STRENGTH) for k in range(PUSHES)
+    ]
+    time = PUSHES + 1.0
+    fell, recording = _pushed(trial, pushes, time, lambda share: progress(0.3 + 0.7 * share))
+    stance = stance_of(recording)
+    return Item(
+        "M7",
+        "A character that is no human, keyframed and pushed",
+        "7.5, Fig. 7.6",
+        f"tail-biped and its dance, again and again, under {PUSHES} random pushes of "
+        f"{0.2 * STRENGTH:g} to {STRENGTH:g} N for 100 ms, seed {SEED}; the thesis prints no "
+        "forces.",
+        [
+            Claim("it dances on its feet", "tracks", stood_text(calm["fell"]), "no fall",
+                  calm["stood"]),
+            Claim("it stands under ten pushes", "tracks while perturbed", stood_text(fell),
+                  "no fall", fell is None),
+        ],
+        [Table("pushes", ("time [s]", "link", "force [N]", "x", "y"),
+               [[one.at, one.link, round(one.force), *(round(x, 2) for x in one.direction[:2])]
+                for one in pushes if not isinstance(one.direction, str)])],
+        {"M7": lines({"angular momentum": {
+            axis: (stance.time, stance.momentum.angular[:, k]) for k, axis in enumerate("xyz")
+        }}, y="[N·m·s]", title="tail-biped, pushed", marks=[one.at for one in pushes])},
+    )  # fmt: skip
+
+
+def m8(progress: Progress) -> Item:
+    """Angular momentum about the mass centre in a leg swing."""
+    recording = run_balance(balance_trial_of("leg-swing", CHARACTER), progress=progress)
+    stance = stance_of(recording)
+    most = float(np.linalg.norm(stance.momentum.angular, axis=1).max())
+    curves = {
+        f"about {axis}": {
+            "simulated": (stance.time, stance.momentum.angular[:, k]),
+            "the clip's": (stance.time, stance.asked[:, k]),
+        }
+        for k, axis in enumerate("xyz")
+    }
+    return Item(
+        "M8",
+        "Angular momentum in a leg swing",
+        "Fig. 3.6",
+        "About the mass centre, all objectives, on the rigid ground.",
+        [
+            Claim(
+                "it is far from zero, and the character balances",
+                "far from zero, balanced",
+                f"up to {most:.1f} N·m·s, {stood_text(stance.fell)}",
+                f"above {FAR:g} N·m·s, no fall",
+                most > FAR and stance.fell is None,
+            )
+        ],
+        figures={"M8": lines(curves, y="[N·m·s]", dashed=("the clip's",),
+                             title="Angular momentum about the mass centre, leg swing")},
+    )  # fmt: skip
+
+
+def _missed(recording: Recording, dragged: Dragged) -> dict[str, Floats]:
+    """How far each point is from where it should be [m]; NaN before it is created."""
+    character = dragged.balance.character
+    out = {name: np.full(len(recording), np.nan) for name in DRAGGED}
+    for i, t in enumerate(recording.time):
+        for name, point in dragged.wanted(float(t)).items():
+            link, place = dragged.places[name]
+            at = positions(character, [Point(link, link, place)], recording.q[i])[0]
+            out[name][i] = np.linalg.norm(at - point)
+    return out
+
+
+def _pushed(
+    trial: Any, pushes: list[Push], time: float, progress: Progress
+) -> tuple[float | None, Recording]:
+    """Follow a clip again and again under pushes, more than a world can have waiting."""
+    clip = trial.clip
+    again = math.ceil(time / clip.duration)
+    trial = replace(trial, clip=clip.looped(again), duration=time)
+    world, balance = trial.set_up()
+    recording = Recording(world, fps=60.0)
+    done = 0.0
+    try:
+        for push in (*pushes, None):
+            end = time if push is None else push.at
+            run(world, balance, trial.clip, end - done, record=recording,
+                progress=_after(progress, done, time))  # fmt: skip
+            done = end
+            if push is not None:
+                world.push(push.link, push.force_vector(), push.duration)
+    except Diverged as lost:
+        return float(lost.time), recording
+    return stance_of(recording).fell, recording
+
+
+def _after(progress: Progress, done: float, whole: float) -> Progress:
+    return lambda t: progress((done + t) / whole)

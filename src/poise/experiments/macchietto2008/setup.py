@@ -1,0 +1,217 @@
+"""What the experiments share: who stands, on what, pushed how, and when that counts as standing.
+
+The thesis's character is `humanoid-ball`: 65 kg, ball joints, box links. Two grounds: "penalty" is
+the thesis's, springs at steps of 1 ms with the thesis's form of the balance; "impulse" is a rigid
+ground at 1/240 s with ground forces inside friction cones, which the thesis names as future work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise import dynamics, measure
+from poise.arrays import Floats
+from poise.balance_trial import CONTACTS, STEPS, STIFFNESS
+from poise.character import Character
+from poise.characters import load_character
+from poise.control.balance import Balance
+from poise.control.stable_pd import StablePD
+from poise.motion import load_clip, quaternions
+from poise.motion.contacts import feet_of
+from poise.motion.limits import excesses
+from poise.pushes import Push
+from poise.state import State
+from poise.world import World
+
+Progress = Callable[[float], None]
+
+CHARACTER = "humanoid-ball"
+SUBSETS = {
+    "tracking": ("track",),
+    "tracking, linear": ("track", "linear"),
+    "all": ("track", "linear", "angular"),
+}
+GROUNDS = tuple(CONTACTS)
+SERVO = "stable PD"
+"""Tracking without balance, for comparison."""
+
+STEADY = 5.0
+"""Feet that tilt by less than this are steady [degrees]."""
+
+HEAD = 0.6
+"""A head below this part of its height has fallen."""
+
+LOOK = 1.0 / 30.0
+"""Time between two looks [s]."""
+
+SERVO_HZ = 16.0
+
+
+class Outcome(NamedTuple):
+    """What became of n copies.
+
+    Attributes:
+        fell: When each fell [s]; inf if it did not, shape (n,).
+        tilt: Largest tilt of a foot before [degrees], shape (n,).
+        moved: Farthest that a foot went before [m], shape (n,).
+        torque: Largest torque in a joint before [N·m], shape (n,).
+        work: What the joints did in either direction before, by looking [J], shape (n,).
+        beyond: Farthest that a joint was beyond its limits before [degrees], shape (n,).
+    """
+
+    fell: Floats
+    tilt: Floats
+    moved: Floats
+    torque: Floats
+    work: Floats
+    beyond: Floats
+
+    @property
+    def stood(self) -> NDArray[np.bool_]:
+        """Which did not fall, shape (n,)."""
+        return ~np.isfinite(self.fell)
+
+
+def standing() -> tuple[Character, State]:
+    """The character, standing at rest: the first pose of the squat."""
+    character = load_character(CHARACTER)
+    start = load_clip("squat", character).state(0.0)
+    return character, State(start.q, np.zeros(character.nv))
+
+
+def push_standing(
+    cases: Sequence[Sequence[Push]],
+    who: str,
+    ground: str = "impulse",
+    *,
+    duration: float = 3.0,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Push a character that stands, one copy for each case, in one world.
+
+    Args:
+        cases: The pushes of each copy.
+        who: One of SUBSETS, or SERVO.
+        ground: One of GROUNDS.
+        duration: How long [s].
+        progress: Called with the share that is done, 0 to 1.
+    """
+    character, start = standing()
+    n = len(cases)
+    world = World(
+        character, n=n, dt=STEPS[ground], contact=ground, stiffness=STIFFNESS, spares=0,
+        self_collision=False, on_divergence="freeze",
+    )  # fmt: skip
+    world.reset(State(np.tile(start.q, (n, 1)), np.zeros((n, character.nv))))
+    for i, pushes in enumerate(cases):
+        for push in pushes:
+            world.push(push.link, push.force_vector(), push.duration, at=push.at, where=[i])
+    watch = _Watch(character, world)
+    controller = controller_for(world, who, ground)
+    hold = getattr(controller, "hold", 1)
+    done, every = 0, max(1, round(LOOK / (world.dt * hold)))
+    steps = round(duration / (world.dt * hold))
+    while done < steps and not watch.over:
+        for _ in range(min(every, steps - done)):
+            world.step(controller(world.state, start), steps=hold)
+            done += 1
+        watch.look()
+        if progress is not None:
+            progress(done / steps)
+    return watch.outcome()
+
+
+def controller_for(world: World, who: str, ground: str) -> Balance | StablePD:
+    """One of SUBSETS, or SERVO, for a world."""
+    if who == SERVO:
+        return StablePD(world, root="free", frequency=SERVO_HZ)
+    return Balance(world, objectives=SUBSETS[who], form=CONTACTS[ground])
+
+
+def random_push(rng: np.random.Generator, links: Sequence[str], at: float, most: float) -> Push:
+    """A level push of random direction and size on a random link.
+
+    Args:
+        rng: Where chance comes from.
+        links: Which links.
+        at: When [s].
+        most: Largest force [N]; the least is a fifth of it.
+    """
+    angle = rng.uniform(0.0, 2.0 * np.pi)
+    link = links[int(rng.integers(len(links)))]
+    way = (float(np.cos(angle)), float(np.sin(angle)), 0.0)
+    return Push(link, float(most * rng.uniform(0.2, 1.0)), way, at)
+
+
+class _Watch:
+    """Looks at copies now and then, and notes falls and feet until each fell."""
+
+    def __init__(self, character: Character, world: World) -> None:
+        self.character, self.world = character, world
+        names = [link.name for link in character.links]
+        self.feet = [
+            names.index(name) for name in dict.fromkeys(p.foot for p in feet_of(character))
+        ]
+        self.p0, R = self._feet()
+        self.up0 = _up(R)
+        self.fell = np.full(world.n, np.inf)
+        self.tilt, self.moved, self.torque, self.work, self.beyond = np.zeros((5, world.n))
+
+    @property
+    def over(self) -> bool:
+        """Whether all have fallen."""
+        return bool(np.isfinite(self.fell).all())
+
+    def look(self) -> None:
+        """Note how things are."""
+        world, character = self.world, self.character
+        q = np.atleast_2d(world.state.q)
+        lost = [loss.copy for loss in world.diverged]
+        down = measure.fallen(character, q, world.contacts)
+        down[lost] = True
+        now = ~np.isfinite(self.fell)
+        self.fell[now & down] = float(world.time.flat[0])
+        up = ~np.isfinite(self.fell)
+        p, R = self._feet()
+        lean = np.degrees(np.arccos(np.clip((_up(R) * self.up0).sum(axis=-1), -1.0, 1.0)))
+        away = np.linalg.norm((p - self.p0)[..., :2], axis=-1)
+        joints = np.abs(np.atleast_2d(world.torque))[:, 6:].max(axis=1)
+        for kept, value in (
+            (self.tilt, lean.max(axis=1)),
+            (self.moved, away.max(axis=1)),
+            (self.torque, joints),
+            (self.beyond, _beyond(character, q)),
+        ):
+            kept[up] = np.maximum(kept, value)[up]
+        power = np.abs(np.atleast_2d(world.torque * world.state.v))[:, 6:].sum(axis=1)
+        self.work[up] += LOOK * power[up]
+
+    def outcome(self) -> Outcome:
+        """What became of them."""
+        return Outcome(self.fell, self.tilt, self.moved, self.torque, self.work, self.beyond)
+
+    def _feet(self) -> tuple[Floats, Floats]:
+        p, R = dynamics.forward_kinematics(self.character, np.atleast_2d(self.world.state.q))
+        return p[:, self.feet], R[:, self.feet]
+
+
+def _beyond(character: Character, q: Floats) -> Floats:
+    """How far any joint is beyond its limits [degrees], shape (n,)."""
+    found = np.zeros(len(q))
+    for over in excesses(character, q):
+        found = np.maximum(found, np.degrees(over.value))
+    return found
+
+
+def _up(R: Floats) -> Floats:
+    """What is up in the links' frames, (..., 3)."""
+    return quaternions.rotate(quaternions.conjugate(R), np.array([0.0, 0.0, 1.0]))
+
+
+def stood_text(fell: float | None) -> str:
+    """In words."""
+    return "stands" if fell is None or not np.isfinite(fell) else f"falls at {fell:.1f} s"
