@@ -25,7 +25,7 @@ from poise.world import World
 CONTACTS = {"penalty": "thesis", "impulse": "cones"}
 """Models of contact, and the form of the balance that goes with each."""
 
-STEPS = {"penalty": 1.0 / 1000.0, "impulse": 1.0 / 240.0}
+STEPS = {"penalty": 1.0 / 1000.0, "impulse": 1.0 / 120.0}
 """Time steps unless told otherwise [s]."""
 
 STIFFNESS = 2e6

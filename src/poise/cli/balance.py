@@ -59,7 +59,7 @@ def balance(
     dt: Annotated[
         str | None,
         typer.Option(
-            metavar="SECONDS", help="Time step.", show_default="1/240, with penalty 1/1000"
+            metavar="SECONDS", help="Time step.", show_default="1/120, with penalty 1/1000"
         ),
     ] = None,
     rate: Annotated[

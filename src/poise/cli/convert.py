@@ -50,9 +50,7 @@ def convert(
     ] = False,
     balanced: Annotated[
         bool,
-        typer.Option(
-            "--balanced", help="Level standing feet and bring the mass centre over them."
-        ),
+        typer.Option("--balanced", help="Level standing feet and bring the mass centre over them."),
     ] = False,
     refine: Annotated[
         bool,

@@ -40,6 +40,7 @@ from poise.control.balance.tasks import Tasks, matrices, tasks_of
 from poise.control.link_sets import links_of
 from poise.dynamics import GRAVITY
 from poise.errors import PoiseError, unknown_name
+from poise.measure.pressure import center_of_pressure, centroidal_moment_pivot
 from poise.motion.clip import Clip
 from poise.scene import SceneLike, scene_of
 
@@ -68,7 +69,8 @@ class Balance:
             link [m])}. May be assigned or changed while running.
         goal_weight: β_p of each.
         supports: "clip": the feet that stand in the target; or links; or a Schedule; or a Clip.
-        support_gains: k_s, k_d that keep a support level and at rest [1/s², 1/s].
+        support_gains: k_s, k_d that keep a support level and at rest [1/s², 1/s]; None is 400, 40 on
+            contact by impulses and 50, 20 else.
         soft_limits: l_s, l_d by which tracking stiffens beyond a joint's limits; None is off.
         form: "thesis", or "cones": ground forces inside friction cones; None is cones for a World
             with contact by impulses, else the thesis's.
@@ -95,9 +97,9 @@ class Balance:
         reach: float = 0.05,
         center: str | Sequence[float] = "motion",
         goals: Mapping[str, Any] | None = None,
-        goal_weight: float = 3.0,
+        goal_weight: float = 100.0,
         supports: str | Sequence[str] | Schedule | Clip = "clip",
-        support_gains: tuple[float, float] = (400.0, 40.0),
+        support_gains: tuple[float, float] | None = None,
         soft_limits: tuple[float, float] | None = (400.0, 20.0),
         form: str | None = None,
         friction: float | None = None,
@@ -128,7 +130,8 @@ class Balance:
         if self.gives == "force" and form == "thesis":
             raise PoiseError("forces need the ground's: form='cones'")
         self.margin, self.ground = margin, ground
-        self.support_gains = support_gains
+        # ground that gives way must tilt a sole to push at its edge
+        self.support_gains = support_gains or ((400.0, 40.0) if rigid else (50.0, 20.0))
         self._limits = None if soft_limits is None else SoftLimits(self.character, *soft_limits)
         self._stand(supports)
         self._goals = Goals(self.scene, goals or {}, goal_weight)
@@ -140,7 +143,11 @@ class Balance:
             kd = np.full(self.scene.nv, firmness / dt)
             kd[:6] = 0.0
             self._firm = Gains(self.scene, np.zeros(self.scene.nv), kd)
-        self.hold = 1 if rate is None or dt is None or self.gives == "force" else max(1, round(1.0 / (rate * dt)))
+        self.hold = (
+            1
+            if rate is None or dt is None or self.gives == "force"
+            else max(1, round(1.0 / (rate * dt)))
+        )
         self.strain: Floats = np.zeros(1)
         """How far the last call was from what was asked, per copy: 0 is calm; for `Paced`."""
 
@@ -198,7 +205,7 @@ class Balance:
             a list of such.
         """
         plans, shape = self._plans(state, target)
-        told = [one | _told(found, self.ground) for found, one in plans]
+        told = [one | _told(found, one["com"], self.ground) for found, one in plans]
         command = self._command(plans, shape, state)
         return command, told[0] if len(shape) == 1 else {"copies": told}
 
@@ -208,7 +215,7 @@ class Balance:
             if self._firm is None:
                 return Command(force=force)
             a = np.array([one.a for one, _ in plans]).reshape(shape)
-            goal = Target(state.q, state.v + self._dt * a)
+            goal = Target(state.q, _velocity(state, self.scene.nv) + self._dt * a)
             return Command(force=force, drive=Drive(self._firm, goal, form="spd"))
         return Command(acceleration=np.array([one.a for one, _ in plans]).reshape(shape))
 
@@ -218,7 +225,7 @@ class Balance:
         target = target if isinstance(target, Target) else Target.of(target)
         if target.rows is not None:
             raise PoiseError("balance follows one target a call, not rows of them")
-        q, v = np.atleast_2d(state.q), np.atleast_2d(state.v)
+        q, v = np.atleast_2d(state.q), np.atleast_2d(_velocity(state, self.scene.nv))
         n, nv = len(q), self.scene.nv
         tq = _rows(target.q, n, self.scene.nq)
         tv = np.zeros((n, nv)) if target.v is None else _rows(target.v, n, nv)
@@ -231,7 +238,7 @@ class Balance:
             self._one(i, now[i], then[i], (q[i], v[i]), (tq[i], tv[i], ta[i]), float(time[i]))
             for i in range(n)
         ]
-        return plans, state.v.shape
+        return plans, (*np.shape(state.q)[:-1], nv)
 
     def _one(self, i: int, now: Tasks, then: Tasks, state: Any, target: Any,
              time: float) -> tuple[Plan, dict[str, Any]]:  # fmt: skip
@@ -387,15 +394,27 @@ def _friction(character: Any, friction: float | None) -> float:
     return value
 
 
+def _velocity(state: Any, nv: int) -> Floats:
+    """Velocities of a state; one of positions only is at rest."""
+    if getattr(state, "moving", True):
+        v: Floats = state.v
+        return v
+    return np.zeros((*state.q.shape[:-1], nv))
+
+
 def _rows(value: Floats, n: int, size: int) -> Floats:
     if value.shape[-1] != size:
         raise PoiseError(f"the target has shape {value.shape}, expected (..., {size})")
     return np.ascontiguousarray(np.broadcast_to(value, (n, size)))
 
 
-def _told(found: Plan, ground: float) -> dict[str, Any]:
+def _told(found: Plan, com: Floats, ground: float) -> dict[str, Any]:
+    """Of a plan, for people: the ground alone changes the angular momentum."""
+    cop = center_of_pressure(found.force, found.rate[3:], com, ground)
     return {
         "acceleration": found.a,
+        "cop": cop,
+        "cmp": centroidal_moment_pivot(com, found.force, ground),
         "force": found.force,
         "rate": found.rate,
         "beta": found.beta,

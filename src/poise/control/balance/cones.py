@@ -26,7 +26,7 @@ from poise.arrays import Floats
 from poise.errors import PoiseError
 
 EDGES = 4
-EASE = 1e-6
+EASE = 1e-8
 """ε, as a share of the largest entry of the quadratic form: forces are spread evenly."""
 
 

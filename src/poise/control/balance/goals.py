@@ -13,10 +13,11 @@ from poise.control.balance.tasks import Tasks
 from poise.errors import PoiseError
 from poise.scene import Scene
 
-STIFFNESS = 60.0
+STIFFNESS = 150.0
 """k_s of a goal [1/s²]; it is critically damped."""
-FARTHEST = 0.4
-"""What is farther away pulls as if it were this far [m]: what cannot be reached does not tear."""
+FARTHEST = 0.2
+"""What is farther away pulls as if it were this far [m], and weighs less by the square of the
+distance: what cannot be reached does not tear the character down."""
 
 
 class Goals:
@@ -53,11 +54,12 @@ class Goals:
         J, p = now.J[first:, :3], now.p[first:]
         away = self.wanted - p
         far = np.sqrt((away * away).sum(axis=1, keepdims=True))
-        away = away * np.minimum(1.0, FARTHEST / np.maximum(far, 1e-9))
+        near = np.minimum(1.0, FARTHEST / np.maximum(far, 1e-9))
+        away = away * near
         wanted = STIFFNESS * away - 2.0 * math.sqrt(STIFFNESS) * (J @ v)
-        root = math.sqrt(self.weight)
+        root = math.sqrt(self.weight) * near * near
         e = root * (wanted - now.bias[first:, :3])
-        return root * J.reshape(-1, nv), e.reshape(-1)
+        return (root[:, :, None] * J).reshape(-1, nv), e.reshape(-1)
 
 
 def _pair(link: str, goal: Any) -> tuple[Floats, Floats]:

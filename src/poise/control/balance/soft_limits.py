@@ -69,4 +69,3 @@ class SoftLimits:
             more[self._v + k] = ball
         more[self._one[:, 1]] = single
         return k_s + self.stiffness * more, k_d + self.damping * more
-

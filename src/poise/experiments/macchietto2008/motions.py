@@ -26,8 +26,18 @@ REAL = {
 MINUTE = 3.0
 """Mean rotation error below which a difference is minute [degrees]."""
 
-COLUMNS = ("clip", "objectives", "outcome", "error [degrees]", "most", "in the world [cm]",
-           "feet move [mm]", "feet tilt [degrees]", "torque [N·m]", "angular momentum [N·m·s]")  # fmt: skip
+COLUMNS = (
+    "clip",
+    "objectives",
+    "outcome",
+    "error [degrees]",
+    "most",
+    "in the world [cm]",
+    "feet move [mm]",
+    "feet tilt [degrees]",
+    "torque [N·m]",
+    "angular momentum [N·m·s]",
+)
 AFTER = 0.5  # how long the last pose is held [s]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from poise.arrays import Floats
-from poise.balance_trial import balance_trial_of, place_of, run_balance
+from poise.balance_trial import STEPS, balance_trial_of, place_of, run_balance
 from poise.command import Command
 from poise.control.balance import Balance
 from poise.errors import Diverged
@@ -121,7 +121,7 @@ def m6(progress: Progress) -> Item:
     from poise import measure
 
     character, start = standing()
-    world = World(character, dt=1.0 / 240.0, spares=0, self_collision=False)
+    world = World(character, dt=STEPS["impulse"], spares=0, self_collision=False)
     world.reset(start)
     foot = measure.center_of_mass(character, start.q) * (1.0, 1.0, 0.0)
     dragged = Dragged(controller_for(world, "all", "impulse"), foot)  # type: ignore[arg-type]

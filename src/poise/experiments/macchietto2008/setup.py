@@ -2,7 +2,7 @@
 
 The thesis's character is `humanoid-ball`: 65 kg, ball joints, box links. Two grounds: "penalty" is
 the thesis's, springs at steps of 1 ms with the thesis's form of the balance; "impulse" is a rigid
-ground at 1/240 s with ground forces inside friction cones, which the thesis names as future work.
+ground at 1/120 s with ground forces inside friction cones, which the thesis names as future work.
 """
 
 from __future__ import annotations

@@ -1,0 +1,174 @@
+"""Clips made ready for balance: feet flat and still, the mass centre over them, little changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import poise
+from poise import dynamics, measure
+from poise.errors import ClipError
+from poise.motion.contacts import positions
+from poise.motion.editing.balancing import (
+    MARGIN,
+    SLOW,
+    STILL,
+    TIME,
+    footing_of,
+    least_shift,
+    made_balanced,
+    turned_by,
+    unsteadiness,
+)
+from poise.motion.editing.polygons import inside_by, nearest
+from poise.motion.ready import made_ready
+
+BALL = poise.load_character("humanoid-ball")
+SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+
+
+def leaning(clip: poise.Clip, by: float) -> poise.Clip:
+    """A clip whose trunk leans forward, so that its mass centre leaves the feet."""
+    frames = clip.frames.copy()
+    joint = next(joint for joint in clip.character.joints if joint.name == "spine")
+    at = clip.character.q_slice(joint)
+    from poise.motion import quaternions
+
+    frames[:, at] = quaternions.multiply(
+        frames[:, at], quaternions.turn(np.array([0.0, 1.0, 0.0]), np.full(len(frames), by))
+    )
+    return clip.with_frames(frames, contacts=clip.contacts)
+
+
+def slow_margin(clip: poise.Clip) -> float:
+    """The least margin of the mass centre while it moves slowly [m]."""
+    found = footing_of(clip)
+    return float(np.nanmin(found.margin[found.speed < 0.75 * SLOW]))
+
+
+def test_a_clip_that_leans_out_is_brought_over_its_feet() -> None:
+    lean = leaning(poise.load_clip("butterflies", BALL), 1.0)
+    assert slow_margin(lean) < 0.0
+    made = made_balanced(lean)
+    # the solve stops within 1.5 mm of the margin
+    assert slow_margin(made.clip) > MARGIN - 2e-3
+    assert unsteadiness(made.clip) < STILL
+    # hips and legs give the shift; the trunk still leans as it was asked to
+    assert turned_by(lean, made.clip.frames)[0] < 8.0
+
+
+@pytest.mark.parametrize("name", ["squat", "jab", "leg-swing", "axe-kick"])
+def test_a_clip_that_stands_is_left_alone(name: str) -> None:
+    clip = poise.load_clip(name, BALL)
+    made = made_balanced(clip)
+    np.testing.assert_array_equal(made.clip.frames, clip.frames)
+    assert made.notes == ("the mass centre is over the feet already",)
+
+
+def test_feet_keep_their_places() -> None:
+    clip = leaning(poise.load_clip("squat", BALL), 1.0)
+    made = made_balanced(clip).clip
+    assert clip.contacts is not None
+    at = [positions(BALL, clip.contacts.points, x.frames) for x in (clip, made)]
+    # standing points have a weight of 3e4 /m^2 against joints of 1 /rad^2
+    assert np.abs(at[1] - at[0])[clip.contacts.on].max() < STILL
+
+
+def test_the_shift_is_smooth() -> None:
+    lean = leaning(poise.load_clip("squat", BALL), 1.0)
+    made = made_balanced(lean)
+    jerk = np.abs(np.diff(made.shift, n=2, axis=0)).max() * lean.fps**2
+    # a shift of s that comes and goes within TIME needs about 2 s / TIME^2
+    assert jerk < 4.0 * np.abs(made.shift).max() / TIME**2
+
+
+def test_the_least_shift_is_the_optimum() -> None:
+    """Against SciPy's solver of the same problem, with one bound instead of a polygon."""
+    k, fps = 24, 20.0
+    square = measure.polygon_of(np.broadcast_to(SQUARE, (k, 4, 2)), np.ones((k, 4)))
+    polygons = inside_by(square, 0.0)
+    center = np.stack([np.linspace(0.5, 1.6, k), np.full(k, 0.5)], axis=1)
+    asked = np.arange(k) % 3 == 0
+    found = least_shift(center, polygons, asked, fps)
+
+    def cost(s: Any) -> float:
+        return float((s**2).sum() + (TIME * fps) ** 4 * (np.diff(s, n=2) ** 2).sum())
+
+    rule = {"type": "ineq", "fun": lambda s: (1.0 - center[:, 0] - s)[asked]}
+    best = minimize(cost, np.zeros(k), constraints=rule, options={"maxiter": 500, "ftol": 1e-12})
+    assert cost(found[:, 0]) == pytest.approx(best.fun, rel=0.01)
+    assert np.abs(found[:, 1]).max() < 1e-9
+
+
+def test_points_inside_stay_and_others_go_to_the_edge() -> None:
+    polygons = inside_by(measure.polygon_of(SQUARE[None], np.ones((1, 4))), 0.1)
+    for point, expected in (((0.5, 0.5), (0.5, 0.5)), ((2.0, 0.5), (0.9, 0.5)),
+                            ((-1.0, -1.0), (0.1, 0.1))):  # fmt: skip
+        np.testing.assert_allclose(nearest(polygons, np.array([point]))[0], expected, atol=1e-12)
+
+
+def test_a_narrow_support_gets_what_margin_it_can() -> None:
+    line = measure.polygon_of(SQUARE[None, :2], np.ones((1, 2)))
+    np.testing.assert_allclose(nearest(inside_by(line, 0.1), np.array([[0.2, 3.0]])), [[0.5, 0.0]])
+    thin = measure.polygon_of(SQUARE[None] * (1.0, 0.1), np.ones((1, 4)))
+    inner = nearest(inside_by(thin, 0.2), np.array([[0.5, 3.0]]))[0]
+    assert 0.05 <= inner[1] < 0.1
+
+
+def test_the_hull_of_points_is_that_of_scipy() -> None:
+    from scipy.spatial import ConvexHull
+
+    points = np.random.default_rng(3).normal(size=(5, 9, 2))
+    found = measure.polygon_of(points, np.ones((5, 9)))
+    for i in range(5):
+        corners = {tuple(x) for x in points[i][ConvexHull(points[i]).vertices]}
+        assert {tuple(x) for x in found.corners[i, : found.size[i]]} == corners
+
+
+def test_a_flight_is_not_called_standing() -> None:
+    """Feet that come down where they were stand only if the body did not fall in between."""
+    from poise.motion.editing.balancing import _without_play
+
+    clip = poise.load_clip("squat", BALL)
+    assert clip.contacts is not None
+    hop = clip.frames.copy()
+    t = np.arange(len(hop)) / clip.fps - 2.0
+    air = np.abs(t) < 0.25
+    hop[air, 2] += 0.5 * 9.81 * (0.25**2 - t[air] ** 2)
+    on = np.array(clip.contacts.on)
+    on[air] = False
+    contacts = poise.motion.contacts.Contacts(clip.contacts.points, on)
+    assert not _without_play(clip.with_frames(hop, contacts=contacts)).on[air].any()
+    # the same gap without a hop: the body did not fall, so it stood
+    assert _without_play(clip.with_frames(clip.frames, contacts=contacts)).on[air].all()
+
+
+def test_who_never_stands_is_refused() -> None:
+    clip = poise.load_clip("squat", BALL)
+    high = clip.frames.copy()
+    high[:, 2] += 1.0
+    assert clip.contacts is not None
+    none = poise.motion.contacts.Contacts(clip.contacts.points, np.zeros_like(clip.contacts.on))
+    with pytest.raises(ClipError, match="nothing ever stands"):
+        made_balanced(clip.with_frames(high, contacts=none))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path", ["cmu_bvh/49_18.bvh", "cmu_bvh/22_14.bvh", "cmu_bvh/10_01.bvh", "mass/motion/balance.bvh"]
+)  # fmt: skip
+def test_recorded_clips_come_over_their_feet(path: str, data_folder: Path) -> None:
+    clip = poise.load_clip(data_folder / path, BALL)
+    ready = made_ready(clip, raw=True).clip
+    made = made_balanced(ready).clip
+    assert slow_margin(made) > MARGIN - 5e-3
+    assert unsteadiness(made) < STILL
+    assert made.contacts is not None
+    # no point of a sole below the ground by more than a contact's own depth
+    assert positions(BALL, made.contacts.points, made.frames)[..., 2].min() > -5e-3
+    assert turned_by(ready, made.frames)[0] < 8.0
+    assert dynamics.center_of_mass(BALL, made.frames).shape == (len(made), 3)

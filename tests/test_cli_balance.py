@@ -1,0 +1,174 @@
+"""`poise balance`: what it prints and leaves, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import poise
+from poise import measure
+from poise.balance_trial import balance_trial_of, parse_goal, place_of, run_balance
+from poise.cli import app
+from poise.errors import PoiseError
+from poise.motion.contacts import Point, positions
+from poise.recording.balance import balance_table, stance_of
+from poise.results import FILES, VIDEO
+
+QUICK = ("squat", "--duration", "0.3", "--no-video")
+
+
+def run(*args: object, code: int = 0) -> Any:
+    result = CliRunner().invoke(app, ["balance", *map(str, args)])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def refused(*args: object, out: Path) -> str:
+    """The one line that says what is wrong."""
+    line = str(run(*args, "--out", out, code=1).output)
+    assert line.startswith("poise")
+    assert line.count("\n") == 1
+    return line
+
+
+@pytest.fixture(scope="module")
+def pushed() -> poise.Recording:
+    """A squat, pushed at its beginning."""
+    push = poise.pushes.parse_push("chest:150N:forward@0.2s")
+    return run_balance(balance_trial_of("squat", pushes=[push], duration=1.5))
+
+
+def test_it_leaves_all_results_and_a_plot_of_the_balance(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    told = run(*QUICK, "--push", "head:100N:left@0.1s", "--out", out).output
+    assert "it stood" in told
+    assert {path.name for path in out.iterdir()} == {*FILES, "balance.png"} - {VIDEO}
+    assert (out / "balance.png").stat().st_size > 20_000
+    table = json.loads((out / "table.json").read_text())
+    assert table["controller"] == "balance"
+    assert table["balance"]["stood"]
+    assert poise.load_recording(out / "recording.npz").n == 1
+
+
+def test_json_is_the_whole_table(tmp_path: Path) -> None:
+    found = json.loads(run(*QUICK, "--json", "--out", tmp_path / "o").stdout)
+    assert found["objectives"] == ["track", "linear", "angular"]
+    assert set(found["balance"]["feet"]) == {"left_foot", "right_foot"}
+    assert found["balance"]["margins"]["com"]["least"] > 0.0
+    assert found["hand"] == {"force": 0.0, "torque": 0.0}  # nothing holds the root
+
+
+def test_who_is_pushed_far_too_hard_falls_and_is_said_to(tmp_path: Path) -> None:
+    told = run(
+        "squat", "--duration", "1.6", "--no-video", "--out", tmp_path / "o",
+        "--push", "chest:1500N:back@0.1s",
+    ).output  # fmt: skip
+    assert "it fell at" in told
+
+
+def test_a_stance_is_measured_as_the_core_tells(pushed: poise.Recording) -> None:
+    stance = stance_of(pushed)
+    i = 60
+    touches = pushed.contacts(i)
+    force = touches.force.sum(axis=0)
+    cop = (touches.point * touches.force[:, 2:]).sum(axis=0) / force[2]
+    # the centre of the upward forces; level forces act at the ground's height
+    np.testing.assert_allclose(stance.cop[i, :2], cop[:2], atol=1e-4)
+    np.testing.assert_allclose(
+        stance.com[i], measure.center_of_mass(pushed.scene, pushed.q[i]), atol=1e-12
+    )
+    # f_z |COP - CMP| is the level rate of angular momentum
+    rate = measure.external_rate(pushed.scene, pushed.q[i], touches).angular[:2]
+    level = force[2] * np.linalg.norm(stance.cop[i, :2] - stance.cmp[i, :2])
+    # contacts are those of the step that led to the frame
+    assert level == pytest.approx(np.linalg.norm(rate), rel=0.02, abs=0.5)
+
+
+def test_feet_that_are_moved_by_hand_are_seen_to_move(pushed: poise.Recording) -> None:
+    stance = stance_of(pushed)
+    calm = balance_table(stance)["feet"]["left_foot"]
+    assert calm["moved"] < 5e-3
+    frames = pushed.frames.arrays()
+    frames["q"][40:, 0, 0] += 0.02
+    try:
+        moved = balance_table(stance_of(pushed))["feet"]["left_foot"]["moved"]
+    finally:
+        frames["q"][40:, 0, 0] -= 0.02
+    assert moved == pytest.approx(0.02, abs=calm["moved"] + 1e-4)
+
+
+def test_a_goal_is_reached_and_told(tmp_path: Path) -> None:
+    ball = poise.load_character("humanoid-ball")
+    link, place = place_of(ball, "left_hand")
+    start = positions(ball, [Point(link, link, place)], poise.load_clip("squat", ball).q(0.0))[0]
+    goal = start + (0.15, 0.0, 0.15)
+    text = f"left_hand:{','.join(f'{x:.3f}' for x in goal)}"
+    found = json.loads(
+        run("squat", "--duration", "1.2", "--no-video", "--json", "--goal", text,
+            "--out", tmp_path / "o").stdout
+    )  # fmt: skip
+    assert found["goals"]["left_hand"] < 0.5 * np.linalg.norm(goal - start)
+
+
+def test_what_cannot_be_reached_is_missed_on_both_feet(tmp_path: Path) -> None:
+    found = json.loads(
+        run("squat", "--duration", "1.2", "--no-video", "--json", "--goal", "left_hand:9,0,3",
+            "--out", tmp_path / "o").stdout
+    )  # fmt: skip
+    assert found["goals"]["left_hand"] > 5.0
+    assert np.isfinite(found["tracking"]["rotation"]["max"])
+
+
+@pytest.mark.parametrize(
+    "args, says",
+    [
+        (("squat", "--objectives", "track,linaer"), "linear"),
+        (("squat", "--objectives", ","), "track, linear, angular"),
+        (("squat", "--push", "heat:220N@0.1s"), "'head'"),
+        (("squat", "--push", "head:220N@9s"), "after the end"),
+        (("squat", "--goal", "left_hand"), "LINK:X,Y,Z"),
+        (("squat", "--goal", "left_fist:1,1,1"), "left_foot"),
+        (("squat", "--friction", "-1"), "0 or more"),
+        (("squat", "--contact", "soft"), "penalty"),
+        (("squat", "--speed", "slow"), "adaptive"),
+        (("squat", "--rate", "0"), "rate"),
+        (("squat", "--dt", "x"), "--dt"),
+        (("two-link-wave",), "hangs on the world"),
+        (("snake-slither",), "feet"),
+        (("squatt",), "squat"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(args: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    assert says in refused(*args, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_goals_are_read_as_written() -> None:
+    goal = parse_goal("left_hand: 0.4,-.2, 1.3")
+    assert goal == ("left_hand", (0.4, -0.2, 1.3))
+    assert parse_goal(str(goal)) == goal
+    for text in ("left_hand:1,2", "1,2,3", "a:1,2,nan", ""):
+        with pytest.raises(PoiseError, match="LINK:X,Y,Z"):
+            parse_goal(text)
+
+
+def test_a_clip_that_leaves_its_supports_for_long_ends_in_a_fall_and_not_in_an_error() -> None:
+    clip = poise.load_clip("squat")
+    frames = clip.frames.copy()
+    frames[:, 0] += np.linspace(0.0, 1.5, len(frames))  # it walks away from its feet
+    trial = balance_trial_of(clip.with_frames(frames, contacts=clip.contacts), prepare=False)
+    recording = run_balance(trial)
+    assert np.isfinite(recording.q).all()
+
+
+def test_feet_in_the_air_fall_gracefully() -> None:
+    clip = poise.load_clip("squat")
+    frames = clip.frames.copy()
+    frames[:, 2] += 0.3
+    trial = balance_trial_of(clip.with_frames(frames), prepare=False, duration=1.0)
+    assert np.isfinite(run_balance(trial).q).all()
