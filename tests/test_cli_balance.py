@@ -16,6 +16,7 @@ from poise.balance_trial import balance_trial_of, parse_goal, place_of, run_bala
 from poise.cli import app
 from poise.errors import PoiseError
 from poise.motion.contacts import Point, positions
+from poise.pushes import parse_push
 from poise.recording.balance import balance_table, stance_of
 from poise.results import FILES, VIDEO
 
@@ -39,7 +40,7 @@ def refused(*args: object, out: Path) -> str:
 @pytest.fixture(scope="module")
 def pushed() -> poise.Recording:
     """A squat, pushed at its beginning."""
-    push = poise.pushes.parse_push("chest:150N:forward@0.2s")
+    push = parse_push("chest:150N:forward@0.2s")
     return run_balance(balance_trial_of("squat", pushes=[push], duration=1.5))
 
 
@@ -125,7 +126,7 @@ def test_what_cannot_be_reached_is_missed_on_both_feet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "args, says",
+    ("args", "says"),
     [
         (("squat", "--objectives", "track,linaer"), "linear"),
         (("squat", "--objectives", ","), "track, linear, angular"),

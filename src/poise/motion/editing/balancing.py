@@ -135,7 +135,7 @@ def made_balanced(
     moved = measure.center_of_mass(clip.character, q)[:, :2] - center
     notes.append(_told(clip, q, moved))
     tell(1.0)
-    made = clip.with_frames(q, contacts=clip.contacts)
+    made = clip if q is clip.frames else clip.with_frames(q, contacts=clip.contacts)
     return Balanced(made, moved, tuple(notes))
 
 
