@@ -1,6 +1,8 @@
-"""The plan of the balance controller: least squares, momentum, cones, each with a second opinion."""
+"""The plan of the balance controller: least squares, momentum, cones; with second opinions."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +43,7 @@ def by_kkt(a_des: np.ndarray, W: np.ndarray, E: np.ndarray, e: np.ndarray, C: np
     H = np.diag(W**2) + E.T @ E
     whole = np.block([[H, C.T], [C, np.zeros((k, k))]])
     right = np.concatenate([W**2 * a_des + E.T @ e, d])
-    return np.linalg.lstsq(whole, right, rcond=None)[0][:n]
+    return np.asarray(np.linalg.lstsq(whole, right, rcond=None)[0][:n])
 
 
 @pytest.mark.parametrize("redundant", [0, 4])
@@ -73,7 +75,8 @@ def test_contradicting_constraints_are_met_as_well_as_can_be() -> None:
 
 def test_no_rank_at_all_is_no_trouble() -> None:
     held = hold(np.zeros((6, 9)), np.ones(6))
-    assert not held.x.any() and held.Q.shape == (0, 9)
+    assert not held.x.any()
+    assert held.Q.shape == (0, 9)
 
 
 @pytest.mark.parametrize("n", [1, 5])
@@ -99,7 +102,7 @@ def test_tasks_are_what_the_dynamics_say_one_by_one(name: str, n: int) -> None:
             np.testing.assert_allclose(now.bias[k], bias, atol=1e-9)
 
 
-def planned(form: str, t: float = 1.0, **options: object) -> dict[str, object]:
+def planned(form: str, t: float = 1.0, **options: Any) -> dict[str, Any]:
     """What the controller thinks in the middle of a squat, a little off."""
     state = SQUAT.state(t)
     state = poise.State(state.q, state.v + 0.02 * np.random.default_rng(4).normal(size=BALL.nv))
@@ -197,8 +200,9 @@ def test_hulls_are_those_of_the_measures() -> None:
 def test_the_nearest_point_inside_is_the_nearest_of_many() -> None:
     rng = np.random.default_rng(8)
     corners = hull(rng.normal(size=(8, 2)))
-    edges = np.concatenate([a + np.linspace(0, 1, 400)[:, None] * (b - a)
-                            for a, b in zip(corners, np.roll(corners, -1, axis=0), strict=True)])  # fmt: skip
+    ahead = np.roll(corners, -1, axis=0)
+    along = np.linspace(0, 1, 400)[:, None]
+    edges = np.concatenate([a + along * (b - a) for a, b in zip(corners, ahead, strict=True)])
     for point in 4.0 * rng.normal(size=(20, 2)):
         found = nearest_inside(corners, point)
         away = np.linalg.norm(edges - point, axis=1).min()
@@ -223,16 +227,19 @@ def test_soft_limits_know_how_far_outside_a_joint_is() -> None:
 def test_inside_its_limits_a_joint_is_tracked_as_always() -> None:
     k = np.ones(BALL.nv)
     k_s, k_d = SoftLimits(BALL, 100.0, 5.0).stiffen(BALL.rest_q, k, k)
-    assert (k_s == k).all() and (k_d == k).all()
+    assert (k_s == k).all()
+    assert (k_d == k).all()
 
 
 def test_a_schedule_is_one_in_stance_and_zero_in_the_air_and_fades_between() -> None:
     schedule = Schedule(KICK, fade=0.2)
     right = schedule.links.index("right_foot")
+    assert KICK.contacts is not None
     start, stop = (phase for phase in KICK.contacts.phases("right_foot"))
     times = np.array([0.5, start.stop / KICK.fps - 0.1, 2.0, stop.start / KICK.fps + 0.5])
     full, half, none, again = schedule(times)[:, right]
-    assert full == again == 1.0 and none == 0.0 and 0.1 < half < 0.9
+    assert (full, again, none) == (1.0, 1.0, 0.0)
+    assert 0.1 < half < 0.9
     assert (schedule(times)[:, schedule.links.index("left_foot")] == 1.0).all()
 
 

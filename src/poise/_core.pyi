@@ -108,3 +108,6 @@ class World:
 
 def answer(model: Model, numbers: object | None, what: int, n: int, single_precision: bool, q: object, v: object | None, a: object | None, tau: object | None, external: object | None, target_q: object | None, target_v: object | None, kp: object | None, kd: object | None, gravity: object, dt: float, form: int, method: int, limits: bool, link: int, point: object, target_a: object | None = None, past: object | None = None, velocity: bool = True, feedforward: bool = True, as_printed: bool = False) -> object:
     """One question of poise.dynamics about n states."""
+
+def tasks(model: Model, numbers: object | None, n: int, q: object, v: object, gravity: object, points: object) -> object:
+    """Momentum, inertia, and points of n states, for controllers."""

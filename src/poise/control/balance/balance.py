@@ -1,9 +1,12 @@
 """Balance: a controller that keeps a character on its feet by its momentum (macchietto2008).
 
 Every call finds the accelerations that follow the motion as well as linear and angular momentum
-allow, with the supports fixed to the ground (`plan`), and gives them as `Command(acceleration=...)`:
-in every step of the call the world turns them into joint torques by floating-base inverse dynamics
-with the step's own contact forces. So it may run at 30 to 200 Hz over steps of 1 ms.
+allow, with the supports fixed to the ground (`plan`). On ground by penalty it gives them as they
+are: in every step of the call the world turns them into joint torques by floating-base inverse
+dynamics with the step's own contact forces, so it may run at 30 to 200 Hz over steps of 1 ms. On
+ground by impulses it gives the torques, and with them a servo of the planned accelerations that the
+step solves implicitly, Q - K q'' with Q = tau + K a: between torques alone (K = 0), under which a
+light foot chatters, and accelerations that do not give way (K = inf).
 """
 
 from __future__ import annotations
@@ -35,8 +38,8 @@ from poise.control.balance.stance import (
     faded,
     soles_of,
 )
-from poise.control.gains import Gains
 from poise.control.balance.tasks import Tasks, matrices, tasks_of
+from poise.control.gains import Gains
 from poise.control.link_sets import links_of
 from poise.dynamics import GRAVITY
 from poise.errors import PoiseError, unknown_name
@@ -69,13 +72,14 @@ class Balance:
             link [m])}. May be assigned or changed while running.
         goal_weight: β_p of each.
         supports: "clip": the feet that stand in the target; or links; or a Schedule; or a Clip.
-        support_gains: k_s, k_d that keep a support level and at rest [1/s², 1/s]; None is 400, 40 on
-            contact by impulses and 50, 20 else.
+        support_gains: k_s, k_d that keep a support level and at rest [1/s², 1/s]; None is 400, 40
+            on contact by impulses and 50, 20 else.
         soft_limits: l_s, l_d by which tracking stiffens beyond a joint's limits; None is off.
         form: "thesis", or "cones": ground forces inside friction cones; None is cones for a World
             with contact by impulses, else the thesis's.
         friction: Of the ground, for cones; None is the World's, or 0.8.
         margin: How far inside of the soles the ground may be asked to push [m].
+        firmness: K of that servo [kg m²].
         rate: How often it plans [1/s], for `poise.run`; None is every step.
         gives: "acceleration" or, with cones, "force"; None is force for a World with contact by
             impulses: joints that keep their accelerations between two feet that cannot move are
@@ -178,7 +182,7 @@ class Balance:
     @property
     def memory(self) -> Floats:
         """What it remembers: the strain of the last call, shape (n,)."""
-        return self.strain.copy()
+        return np.array(self.strain)
 
     def restore(self, memory: ArrayLike) -> None:
         """Go on from a memory."""

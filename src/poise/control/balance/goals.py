@@ -68,7 +68,7 @@ def _pair(link: str, goal: Any) -> tuple[Floats, Floats]:
     point, place = (finite(floats(x, f"goals[{link!r}]"), f"goals[{link!r}]") for x in given)
     if point.shape != (3,) or place.shape != (3,):
         raise PoiseError(
-            f"goals[{link!r}] is {goal!r:.60}; it must be a point x, y, z, or a pair of a point and "
-            "a place in the link"
+            f"goals[{link!r}] is {goal!r:.60}; it must be a point x, y, z, or a pair of a point "
+            "and a place in the link"
         )
     return point, place

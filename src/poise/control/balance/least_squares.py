@@ -109,7 +109,7 @@ class Reduced(NamedTuple):
             lack: e - E x, shape (k,).
             weight: Above zero.
         """
-        held = np.linalg.inv(T + np.eye(len(T)) / weight)
+        held = np.asarray(np.linalg.inv(T + np.eye(len(T)) / weight), dtype=np.float64)
         return self._replace(x=self.x + (held @ lack) @ give, late=give, held=held)
 
 

@@ -2,8 +2,8 @@
 
     k_s' = k_s + l_s (e_axis + e_twist),   k_d' = k_d + l_d (e_axis + e_twist)
 
-A ball turns by q = q_a q_t, q_t about its axis a, q_a taking a to a' = q a q^-1. e_axis is the angle
-by which a' is outside its cone, e_twist that by which φ = 2 atan2(q_vec·a, q_w), wrapped to
+A ball turns by q = q_a q_t, q_t about its axis a, q_a taking a to a' = q a q^-1. e_axis is the
+angle by which a' is outside its cone, e_twist that by which φ = 2 atan2(q_vec·a, q_w), wrapped to
 (-π, π], is outside its bounds; both are 0 inside (the thesis prints an e_twist that is not). The
 cone is the joint's: round, of the angle `swing`. A hinge or slide has one bound on each side.
 """
@@ -14,7 +14,6 @@ import numpy as np
 
 from poise.arrays import Floats
 from poise.character import Character
-from poise.forest import Ints
 
 
 class SoftLimits:
@@ -36,11 +35,11 @@ class SoftLimits:
         low, high = ([j.limits[i] for j in others if j.limits] for i in range(2))
         axes, bounds = [joint.axis for joint in balls], [joint.limits for joint in balls]
         at = [character.v_slice(joint).start for joint in balls]
-        self._q: Ints = np.array(start, dtype=int)[:, None] + np.arange(4)
+        self._q = np.array(start, dtype=int)[:, None] + np.arange(4)
         self._axis = np.array(axes, dtype=np.float64).reshape(-1, 3)
         self._bound = np.array(bounds, dtype=np.float64).reshape(-1, 3)
-        self._v: Ints = np.array(at, dtype=int)
-        self._one: Ints = np.array(single, dtype=int).reshape(-1, 2)
+        self._v = np.array(at, dtype=int)
+        self._one = np.array(single, dtype=int).reshape(-1, 2)
         self._low, self._high = np.array(low), np.array(high)
 
     def excess(self, q: Floats) -> tuple[Floats, Floats]:

@@ -7,7 +7,7 @@ foot leaves and after it arrives, so that nothing jumps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from poise.control.balance.tasks import Tasks
 from poise.errors import PoiseError, unknown_name
 from poise.forest import Ints
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, feet_of
+from poise.motion.contacts import Contacts, feet_of, runs
 
 LEAVES, LEFT = 0.005, 0.03
 """A sole of the target this high [m] begins to be in the air, and is."""
@@ -104,7 +104,9 @@ class Schedule:
     def __init__(self, clip: Clip | Contacts, fade: float = 0.15, fps: float | None = None) -> None:
         contacts = clip.contacts if isinstance(clip, Clip) else clip
         if contacts is None:
-            raise PoiseError("this clip has no contacts; clip.with_contacts() finds them")
+            raise PoiseError(
+                "this clip has no contacts; poise.motion.detect.detect_contacts finds them"
+            )
         self.fps = clip.fps if isinstance(clip, Clip) else number(fps, "fps", unit="Hz")
         fade = number(fade, "fade")
         self.links = tuple(dict.fromkeys(point.link for point in contacts.points))
@@ -114,7 +116,7 @@ class Schedule:
         for j, link in enumerate(self.links):
             mine = [i for i, point in enumerate(contacts.points) if point.link == link]
             on = contacts.on[:, mine].any(axis=1)
-            for start, stop in _runs(on):
+            for start, stop in runs(on):
                 # what stands at the ends of the clip stood before and stands after
                 since = time - time[start] if start else np.full(frames, np.inf)
                 until = time[stop - 1] - time if stop < frames else np.full(frames, np.inf)
@@ -130,9 +132,3 @@ class Schedule:
         share = (at - low)[..., None]
         out: Floats = (1.0 - share) * self.weight[low] + share * self.weight[high]
         return out
-
-
-def _runs(on: Iterable[bool]) -> list[tuple[int, int]]:
-    from poise.motion.contacts import runs
-
-    return runs(np.asarray(on))
