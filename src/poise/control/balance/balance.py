@@ -38,7 +38,7 @@ from poise.control.balance.stance import (
     faded,
     soles_of,
 )
-from poise.control.balance.tasks import Tasks, matrices, tasks_of
+from poise.control.balance.tasks import Tasks, cross, matrices, tasks_of
 from poise.control.gains import Gains
 from poise.control.link_sets import links_of
 from poise.dynamics import GRAVITY
@@ -152,6 +152,7 @@ class Balance:
             if rate is None or dt is None or self.gives == "force"
             else max(1, round(1.0 / (rate * dt)))
         )
+        self._kept: tuple[tuple[Floats, ...], list[Tasks]] | None = None
         self.strain: Floats = np.zeros(1)
         """How far the last call was from what was asked, per copy: 0 is calm; for `Paced`."""
 
@@ -235,7 +236,7 @@ class Balance:
         tv = np.zeros((n, nv)) if target.v is None else _rows(target.v, n, nv)
         ta = np.zeros((n, nv)) if target.a is None else _rows(target.a, n, nv)
         now = tasks_of(self.scene, q, v, self.gravity, self._points())
-        then = tasks_of(self.scene, tq, tv, self.gravity, self._points())
+        then = self._then(tq, tv)
         self.strain = np.zeros(n)
         time = np.broadcast_to(np.nan if target.time is None else target.time, (n,))
         plans = [
@@ -243,6 +244,14 @@ class Balance:
             for i in range(n)
         ]
         return plans, (*np.shape(state.q)[:-1], nv)
+
+    def _then(self, q: Floats, v: Floats) -> list[Tasks]:
+        """The target's tasks; of one that is held they are asked for once."""
+        points, kept = self._points(), self._kept
+        if kept is None or not all(map(np.array_equal, kept[0], (q, v, points))):
+            found = tasks_of(self.scene, q, v, self.gravity, points)
+            self._kept = kept = ((q.copy(), v.copy(), points), found)
+        return kept[1]
 
     def _one(self, i: int, now: Tasks, then: Tasks, state: Any, target: Any,
              time: float) -> tuple[Plan, dict[str, Any]]:  # fmt: skip
@@ -258,10 +267,10 @@ class Balance:
         wished = self._wish(now, then, v, (tv, ta), places, share)
         if wished is not None and "linear" in self._objectives:
             root = math.sqrt(self.beta_linear)
-            rows = rows._replace(
-                E=np.concatenate([rows.E, root * now.A[:2]]),
-                e=np.concatenate([rows.e, root * (wished.linear - now.rate[:2])]),
-            )
+            E, e = root * now.A[:2], root * (wished.linear - now.rate[:2])
+            if len(rows.e):
+                E, e = np.concatenate([rows.E, E]), np.concatenate([rows.e, e])
+            rows = rows._replace(E=E, e=e)
         weight = self._mass * self.gravity
         turned = wished if "angular" in self._objectives else None
         found = plan(rows, now, turned, self.gamma, weight, self._grounds(q, places, share))
@@ -324,8 +333,8 @@ class Balance:
         if spring:
             # level, and as high, as it is in the target: on an edge it carries less
             here, there = now.R[:s][on], then.R[:s][on]
-            tilt = 0.5 * np.cross(here, there, axisa=1, axisb=1, axisc=1).sum(axis=2)
-            wanted[:, 3:5] += spring * tilt[:, :2]
+            tilt = cross(here.transpose(0, 2, 1), there.transpose(0, 2, 1)).sum(axis=1)
+            wanted[:, 3:5] += 0.5 * spring * tilt[:, :2]
             wanted[:, 2] += spring * (then.p[:s, 2] - now.p[:s, 2])[on]
         weight = self.weight if "track" in self._objectives else 0.03 * self.weight
         E, e = self._goals.rows(now, s, v)

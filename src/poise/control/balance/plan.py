@@ -17,7 +17,7 @@ from poise.arrays import Floats
 from poise.control.balance.cones import Cones, least_dear
 from poise.control.balance.least_squares import Reduced, hold, reduce
 from poise.control.balance.momentum import Wish, consistent_weight
-from poise.control.balance.tasks import Tasks
+from poise.control.balance.tasks import Tasks, cross
 from poise.forest import Ints
 
 SOFT, FIRM = 10.0, 1e3
@@ -123,6 +123,9 @@ def plan(rows: Rows, now: Tasks, wished: Wish | None, gamma: float, weight: Floa
 
 def _reduced(rows: Rows, per: Floats, now: Tasks, firm: bool) -> tuple[Reduced, float]:
     """The answer without the angular objective."""
+    if not firm and (rows.share >= HELD).all():
+        held = hold(rows.C * per, rows.d - rows.C @ rows.a_des)
+        return reduce(held, rows.E * per, rows.e - rows.E @ rows.a_des), held.miss
     if firm:
         factor = FIRM * rows.share
         stand = rows.share < 0.0
@@ -167,10 +170,9 @@ def _grounded(
     forces = ground.cones.forces(share)
     torque = now.M @ a + now.h
     # forces at points of links, as wrenches at the links' origins
-    for i in range(int(ground.owner.max(initial=-1)) + 1):
-        mine = ground.owner == i
-        arm = ground.points[mine] - now.p[i]
-        wrench = np.concatenate([forces[mine].sum(axis=0), np.cross(arm, forces[mine]).sum(axis=0)])
-        torque = torque - wrench @ now.J[i]
+    arm = ground.points - now.p[ground.owner]
+    wrenches = np.zeros((len(now.J), 6))
+    np.add.at(wrenches, ground.owner, np.concatenate([forces, cross(arm, forces)], axis=1))
+    torque -= np.tensordot(wrenches, now.J, axes=2)
     torque[:6] = 0.0
     return a, torque, forces

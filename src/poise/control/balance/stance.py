@@ -33,13 +33,15 @@ class Soles(NamedTuple):
         names: Of the links.
         link: Their indices, shape (k,).
         point: Points of their soles, in their frames [m], shape (m, 3).
-        owner: Which of the links a point belongs to, shape (m,).
+        owner: Which of the links a point belongs to, in order, shape (m,).
+        first: Of each link, its first point, shape (k,).
     """
 
     names: tuple[str, ...]
     link: Ints
     point: Floats
     owner: Ints
+    first: Ints
 
     def places(self, now: Tasks) -> Floats:
         """Where the points are [m], shape (m, 3); the links are the first points of the tasks."""
@@ -49,8 +51,7 @@ class Soles(NamedTuple):
 
     def lowest(self, places: Floats) -> Floats:
         """Height of the lowest point of each link [m], shape (k,)."""
-        low = np.full(len(self.names), np.inf)
-        np.minimum.at(low, self.owner, places[:, 2])
+        low: Floats = np.minimum.reduceat(places[:, 2], self.first)
         return low
 
 
@@ -75,12 +76,15 @@ def soles_of(character: Character, links: Sequence[str] | None = None) -> Soles:
             "which links hold it up"
         )
     names = tuple(dict.fromkeys(point.link for point in points))
+    points = tuple(sorted(points, key=lambda point: names.index(point.link)))
+    owner = np.array([names.index(point.link) for point in points])
     index = {link.name: i for i, link in enumerate(character.links)}
     return Soles(
         names,
         np.array([index[name] for name in names]),
         np.array([point.pos for point in points], dtype=np.float64),
-        np.array([names.index(point.link) for point in points]),
+        owner,
+        np.flatnonzero(np.diff(owner, prepend=-1)),
     )
 
 

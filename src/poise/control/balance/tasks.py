@@ -76,6 +76,14 @@ def tasks_of(scene: Scene, q: Floats, v: Floats, gravity: Floats, points: Floats
     ]
 
 
+def cross(a: Floats, b: Floats) -> Floats:
+    """a x b along the last axis; NumPy's own takes five times as long for few vectors."""
+    out = np.empty(np.broadcast_shapes(a.shape, b.shape))
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        out[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
+    return out
+
+
 def matrices(quats: Floats) -> Floats:
     """Rotation matrices (..., 3, 3) of unit quaternions w x y z (..., 4)."""
     # R = I + 2 w [u] + 2 [u]²
