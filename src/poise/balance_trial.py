@@ -36,7 +36,7 @@ SPEEDS = ("fixed", "adaptive")
 GOAL_FORM = "LINK:X,Y,Z, as in left_hand:0.4,0.2,1.3"
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_GOAL = re.compile(rf"(.+):({_NUMBER}), ?({_NUMBER}), ?({_NUMBER})")
+_GOAL = re.compile(rf"(.+): ?({_NUMBER}), ?({_NUMBER}), ?({_NUMBER})")
 
 
 class Goal(NamedTuple):
@@ -90,6 +90,8 @@ def place_of(character: Character, name: str) -> tuple[str, tuple[float, float, 
 class BalanceTrial(Trial):
     """A clip that a character follows on its own feet; nothing holds its root.
 
+    Its links pass through each other: thighs that touch in a clip push its feet apart.
+
     Args:
         objectives: Any of "track", "linear", "angular".
         contact: "penalty" or "impulse".
@@ -130,7 +132,7 @@ class BalanceTrial(Trial):
             contact=self.contact,
             friction=self.friction,
             stiffness=STIFFNESS,
-            exclude=self.exclude,
+            self_collision=False,
             spares=0,
         )
         world.reset(self.clip.state(0.0))
@@ -190,11 +192,13 @@ def balance_trial_of(
     )  # fmt: skip
     _check_can_stand(plain.character)
     values = {field.name: getattr(plain, field.name) for field in fields(Trial)}
+    # links pass through each other here
+    values["notes"] = tuple(note for note in plain.notes if not note.startswith("overlap"))
     if prepare:
         from poise.motion.editing.balancing import made_balanced
 
         made = made_balanced(plain.clip, progress=preparing)
-        values["clip"], values["notes"] = made.clip, (*plain.notes, *made.notes)
+        values["clip"], values["notes"] = made.clip, (*values["notes"], *made.notes)
     own = {name: value for name, value in options.items() if name not in of_trial}
     return BalanceTrial(**values, contact=contact, **own)
 

@@ -84,7 +84,7 @@ def soles_of(character: Character, links: Sequence[str] | None = None) -> Soles:
         np.array([index[name] for name in names]),
         np.array([point.pos for point in points], dtype=np.float64),
         owner,
-        np.flatnonzero(np.diff(owner, prepend=-1)),
+        np.flatnonzero(np.diff(owner, prepend=-1)).astype(np.int32),
     )
 
 

@@ -1,0 +1,169 @@
+"""What the plan is asked for: supports, goals and momentum, from a controller's settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from poise.arrays import Floats, choice, floats, number
+from poise.character import Character
+from poise.control.balance.cones import EDGES, Cones
+from poise.control.balance.goals import Goals
+from poise.control.balance.least_squares import check_weight
+from poise.control.balance.momentum import Wish, wish
+from poise.control.balance.plan import Ground, Rows
+from poise.control.balance.polygon import hull
+from poise.control.balance.stance import LEAVES, LEFT, LIFTED, LIFTS, Schedule, faded, soles_of
+from poise.control.balance.tasks import Tasks, cross, matrices
+from poise.control.link_sets import links_of
+from poise.dynamics import GRAVITY
+from poise.errors import PoiseError
+from poise.motion.clip import Clip
+from poise.scene import Scene
+
+ROOT_WEIGHT = 0.03
+"""Weight of tracking of the root: the joints say how it stands, the root where."""
+
+UNTRACKED = 0.03
+"""What is left of the weights of tracking without its objective: nothing else asks of a finger."""
+
+
+class Parts:
+    """The settings of a Balance, and what they ask of a state; see there for what they mean."""
+
+    scene: Scene
+    character: Character
+    weight: Floats
+    linear_gains: tuple[float, float]
+    reach: float
+    center: str | Sequence[float]
+    form: str
+    margin: float
+    ground: float
+    support_gains: tuple[float, float]
+    _objectives: tuple[str, ...]
+    _source: Any
+    _goals: Goals
+    _cones: Cones
+
+    @property
+    def gravity(self) -> Floats:
+        """Gravity of the world it was made from, or the earth's [m/s²]."""
+        return floats(getattr(self._source, "gravity", GRAVITY), "gravity")
+
+    def _stand(self, supports: Any) -> None:
+        """Find the links that may stand, and what says when."""
+        self._schedule: Schedule | None = None
+        self._always = False
+        if isinstance(supports, Clip):
+            supports = Schedule(supports)
+        if isinstance(supports, Schedule):
+            self._schedule = supports
+            self._soles = soles_of(self.character, supports.links)
+        elif isinstance(supports, str):
+            choice(supports, "supports", ("clip",))
+            self._soles = soles_of(self.character)
+        else:
+            self._always = True
+            self._soles = soles_of(self.character, list(supports))
+        self._links = np.column_stack([self._soles.link, np.zeros((len(self._soles.link), 3))])
+        self._mass = float(self.character.mass)
+
+    def _points(self) -> Floats:
+        return np.concatenate([self._links, self._goals.points])
+
+    def _share(self, then: Tasks, places: Floats, time: float) -> Floats:
+        """How firmly each link stands, shape (s,)."""
+        can = faded(self._soles.lowest(places) - self.ground, LIFTS, LIFTED)
+        if self._always:
+            return can
+        if self._schedule is not None and math.isfinite(time):
+            return can * self._schedule(np.float64(time))
+        low = self._soles.lowest(self._soles.places(then)) - self.ground
+        return can * faded(low, LEAVES, LEFT)
+
+    def _rows(self, now: Tasks, then: Tasks, a_des: Floats, v: Floats, share: Floats) -> Rows:
+        """Supports and goals."""
+        on = share > 1e-3
+        s = len(self._soles.names)
+        J, bias = now.J[:s][on], now.bias[:s][on]
+        spring, damper = self.support_gains
+        wanted = -damper * (J @ v) - bias
+        if spring:
+            # level, and as high, as it is in the target: on an edge it carries less
+            here, there = now.R[:s][on], then.R[:s][on]
+            tilt = cross(here.transpose(0, 2, 1), there.transpose(0, 2, 1)).sum(axis=1)
+            wanted[:, 3:5] += 0.5 * spring * tilt[:, :2]
+            wanted[:, 2] += spring * (then.p[:s, 2] - now.p[:s, 2])[on]
+        weight = self.weight if "track" in self._objectives else UNTRACKED * self.weight
+        E, e = self._goals.rows(now, s, v)
+        nv = self.scene.nv
+        return Rows(a_des, weight, J.reshape(-1, nv), wanted.reshape(-1), share[on], E, e)
+
+    def _wish(self, now: Tasks, then: Tasks, v: Floats, moves: tuple[Floats, Floats],
+              places: Floats, share: Floats) -> Wish | None:  # fmt: skip
+        """What momentum should do; None without supports, or if it does not matter."""
+        if not {"linear", "angular"} & set(self._objectives) or not (share > 0.5).any():
+            return None
+        weight = share[self._soles.owner]
+        if not weight.sum() > 1e-3:
+            return None
+        s = weight @ places[:, :2] / weight.sum()
+        corners = hull(places[weight > 0.3, :2], self.margin)
+        if isinstance(self.center, str):
+            there = self._soles.places(then)
+            s_mot = weight @ there[:, :2] / weight.sum()
+            tv, ta = moves
+            center = s + then.c[:2] - s_mot
+            velocity = (then.A[:2] @ tv) / self._mass
+            rising = (then.A[:2] @ ta + then.rate[:2]) / self._mass
+        else:
+            center = s + np.asarray(self.center, dtype=np.float64)
+            velocity = rising = np.zeros(2)
+        down = self._mass * abs(float(self.gravity[2]))
+        return wish(
+            now, v, corners, (center, velocity, rising), self.linear_gains, self.reach, down
+        )
+
+    def _grounds(self, q: Floats, places: Floats, share: Floats) -> Ground | None:
+        if self.form == "thesis":
+            return None
+        on = share[self._soles.owner] > 1e-3
+        most = 3.0 * self._mass * 9.81 * share[self._soles.owner][on]
+        owner = self._soles.owner[on]
+        return Ground(
+            self._cones, places[on], np.repeat(most, EDGES), owner, matrices(q[3:7]), q[:3]
+        )
+
+    def _tracking_weight(self, weights: Mapping[str, float]) -> Floats:
+        """W_t, shape (nv,)."""
+        forest = self.scene.forest
+        out = np.ones(self.scene.nv)
+        out[:6] = ROOT_WEIGHT
+        of_dof = np.repeat(forest.link, np.array([6, 3, 1, 1])[forest.kind])
+        for name, value in weights.items():
+            if name == "root":
+                out[:6] = value
+                continue
+            mine = np.isin(of_dof, links_of(self.scene, name))
+            mine[:6] = False
+            out[mine] = value
+        return check_weight(out)
+
+
+def friction_of(character: Any, friction: float | None) -> float:
+    """Coefficient for the cones: as given, the World's least, or 0.8."""
+    if friction is None:
+        settings = getattr(character, "settings", None)
+        if settings is None:
+            return 0.8
+        mine = float(np.min(settings.friction))
+        other = settings.ground_friction
+        return mine if other is None else math.sqrt(mine * float(other))
+    value = number(friction, "friction", positive=False, unit="")
+    if value < 0.0:
+        raise PoiseError(f"friction is {friction:g}; it must be 0 or more")
+    return value
