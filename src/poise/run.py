@@ -76,16 +76,19 @@ def run(
         done, left = done + k, left - k
         if every and done % every == 0:
             if tells:
-                record.append(_asked(command, target))
+                record.append(_asked(controller, command, target))
             else:
                 record.append()
         if progress is not None:
             progress(done * dt)
 
 
-def _asked(command: Command, target: Any) -> Target:
-    """What the last step of a command was asked to reach: its drive's target, or the clip's."""
-    drive = command.drive
+def _asked(controller: Any, command: Command, target: Any) -> Target:
+    """What the last step of a command was asked to reach: its drive's target, or the clip's.
+
+    A controller whose drive leads along a plan of its own says so: `drives_plan`.
+    """
+    drive = None if getattr(controller, "drives_plan", False) else command.drive
     return (Target.of(target) if drive is None else drive.target).row(-1)
 
 

@@ -48,7 +48,8 @@ HEAD = 0.6
 LOOK = 1.0 / 30.0
 """Time between two looks [s]."""
 
-SERVO_HZ = 16.0
+SERVO_HZ = 100.0
+"""Of its joints: softer ones do not even stand."""
 
 
 class Outcome(NamedTuple):

@@ -3,7 +3,8 @@
 A captured or keyed motion stands by luck: the body it is put on has other masses, and soles that
 are guessed. Two steps make it one that can be held:
 
-1. Feet that stand become level and still (`retargeting`, onto the character itself).
+1. Feet that stand become level and still, and joints stay within their limits (`retargeting`, onto
+   the character itself).
 2. The mass centre c(t), seen from above, is brought over the supports by the smallest smooth shift
 
        min  Σ_i |s_i|² + τ⁴ |s̈_i|²    such that   c_i + s_i ∈ P_i   while it moves slowly,
@@ -30,6 +31,7 @@ from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, positions, runs
 from poise.motion.editing.polygons import Polygons, inside_by, nearest
 from poise.motion.editing.smoothing import lowpass
+from poise.motion.limits import excesses
 from poise.motion.quaternions import Floats
 
 MARGIN = 0.02
@@ -61,6 +63,15 @@ PLAY = 0.08
 
 FLAT = 0.95
 """A foot of which all points stand in this part of the time in which any does is flat."""
+
+BEYOND = 0.035
+"""Joints that go less beyond their limits are left alone [rad, m]."""
+
+FIRM = 10.0
+"""Weight of what is beyond a joint's limits [1/rad^2]: they give way by a degree or two, smoothly."""
+
+LEAST = 30
+"""Frames that a clip must have to be smoothed."""
 
 SPLITS, RHO, RELAX = 300, 100.0, 1.6
 """Most rounds of ADMM, its weight and over-relaxation (Boyd 2011, 3.4.3)."""
@@ -190,14 +201,14 @@ def _shifted(clip: Clip, wanted: Floats, tell: Progress) -> Floats:
         begin = start.copy()
         begin[:, :2] += root
         q, _ = ik.solve(
-            character, begin, goals, limits=0.3, posture=keep, iterations=10, tolerance=1e-4,
+            character, begin, goals, limits=FIRM, posture=keep, iterations=10, tolerance=1e-4,
             near=True,
         )  # fmt: skip
         if done + 1 < PASSES:
             # solved one by one, frames jerk where a knee is stretched
             change = lowpass(poses.difference(character, start, q), _calm(clip.fps), clip.fps)
             q, _ = ik.solve(
-                character, poses.move(character, start, change), goals, limits=0.3,
+                character, poses.move(character, start, change), goals, limits=FIRM,
                 posture=100.0 * keep, iterations=6, tolerance=1e-4, near=True,
             )  # fmt: skip
         lack = wanted - measure.center_of_mass(character, q)[:, :2]
@@ -232,14 +243,20 @@ def _feet_goals(clip: Clip) -> list[ik.Goal]:
 def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
     """The clip with feet that are level and still while they stand."""
     contacts = _without_play(clip)
-    if _is_level(clip) and clip.contacts is not None and (contacts.on == clip.contacts.on).all():
+    same = clip.contacts is not None and (contacts.on == clip.contacts.on).all()
+    if same and _is_level(clip) and beyond_limits(clip) < BEYOND:
         return clip
     from poise.motion.retargeting.retarget import retarget
 
     clip = clip.with_frames(clip.frames, contacts=contacts)
 
-    made = retarget(clip, clip.character, level_feet=True, keep_feet=True, progress=tell).clip
+    made = retarget(
+        clip, clip.character, level_feet=True, keep_feet=True, limits=True, progress=tell
+    ).clip
     flat = clip.with_frames(made.frames, contacts=made.contacts)
+    if len(flat) > LEAST:
+        # joints that meet their limits stop at once
+        flat = flat.smoothed(_calm(flat.fps))
     away = np.abs(flat.frames[:, :3] - clip.frames[:, :3]).max()
     notes.append(f"feet that stand are level and still; hips moved by up to {1e3 * away:.0f} mm")
     return flat
@@ -293,6 +310,12 @@ def _is_level(clip: Clip) -> bool:
         if mine.all(axis=1).sum() < FLAT * mine.any(axis=1).sum():
             return False
     return unsteadiness(clip) < STILL
+
+
+def beyond_limits(clip: Clip) -> float:
+    """How far any joint of a clip goes beyond its limits [rad, m]: a world would hold it there."""
+    each = excesses(clip.character, clip.frames)
+    return max((float(one.value.max()) for one in each), default=0.0)
 
 
 def unsteadiness(clip: Clip) -> float:
