@@ -33,7 +33,6 @@ from poise.control.balance.stance import (
 from poise.control.balance.tasks import Tasks, tasks_of
 from poise.control.gains import Gains
 from poise.errors import PoiseError, unknown_name
-from poise.measure.pressure import center_of_pressure, centroidal_moment_pivot
 from poise.motion.clip import Clip
 from poise.scene import SceneLike, scene_of
 
@@ -290,6 +289,8 @@ def _rows(value: Floats, n: int, size: int) -> Floats:
 
 def _told(found: Plan, com: Floats, ground: float) -> dict[str, Any]:
     """Of a plan, for people: the ground alone changes the angular momentum."""
+    from poise.measure.pressure import center_of_pressure, centroidal_moment_pivot
+
     cop = center_of_pressure(found.force, found.rate[3:], com, ground)
     return {
         "acceleration": found.a,

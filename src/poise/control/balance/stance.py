@@ -8,7 +8,7 @@ foot leaves and after it arrives, so that nothing jumps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from poise.control.balance.tasks import Tasks
 from poise.errors import PoiseError, unknown_name
 from poise.forest import Ints
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, feet_of, runs
+
+if TYPE_CHECKING:
+    from poise.motion.contacts import Contacts
 
 LEAVES, LEFT = 0.005, 0.03
 """A sole of the target this high [m] begins to be in the air, and is."""
@@ -62,6 +64,8 @@ def soles_of(character: Character, links: Sequence[str] | None = None) -> Soles:
         character: The character.
         links: Names; None is all feet.
     """
+    from poise.motion.contacts import feet_of
+
     if links is not None:
         known = [link.name for link in character.links]
         for name in links:
@@ -106,6 +110,8 @@ class Schedule:
     """
 
     def __init__(self, clip: Clip | Contacts, fade: float = 0.15, fps: float | None = None) -> None:
+        from poise.motion.contacts import runs
+
         contacts = clip.contacts if isinstance(clip, Clip) else clip
         if contacts is None:
             raise PoiseError(
