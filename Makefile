@@ -23,7 +23,7 @@ CPP := $(shell find cpp -name '*.hpp' -o -name '*.cpp')
 .PHONY: help demo test test-all bench lint docs stub check-stub format clean validator
 
 help:
-	@echo "make demo        a humanoid walks and is pushed; page, video, BVH, GLB and plots in out/demo"
+	@echo "make demo        a humanoid kicks on its own feet and is pushed; page, video, BVH, GLB, plots in out/demo"
 	@echo "make test        the tests but the slow ones"
 	@echo "make test-all    all tests"
 	@echo "make bench       the benchmarks, with the peers that are installed"
@@ -34,7 +34,8 @@ help:
 	@echo "make clean       remove the builds and what runs wrote (the environment stays)"
 
 demo: $(VENV)/.core
-	$(VENV)/bin/poise track walk --push chest:300N:left@1s+0.2s --out out/demo
+	$(VENV)/bin/poise balance forward-kick --push chest:150N:forward@0.3s+0.1s \
+	    --push chest:60N:left@2s+0.1s --out out/demo
 
 test: $(VENV)/.core $(VENV)/.with-test validator
 	$(PY) -m pytest -n $(JOBS) -m "not slow"

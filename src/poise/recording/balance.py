@@ -18,7 +18,7 @@ from poise.recording.recording import Recording
 
 Bools = NDArray[np.bool_]
 
-STANDS = 0.005
+STANDS = 0.002
 """A sole of the target lower than this stands [m]."""
 
 BELOW = 0.15
