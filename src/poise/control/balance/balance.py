@@ -250,7 +250,7 @@ class Balance(Parts):
         a_des = dynamics.pd_force(self.scene, q, v, (tq, tv), k_s, k_d) + ta
         places = self._soles.places(now)
         share = self._share(then, places, time)
-        rows = self._rows(now, then, a_des, v, share)
+        rows = self._rows(now, then, a_des, v, share, places)
         wished = self._wish(now, then, v, (tv, ta), places, share)
         if wished is not None and "linear" in self._objectives:
             root = math.sqrt(self.beta_linear)
