@@ -48,6 +48,9 @@ HEAD = 0.6
 LOOK = 1.0 / 30.0
 """Time between two looks [s]."""
 
+CALM_SPEED, CALM_POSE, AT_REST = 0.1, 5.0, 5
+"""Who moves slower [rad/s, m/s], nearer to its pose [degrees], for five looks has recovered."""
+
 SERVO_HZ = 100.0
 """Of its joints: softer ones do not even stand."""
 
@@ -94,6 +97,8 @@ def push_standing(
 ) -> Outcome:
     """Push a character that stands, one copy for each case, in one world.
 
+    It ends early when every copy has fallen, or stands at rest as before.
+
     Args:
         cases: The pushes of each copy.
         who: One of SUBSETS, or SERVO.
@@ -111,7 +116,8 @@ def push_standing(
     for i, pushes in enumerate(cases):
         for push in pushes:
             world.push(push.link, push.force_vector(), push.duration, at=push.at, where=[i])
-    watch = _Watch(character, world)
+    last = max((push.at + push.duration for pushes in cases for push in pushes), default=0.0)
+    watch = _Watch(character, world, start, last)
     controller = controller_for(world, who, ground)
     hold = getattr(controller, "hold", 1)
     done, every = 0, max(1, round(LOOK / (world.dt * hold)))
@@ -151,8 +157,10 @@ def random_push(rng: np.random.Generator, links: Sequence[str], at: float, most:
 class _Watch:
     """Looks at copies now and then, and notes falls and feet until each fell."""
 
-    def __init__(self, character: Character, world: World) -> None:
+    def __init__(self, character: Character, world: World, start: State, last: float) -> None:
         self.character, self.world = character, world
+        self.start, self.last = start, last
+        self.rest = np.zeros(world.n, dtype=int)  # looks in a row in which it stood at rest
         names = [link.name for link in character.links]
         self.feet = [
             names.index(name) for name in dict.fromkeys(p.foot for p in feet_of(character))
@@ -164,8 +172,8 @@ class _Watch:
 
     @property
     def over(self) -> bool:
-        """Whether all have fallen."""
-        return bool(np.isfinite(self.fell).all())
+        """Whether all have fallen, or stand at rest."""
+        return bool((np.isfinite(self.fell) | (self.rest >= AT_REST)).all())
 
     def look(self) -> None:
         """Note how things are."""
@@ -188,6 +196,10 @@ class _Watch:
             (self.beyond, _beyond(character, q)),
         ):
             kept[up] = np.maximum(kept, value)[up]
+        off = measure.tracking_error(character, q, self.start.q).rotation.max(axis=1)
+        calm = np.abs(np.atleast_2d(world.state.v)).max(axis=1) < CALM_SPEED
+        calm &= (off < CALM_POSE) & (float(world.time.flat[0]) > self.last)
+        self.rest = np.where(calm, self.rest + 1, 0)
         power = np.abs(np.atleast_2d(world.torque * world.state.v))[:, 6:].sum(axis=1)
         self.work[up] += LOOK * power[up]
 

@@ -30,7 +30,7 @@ ANGLES = (0.0, 45.0, 90.0, 135.0, 180.0)
 NAMES = ("forward", "forward left", "left", "back left", "back")
 MOST, ROUNDS = 640.0, 5
 """Largest force tried [N], and halvings: the limit is known to a 32nd of it."""
-AT, LASTS = 0.2, 3.0
+AT, LASTS = 0.05, 3.0
 """When the push comes, and how long a copy is watched [s]."""
 RANDOM, BATCH, SEED = 1000, 50, 11
 """Random pushes in all, in one world, and where chance begins."""
