@@ -229,3 +229,15 @@ def test_wrong_input_is_named(case: str) -> None:
     with pytest.raises(poise.PoiseError) as caught:
         call()
     assert all(word in str(caught.value) for word in words), caught.value
+
+
+@pytest.mark.parametrize("name", ["humanoid", "humanoid-51", "dog", "tail-biped"])
+def test_other_bodies_stand_and_are_pushed(name: str) -> None:
+    character = poise.load_character(name)
+    world = poise.World(character, dt=1 / 60, self_collision=False, spares=0)
+    rest = poise.State(character.rest_q, np.zeros(character.nv))
+    world.reset(rest)
+    world.push("chest", (60.0, 30.0, 0.0), 0.1, at=0.1)
+    poise.run(world, poise.Balance(world), rest, 1.5)
+    error = measure.tracking_error(character, world.state.q, rest.q)[0]
+    assert float(error.mean()) < 2.0
