@@ -19,6 +19,7 @@ from poise.motion.editing.balancing import (
     SLOW,
     STILL,
     TIME,
+    firm_contacts,
     footing_of,
     least_shift,
     made_balanced,
@@ -130,8 +131,6 @@ def test_the_hull_of_points_is_that_of_scipy() -> None:
 
 def test_a_flight_is_not_called_standing() -> None:
     """Feet that come down where they were stand only if the body did not fall in between."""
-    from poise.motion.editing.balancing import _without_play
-
     clip = poise.load_clip("squat", BALL)
     assert clip.contacts is not None
     hop = clip.frames.copy()
@@ -141,9 +140,23 @@ def test_a_flight_is_not_called_standing() -> None:
     on = np.array(clip.contacts.on)
     on[air] = False
     contacts = Contacts(clip.contacts.points, on)
-    assert not _without_play(clip.with_frames(hop, contacts=contacts)).on[air].any()
+    assert not firm_contacts(clip.with_frames(hop, contacts=contacts)).on[air].any()
     # the same gap without a hop: the body did not fall, so it stood
-    assert _without_play(clip.with_frames(clip.frames, contacts=contacts)).on[air].all()
+    assert firm_contacts(clip.with_frames(clip.frames, contacts=contacts)).on[air].all()
+
+
+def test_a_foot_that_hovers_beside_one_that_stands_does_not_stand() -> None:
+    clip = poise.load_clip("leg-swing", BALL)
+    assert clip.contacts is not None
+    on = np.array(clip.contacts.on)
+    right = clip.contacts.of("right_foot")
+    on[:, right] = False
+    on[100:220, right] = True  # as a coarse detection has it
+    found = firm_contacts(
+        clip.with_frames(clip.frames, contacts=Contacts(clip.contacts.points, on))
+    )
+    assert not found.on[:, right].any()
+    assert found.on[:, clip.contacts.of("left_foot")].all()
 
 
 def test_who_never_stands_is_refused() -> None:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -186,6 +187,10 @@ def balance_trial_of(
     step = STEPS[contact] if dt is None else dt
     of_trial = {field.name for field in fields(Trial)}
     shared = {name: value for name, value in options.items() if name in of_trial}
+    before: tuple[str, ...] = ()
+    if prepare and character is not None:
+        source, before = _on_firm_feet(source, character, cutoff, progress)
+        cutoff = 0 if before else cutoff
     plain = trial_of(
         source, character, cutoff=cutoff, dt=step, root="free", pushes=pushes, progress=progress,
         **shared,
@@ -193,7 +198,8 @@ def balance_trial_of(
     _check_can_stand(plain.character)
     values = {field.name: getattr(plain, field.name) for field in fields(Trial)}
     # links pass through each other here
-    values["notes"] = tuple(note for note in plain.notes if not note.startswith("overlap"))
+    notes = [note for note in plain.notes if not note.startswith("overlap")]
+    values["notes"] = (*before, *notes)
     if prepare:
         from poise.motion.editing.balancing import made_balanced
 
@@ -201,6 +207,30 @@ def balance_trial_of(
         values["clip"], values["notes"] = made.clip, (*values["notes"], *made.notes)
     own = {name: value for name, value in options.items() if name not in of_trial}
     return BalanceTrial(**values, contact=contact, **own)
+
+
+def _on_firm_feet(
+    source: Any,
+    character: str | os.PathLike[str] | Character,
+    cutoff: float | str | None,
+    progress: Progress | None,
+) -> tuple[Any, tuple[str, ...]]:
+    """Raw motion on another body, level where its own feet really stand; else what was given.
+
+    What a foot does is best told on the skeleton that it was captured with.
+    """
+    from poise.characters import MOTIONS, load_character
+    from poise.motion import load_clip
+    from poise.motion.editing.balancing import firm_contacts
+    from poise.motion.ready import made_ready
+
+    if isinstance(source, Clip) or Path(source).suffix.lower() not in MOTIONS:
+        return source, ()
+    body = character if isinstance(character, Character) else load_character(character)
+    _check_can_stand(body)
+    ready = made_ready(load_clip(source), raw=True, cutoff=cutoff)
+    clip = ready.clip.with_frames(ready.clip.frames, contacts=firm_contacts(ready.clip))
+    return clip.retargeted(body, level_feet=True, progress=progress), ready.notes
 
 
 def run_balance(

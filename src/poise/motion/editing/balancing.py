@@ -58,8 +58,11 @@ RAMP = 0.15
 PASSES, LACK = 5, 1.5e-3
 """Most rounds of shift and solve; what the mass centre may lack after them [m]."""
 
-PLAY = 0.08
+PLAY, LOW = 0.08, 0.04
 """A foot that stays within this distance and below this height has not made a step [m]."""
+
+HOVERS = 0.02
+"""A foot this much above another that stands hovers, if it does so half of the time [m]."""
 
 FLAT = 0.95
 """A foot of which all points stand in this part of the time in which any does is flat."""
@@ -68,7 +71,7 @@ BEYOND = 0.035
 """Joints that go less beyond their limits are left alone [rad, m]."""
 
 FIRM = 10.0
-"""Weight of what is beyond a joint's limits [1/rad^2]: they give way by a degree or two, smoothly."""
+"""Weight of what is beyond a joint's limits [1/rad^2]: they give way a little, smoothly."""
 
 LEAST = 30
 """Frames that a clip must have to be smoothed."""
@@ -242,7 +245,7 @@ def _feet_goals(clip: Clip) -> list[ik.Goal]:
 
 def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
     """The clip with feet that are level and still while they stand."""
-    contacts = _without_play(clip)
+    contacts = firm_contacts(clip)
     same = clip.contacts is not None and (contacts.on == clip.contacts.on).all()
     if same and _is_level(clip) and beyond_limits(clip) < BEYOND:
         return clip
@@ -262,17 +265,23 @@ def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
     return flat
 
 
-def _without_play(clip: Clip) -> Contacts:
-    """When feet stand, also where heel or toes rise for a while without a step.
+def firm_contacts(clip: Clip) -> Contacts:
+    """When feet stand, as far as that can be told from how the whole body moves.
 
-    Where nothing stands and yet nothing falls, the capture is wrong and not the body: feet that
-    come down where they were have stood.
+    A foot that hovers over the ground while another stands does not. One whose heel or toes rise
+    for a while without a step does. Where nothing stands and yet nothing falls, the capture is
+    wrong and not the body: feet that come down where they were have stood.
+
+    Args:
+        clip: The motion, its feet on the ground z = 0 where they stand.
     """
     from poise.motion.detect import detect_contacts
 
     contacts = clip.contacts or detect_contacts(clip)
-    on = np.array(contacts.on)
     at = positions(clip.character, contacts.points, clip.frames)
+    on = _without_hovering(contacts, at)
+    contacts = Contacts(contacts.points, on, contacts.sliding, contacts.detected)
+    on = np.array(on)
     floats = _floating(clip, contacts)
     for foot in contacts.feet:
         mine = contacts.of(foot)
@@ -282,10 +291,23 @@ def _without_play(clip: Clip) -> Contacts:
                 continue
             span = slice(a - 1, b + 1)
             away = np.linalg.norm(middle[span] - middle[a - 1], axis=1)
-            near = away.max() < PLAY and low[span].max() < PLAY
+            near = away.max() < PLAY and low[span].max() < LOW
             if near or (away[-1] < PLAY and floats[a:b].any()):
                 on[a:b, mine] = True
     return Contacts(contacts.points, on, contacts.sliding, contacts.detected)
+
+
+def _without_hovering(contacts: Contacts, at: Floats) -> NDArray[np.bool_]:
+    """Standing points without those of feet that hover while another foot is on the ground."""
+    on = np.array(contacts.on)
+    low = {foot: at[:, contacts.of(foot), 2].min(axis=1) for foot in contacts.feet}
+    for foot in contacts.feet:
+        others = [low[other] for other in contacts.feet if other != foot]
+        for _, a, b in contacts.phases(foot):
+            below = min((float(np.median(other[a:b])) for other in others), default=np.inf)
+            if float(np.median(low[foot][a:b])) > max(below, 0.0) + HOVERS:
+                on[a:b, contacts.of(foot)] = False
+    return on
 
 
 def _floating(clip: Clip, contacts: Contacts) -> NDArray[np.bool_]:
