@@ -16,6 +16,7 @@ from poise.balance_trial import balance_trial_of, parse_goal, place_of, run_bala
 from poise.cli import app
 from poise.errors import PoiseError
 from poise.motion.contacts import Point, positions
+from poise.motion.editing.balancing import footing_of
 from poise.pushes import parse_push
 from poise.recording.balance import _moved, balance_table, stance_of
 from poise.results import FILES, VIDEO
@@ -172,3 +173,27 @@ def test_feet_in_the_air_fall_gracefully() -> None:
     frames[:, 2] += 0.3
     trial = balance_trial_of(clip.with_frames(frames), prepare=False, duration=1.0)
     assert np.isfinite(run_balance(trial).q).all()
+
+
+def test_convert_makes_a_recorded_clip_ready(data_folder: Path, tmp_path: Path) -> None:
+    """A squat on one leg: its other foot hovers, and does not stand."""
+    out = tmp_path / "ready.npz"
+    source = data_folder / "mass" / "motion" / "balance.bvh"
+    args = ["convert", source, out, "--character", "humanoid-ball", "--balanced", "--json"]
+    told = CliRunner().invoke(app, [str(arg) for arg in args])
+    assert told.exit_code == 0, told.output
+    assert "level and still" in json.loads(told.stdout)["balancing"]
+    clip = poise.load_clip(out)
+    assert clip.contacts is not None
+    assert clip.contacts.standing("right_foot").all()
+    assert not clip.contacts.standing("left_foot").any()
+    assert np.nanmin(footing_of(clip).margin) > 0.015
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ["cmu_bvh/49_18.bvh", "mass/motion/balance.bvh"])
+def test_recorded_clips_are_balanced_on_one_leg(path: str, data_folder: Path) -> None:
+    recording = run_balance(balance_trial_of(data_folder / path, "humanoid-ball"))
+    found = balance_table(stance_of(recording))
+    assert found["stood"]
+    assert max(foot["tilted"] for foot in found["feet"].values()) < 5.0

@@ -215,13 +215,10 @@ def _on_firm_feet(
     cutoff: float | str | None,
     progress: Progress | None,
 ) -> tuple[Any, tuple[str, ...]]:
-    """Raw motion on another body, level where its own feet really stand; else what was given.
-
-    What a foot does is best told on the skeleton that it was captured with.
-    """
+    """Raw motion on another body, and what was done to it; else what was given."""
     from poise.characters import MOTIONS, load_character
     from poise.motion import load_clip
-    from poise.motion.editing.balancing import firm_contacts
+    from poise.motion.editing.balancing import on_firm_feet
     from poise.motion.ready import made_ready
 
     if isinstance(source, Clip) or Path(source).suffix.lower() not in MOTIONS:
@@ -229,8 +226,7 @@ def _on_firm_feet(
     body = character if isinstance(character, Character) else load_character(character)
     _check_can_stand(body)
     ready = made_ready(load_clip(source), raw=True, cutoff=cutoff)
-    clip = ready.clip.with_frames(ready.clip.frames, contacts=firm_contacts(ready.clip))
-    return clip.retargeted(body, level_feet=True, progress=progress), ready.notes
+    return on_firm_feet(ready.clip, body, progress), ready.notes
 
 
 def run_balance(

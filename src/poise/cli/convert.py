@@ -149,10 +149,12 @@ def _convert_motion(
 
     check_writable(result)  # before a large file is read
     body = None if editing.character is None else load_character(editing.character)
-    if editing.refine or (body is not None and editing.level_feet):
+    level = editing.level_feet or editing.balanced
+    if editing.refine or level:
         clip = _authored(source) if editing.refine else load_clip(source, **reading)
+        if editing.balanced and clip.contacts is None:
+            clip = _with_contacts(clip)
         if body is not None and body != clip.character:
-            level = editing.level_feet
             with progress("retargeting") as tell:
                 clip = clip.retargeted(body, map=editing.map, level_feet=level, progress=tell)
     else:
@@ -184,6 +186,15 @@ def _convert_motion(
         "smoothing": smoothing,
         "balancing": balancing,
     }
+
+
+def _with_contacts(clip: Clip) -> Clip:
+    """Raw motion without an added pose, on the ground, that knows when its feet stand."""
+    from poise.motion.editing.balancing import firm_contacts
+    from poise.motion.ready import made_ready
+
+    ready = made_ready(clip, raw=True, cutoff=0).clip
+    return ready.with_frames(ready.frames, contacts=firm_contacts(ready))
 
 
 def _authored(source: str) -> Clip:

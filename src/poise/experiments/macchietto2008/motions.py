@@ -171,8 +171,8 @@ def _real(item: Item, progress: Progress) -> None:
             f"{sum(stood)} of {len(stood)} stand",
             "all stand",
             all(stood),
-            "The kick has a run-up of several steps at 2 m/s, and the squats float in the capture; "
-            "balance alone takes no steps.",
+            "The kick has a run-up of steps at 2 m/s, which balance does not take; in the squats "
+            "the feet of the capture turn on the ground and float by a hand's breadth.",
         )
     )
 

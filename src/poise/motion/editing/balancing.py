@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve_banded, cholesky_banded
 
 from poise import measure
+from poise.character import Character
 from poise.errors import ClipError
 from poise.motion import ik, poses
 from poise.motion.clip import Clip
@@ -60,6 +61,9 @@ PASSES, LACK = 5, 1.5e-3
 
 PLAY, LOW = 0.08, 0.04
 """A foot that stays within this distance and below this height has not made a step [m]."""
+
+STRAYS = 0.25
+"""A foot that floats in a capture comes down within this distance [m]."""
 
 HOVERS = 0.02
 """A foot this much above another that stands hovers, if it does so half of the time [m]."""
@@ -265,12 +269,26 @@ def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
     return flat
 
 
+def on_firm_feet(clip: Clip, character: Character, progress: Progress | None = None) -> Clip:
+    """Raw motion on another body, its feet level where those of the capture really stand.
+
+    What a foot does is best told on the skeleton that it was captured with.
+
+    Args:
+        clip: The motion, its feet on the ground z = 0 where they stand.
+        character: Who shall have it.
+        progress: Called with the share that is done, 0 to 1.
+    """
+    firm = clip.with_frames(clip.frames, contacts=firm_contacts(clip))
+    return firm.retargeted(character, level_feet=True, progress=progress)
+
+
 def firm_contacts(clip: Clip) -> Contacts:
     """When feet stand, as far as that can be told from how the whole body moves.
 
     A foot that hovers over the ground while another stands does not. One whose heel or toes rise
     for a while without a step does. Where nothing stands and yet nothing falls, the capture is
-    wrong and not the body: feet that come down where they were have stood.
+    wrong and not the body: feet that come down near where they were have stood.
 
     Args:
         clip: The motion, its feet on the ground z = 0 where they stand.
@@ -292,7 +310,7 @@ def firm_contacts(clip: Clip) -> Contacts:
             span = slice(a - 1, b + 1)
             away = np.linalg.norm(middle[span] - middle[a - 1], axis=1)
             near = away.max() < PLAY and low[span].max() < LOW
-            if near or (away[-1] < PLAY and floats[a:b].any()):
+            if near or (away[-1] < STRAYS and floats[a:b].any()):
                 on[a:b, mine] = True
     return Contacts(contacts.points, on, contacts.sliding, contacts.detected)
 
