@@ -73,6 +73,13 @@ def test_who_is_pushed_far_too_hard_falls_and_is_said_to(tmp_path: Path) -> None
     assert "it fell at" in told
 
 
+def test_the_clip_is_what_was_asked_for_and_not_the_plan(pushed: poise.Recording) -> None:
+    asked = pushed.target(30)
+    assert asked is not None
+    clip = poise.load_clip("squat")
+    np.testing.assert_allclose(asked.q, clip.q(float(pushed.time[30])), atol=1e-9)
+
+
 def test_a_stance_is_measured_as_the_core_tells(pushed: poise.Recording) -> None:
     stance = stance_of(pushed)
     i = 60

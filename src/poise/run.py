@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import numpy as np
+
 from poise.arrays import number
 from poise.command import Command, Target
 from poise.errors import PoiseError
@@ -76,20 +78,21 @@ def run(
         done, left = done + k, left - k
         if every and done % every == 0:
             if tells:
-                record.append(_asked(controller, command, target))
+                record.append(_asked(command, target))
             else:
                 record.append()
         if progress is not None:
             progress(done * dt)
 
 
-def _asked(controller: Any, command: Command, target: Any) -> Target:
+def _asked(command: Command, target: Any) -> Target:
     """What the last step of a command was asked to reach: its drive's target, or the clip's.
 
-    A controller whose drive leads along a plan of its own says so: `drives_plan`.
+    A drive without stiffness, as that of `Balance`, asks for velocities and for no pose.
     """
-    drive = None if getattr(controller, "drives_plan", False) else command.drive
-    return (Target.of(target) if drive is None else drive.target).row(-1)
+    drive = command.drive
+    posed = drive is not None and bool(np.any(drive.gains.kp))
+    return (drive.target if posed and drive is not None else Target.of(target)).row(-1)
 
 
 def _lookups(clip: Any) -> tuple[Callable[[float], Any], Callable[[float, float, int], Any]]:
