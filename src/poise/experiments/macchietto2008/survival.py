@@ -16,6 +16,7 @@ import numpy as np
 from poise.arrays import Floats
 from poise.experiments.macchietto2008.setup import (
     SERVO,
+    SERVO_HZ,
     SUBSETS,
     Outcome,
     Progress,
@@ -52,7 +53,8 @@ def m9(progress: Progress) -> Item:
         "The largest push survived, by body, direction and objectives",
         "ours",
         "100 ms, level, while it stands on the rigid ground; found by bisection to "
-        f"{MOST / 2**ROUNDS:g} N, up to {MOST:g} N. {SERVO} tracks the same pose without balance. "
+        f"{MOST / 2**ROUNDS:g} N, up to {MOST:g} N. {SERVO} holds the same pose without balance, "
+        f"as a statue with joints of {SERVO_HZ:g} Hz. "
         f"Then {RANDOM} random pushes, of any direction, up to half of the limit of the link and "
         "the nearest directions.",
         tables=[_table(who, maps[who]) for who in whos] + [_effort(out)],
