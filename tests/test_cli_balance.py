@@ -65,6 +65,26 @@ def test_json_is_the_whole_table(tmp_path: Path) -> None:
     assert found["hand"] == {"force": 0.0, "torque": 0.0}  # nothing holds the root
 
 
+def test_the_thesis_ground_plans_at_a_rate(tmp_path: Path) -> None:
+    found = json.loads(
+        run("squat", "--duration", "0.2", "--no-video", "--contact", "penalty", "--rate", "50",
+            "--json", "--out", tmp_path / "o").stdout
+    )  # fmt: skip
+    assert found["balance"]["stood"]
+    assert (found["rate"], found["dt"]) == (50.0, 0.001)
+
+
+def test_a_clip_that_waits_comes_later() -> None:
+    push = parse_push("chest:150N:forward@0.1s")
+    trial = balance_trial_of("squat", pushes=[push], duration=1.2, speed="adaptive")
+    recording = run_balance(trial)
+    last = recording.target(-1)
+    assert last is not None
+    # while it is pushed the squat waits: its hips are higher than the clip's at that time
+    assert last.q[2] > trial.clip.q(1.2)[2] + 1e-3
+    assert stance_of(recording).fell is None
+
+
 def test_who_is_pushed_far_too_hard_falls_and_is_said_to(tmp_path: Path) -> None:
     told = run(
         "squat", "--duration", "1.6", "--no-video", "--out", tmp_path / "o",
@@ -144,7 +164,8 @@ def test_what_cannot_be_reached_is_missed_on_both_feet(tmp_path: Path) -> None:
         (("squat", "--friction", "-1"), "0 or more"),
         (("squat", "--contact", "soft"), "penalty"),
         (("squat", "--speed", "slow"), "adaptive"),
-        (("squat", "--rate", "0"), "rate"),
+        (("squat", "--rate", "0", "--contact", "penalty"), "rate"),
+        (("squat", "--rate", "100"), "every step"),
         (("squat", "--dt", "x"), "--dt"),
         (("two-link-wave",), "hangs on the world"),
         (("snake-slither",), "feet"),

@@ -98,7 +98,7 @@ class BalanceTrial(Trial):
         contact: "penalty" or "impulse".
         friction: Of feet and ground.
         goals: Points that links should reach.
-        rate: How often the balance plans [1/s]; None is its own.
+        rate: How often the balance plans [1/s], with contact by penalty; None is its own.
         speed: "fixed", or "adaptive": the clip waits when following it would cost the balance.
     """
 
@@ -115,6 +115,11 @@ class BalanceTrial(Trial):
         choice(self.speed, "speed", SPEEDS)
         if self.rate is not None:
             number(self.rate, "rate", unit="Hz")
+            if self.contact == "impulse":
+                raise PoiseError(
+                    "rate: with contact by impulses the balance plans in every step; leave it out, "
+                    "choose dt, or take contact by penalty"
+                )
         if not number(self.friction, "friction", positive=False, unit="") >= 0.0:
             raise PoiseError(f"friction is {self.friction:g}; it must be 0 or more")
         if not self.objectives:

@@ -64,7 +64,11 @@ def balance(
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(metavar="HZ", help="How often the balance plans.", show_default="its own"),
+        typer.Option(
+            metavar="HZ",
+            help="How often the balance plans, with penalty.",
+            show_default="200; with impulse every step",
+        ),
     ] = None,
     speed: Annotated[
         str,
