@@ -18,15 +18,14 @@ from poise.motion.editing.balancing import (
     MARGIN,
     SLOW,
     STILL,
-    TIME,
-    firm_contacts,
     footing_of,
-    least_shift,
     made_balanced,
     turned_by,
     unsteadiness,
 )
+from poise.motion.editing.firm_feet import firm_contacts
 from poise.motion.editing.polygons import inside_by, nearest
+from poise.motion.editing.shifting import TIME, Pivots, lag_of, least_shift, pivot
 from poise.motion.ready import made_ready
 
 BALL = poise.load_character("humanoid-ball")
@@ -102,6 +101,29 @@ def test_the_least_shift_is_the_optimum() -> None:
     best = minimize(cost, np.zeros(k), constraints=rule, options={"maxiter": 500, "ftol": 1e-12})
     assert cost(found[:, 0]) == pytest.approx(best.fun, rel=0.01)
     assert np.abs(found[:, 1]).max() < 1e-9
+
+
+def test_a_hasty_mass_centre_is_calmed_until_the_feet_can_catch_it() -> None:
+    """It jumps by 8 cm in a tenth of a second: the ground would have to push beside the feet."""
+    k, fps = 120, 60.0
+    t = np.arange(k) / fps
+    square = 0.3 * SQUARE - (0.1, 0.15)
+    polygons = inside_by(measure.polygon_of(np.broadcast_to(square, (k, 4, 2)), np.ones((k, 4))), 0)
+    center = np.stack([0.08 / (1.0 + np.exp((1.0 - t) / 0.02)), 0.0 * t], axis=1)
+    asked = np.zeros(k, dtype=bool)
+    lag = lag_of(np.full(k, 0.9), fps)
+    pivots = Pivots(polygons, np.ones(k, dtype=bool), np.full(k, 0.9))
+
+    def out_by(x: np.ndarray) -> float:
+        at = pivot(x, lag)
+        return float(np.abs(nearest(polygons, at) - at).max())
+
+    shift = least_shift(center, polygons, asked, fps, pivots)
+    assert out_by(center) > 0.5
+    assert out_by(center + shift) < 2e-3
+    # it still goes there
+    assert np.abs(shift).max() < 0.08
+    assert np.abs(shift[[0, -1]]).max() < 0.01
 
 
 def test_points_inside_stay_and_others_go_to_the_edge() -> None:

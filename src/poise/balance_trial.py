@@ -223,7 +223,7 @@ def _on_firm_feet(
     """Raw motion on another body, and what was done to it; else what was given."""
     from poise.characters import MOTIONS, load_character
     from poise.motion import load_clip
-    from poise.motion.editing.balancing import on_firm_feet
+    from poise.motion.editing.firm_feet import on_firm_feet
     from poise.motion.ready import made_ready
 
     if isinstance(source, Clip) or Path(source).suffix.lower() not in MOTIONS:

@@ -190,11 +190,11 @@ def _convert_motion(
 
 def _with_contacts(clip: Clip) -> Clip:
     """Raw motion without an added pose, on the ground, that knows when its feet stand."""
-    from poise.motion.editing.balancing import firm_contacts
+    from poise.motion.editing.firm_feet import firm_contacts, steadied
     from poise.motion.ready import made_ready
 
     ready = made_ready(clip, raw=True, cutoff=0).clip
-    return ready.with_frames(ready.frames, contacts=firm_contacts(ready))
+    return steadied(ready, firm_contacts(ready))
 
 
 def _authored(source: str) -> Clip:

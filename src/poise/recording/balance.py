@@ -18,8 +18,8 @@ from poise.recording.recording import Recording
 
 Bools = NDArray[np.bool_]
 
-STANDS = 0.002
-"""A sole of the target lower than this stands [m]."""
+STANDS = 0.003
+"""A sole of the target that is lower than this all over stands [m]."""
 
 BELOW = 0.15
 """A head this much lower than the target's belongs to a character that falls, if it is below 60 %
@@ -91,7 +91,7 @@ def stance_of(recording: Recording, copy: int = 0) -> Stance:
     owner = np.array([feet.index(point.foot) for point in points])
     touching = _touching(character, one, frames, [point.link for point in points])
     stands = np.stack(
-        [goal_at[:, owner == i, 2].min(axis=1) < STANDS for i in range(len(feet))], axis=1
+        [goal_at[:, owner == i, 2].max(axis=1) < STANDS for i in range(len(feet))], axis=1
     )
     head = measure.head_height(character, q)
     low = np.minimum(measure.FALLEN, measure.head_height(character, goal) - BELOW)

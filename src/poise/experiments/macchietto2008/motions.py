@@ -201,7 +201,8 @@ def _real(item: Item, progress: Progress) -> None:
             "all stand",
             all(stood),
             "The kick has a run-up of steps at 2 m/s, which balance does not take; in the squats "
-            "the feet of the capture turn on the ground and float by a hand's breadth.",
+            "the feet of the capture float by a hand's breadth, and put onto the ground the body "
+            "drops faster than it can fall.",
         )
     )
 

@@ -3,16 +3,12 @@
 A captured or keyed motion stands by luck: the body it is put on has other masses, and soles that
 are guessed. Two steps make it one that can be held:
 
-1. Feet that stand become level and still, and joints stay within their limits (`retargeting`, onto
-   the character itself).
-2. The mass centre c(t), seen from above, is brought over the supports by the smallest smooth shift
-
-       min  Σ_i |s_i|² + τ⁴ |s̈_i|²    such that   c_i + s_i ∈ P_i   while it moves slowly,
-
-   P_i the support polygon less a margin. A fast mass centre is left alone: it is caught later. The
-   problem is convex; ADMM alternates a banded solve with the nearest point of each polygon. The
-   shift is then given to the hips while inverse kinematics keeps the feet where they are, and what
-   the mass centre still lacks is given again.
+1. Feet that stand (`firm_feet`) become level and still, and joints stay within their limits
+   (`retargeting`, onto the character itself).
+2. The mass centre is brought over the supports while it moves slowly, and to where the supports can
+   catch it while it does not, by the smallest smooth shift (`shifting`). The shift is given to the
+   hips while inverse kinematics keeps the feet where they are, and what the mass centre still lacks
+   is given again.
 """
 
 from __future__ import annotations
@@ -22,27 +18,28 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve_banded, cholesky_banded
 
 from poise import measure
-from poise.character import Character
 from poise.errors import ClipError
 from poise.motion import ik, poses
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, positions, runs
-from poise.motion.editing.polygons import Polygons, inside_by, nearest
+from poise.motion.editing.firm_feet import firm_contacts, steadied
+from poise.motion.editing.polygons import inside_by
+from poise.motion.editing.shifting import Pivots, least_shift
 from poise.motion.editing.smoothing import lowpass
 from poise.motion.limits import excesses
 from poise.motion.quaternions import Floats
+from poise.motion.retargeting.footing import near
 
 MARGIN = 0.02
 """How far inside of the supports the mass centre is brought [m]."""
 
 SLOW = 0.2
-"""A mass centre that moves faster over the ground is left alone [m/s]."""
+"""A mass centre that moves faster over the ground need not be over the feet [m/s]..."""
 
-TIME = 0.25
-"""τ, the time over which a shift grows and fades [s]."""
+EDGE = 0.005
+"""... but must be caught by forces this far inside of the soles [m]."""
 
 CALM = 6.0
 """Changes of joints that are faster than this go [Hz]."""
@@ -59,15 +56,6 @@ RAMP = 0.15
 PASSES, LACK = 5, 1.5e-3
 """Most rounds of shift and solve; what the mass centre may lack after them [m]."""
 
-PLAY, LOW = 0.08, 0.04
-"""A foot that stays within this distance and below this height has not made a step [m]."""
-
-STRAYS = 0.25
-"""A foot that floats in a capture comes down within this distance [m]."""
-
-HOVERS = 0.02
-"""A foot this much above another that stands hovers, if it does so half of the time [m]."""
-
 FLAT = 0.95
 """A foot of which all points stand in this part of the time in which any does is flat."""
 
@@ -79,12 +67,6 @@ FIRM = 10.0
 
 LEAST = 30
 """Frames that a clip must have to be smoothed."""
-
-SPLITS, RHO, RELAX = 300, 100.0, 1.6
-"""Most rounds of ADMM, its weight and over-relaxation (Boyd 2011, 3.4.3)."""
-
-CLOSE = 2e-5
-"""ADMM ends when nothing is off or moves by more [m]."""
 
 Progress = Callable[[float], None]
 
@@ -143,10 +125,13 @@ def made_balanced(
     at, on = _standing(clip)
     if not on.any():
         raise ClipError(f"clip {clip.name!r}: nothing ever stands; there is nothing to balance on")
-    polygons = inside_by(measure.polygon_of(at, on), margin)
-    center = measure.center_of_mass(clip.character, clip.frames)[:, :2]
+    support = measure.polygon_of(at, on)
+    polygons = inside_by(support, margin)
+    com = measure.center_of_mass(clip.character, clip.frames)
+    center = com[:, :2]
     asked = polygons.some & (_speed(center, clip.fps) < SLOW)
-    shift = least_shift(center, polygons, asked, clip.fps)
+    pivots = Pivots(inside_by(support, EDGE), polygons.some, com[:, 2])
+    shift = least_shift(center, polygons, asked, clip.fps, pivots)
     q = clip.frames
     if np.abs(shift).max() > LACK:
         q = _shifted(clip, center + shift, lambda share: tell(0.5 + 0.5 * share))
@@ -155,45 +140,6 @@ def made_balanced(
     tell(1.0)
     made = clip if q is clip.frames else clip.with_frames(q, contacts=clip.contacts)
     return Balanced(made, moved, tuple(notes))
-
-
-def least_shift(center: Floats, polygons: Polygons, asked: NDArray[np.bool_], fps: float) -> Floats:
-    """The smallest smooth shift that brings points into polygons, shape (k, 2) [m].
-
-    Args:
-        center: Points [m], shape (k, 2).
-        polygons: Where they shall be.
-        asked: In which frames, shape (k,).
-        fps: Frames per second.
-    """
-    k = len(center)
-    rho = np.where(asked, RHO, 0.0)
-    factor = _factor(k, (TIME * fps) ** 4, rho)
-    goal, miss, shift = np.zeros((3, k, 2))
-    for _ in range(SPLITS):
-        before = shift
-        shift = cho_solve_banded((factor, True), rho[:, None] * (goal - miss))
-        bold = RELAX * shift + (1.0 - RELAX) * goal
-        goal = nearest(polygons, center + bold + miss) - center
-        miss = miss + bold - goal
-        far, moved = np.abs((shift - goal)[asked]), np.abs(shift - before)
-        if max(far.max(initial=0.0), moved.max()) < CLOSE:
-            break
-    return shift
-
-
-def _factor(k: int, stiff: float, rho: Floats) -> Floats:
-    """Banded factor of 1 + rho + stiff D'D, D the second difference."""
-    band = np.zeros((3, k))
-    band[0] = 1.0 + rho
-    for i, weight in enumerate((1.0, -2.0, 1.0)):
-        band[0, i : k - 2 + i] += stiff * weight * weight
-    if k > 2:
-        band[1, : k - 2] += stiff * -2.0
-        band[1, 1 : k - 1] += stiff * -2.0
-        band[2, : k - 2] += stiff
-    factor: Floats = cholesky_banded(band, lower=True)
-    return factor
 
 
 def _shifted(clip: Clip, wanted: Floats, tell: Progress) -> Floats:
@@ -232,8 +178,6 @@ def _calm(fps: float) -> float:
 
 def _feet_goals(clip: Clip) -> list[ik.Goal]:
     """The points of all feet stay where they are."""
-    from poise.motion.retargeting.footing import near
-
     contacts = _contacts(clip)
     at = positions(clip.character, contacts.points, clip.frames)
     goals: list[ik.Goal] = []
@@ -255,7 +199,7 @@ def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
         return clip
     from poise.motion.retargeting.retarget import retarget
 
-    clip = clip.with_frames(clip.frames, contacts=contacts)
+    clip = steadied(clip, contacts)
 
     made = retarget(
         clip, clip.character, level_feet=True, keep_feet=True, limits=True, progress=tell
@@ -267,77 +211,6 @@ def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
     away = np.abs(flat.frames[:, :3] - clip.frames[:, :3]).max()
     notes.append(f"feet that stand are level and still; hips moved by up to {1e3 * away:.0f} mm")
     return flat
-
-
-def on_firm_feet(clip: Clip, character: Character, progress: Progress | None = None) -> Clip:
-    """Raw motion on another body, its feet level where those of the capture really stand.
-
-    What a foot does is best told on the skeleton that it was captured with.
-
-    Args:
-        clip: The motion, its feet on the ground z = 0 where they stand.
-        character: Who shall have it.
-        progress: Called with the share that is done, 0 to 1.
-    """
-    firm = clip.with_frames(clip.frames, contacts=firm_contacts(clip))
-    return firm.retargeted(character, level_feet=True, progress=progress)
-
-
-def firm_contacts(clip: Clip) -> Contacts:
-    """When feet stand, as far as that can be told from how the whole body moves.
-
-    A foot that hovers over the ground while another stands does not. One whose heel or toes rise
-    for a while without a step does. Where nothing stands and yet nothing falls, the capture is
-    wrong and not the body: feet that come down near where they were have stood.
-
-    Args:
-        clip: The motion, its feet on the ground z = 0 where they stand.
-    """
-    from poise.motion.detect import detect_contacts
-
-    contacts = clip.contacts or detect_contacts(clip)
-    at = positions(clip.character, contacts.points, clip.frames)
-    on = _without_hovering(contacts, at)
-    contacts = Contacts(contacts.points, on, contacts.sliding, contacts.detected)
-    on = np.array(on)
-    floats = _floating(clip, contacts)
-    for foot in contacts.feet:
-        mine = contacts.of(foot)
-        middle, low = at[:, mine, :2].mean(axis=1), at[:, mine, 2].min(axis=1)
-        for a, b in runs(~contacts.standing(foot)):
-            if a == 0 or b == len(on):
-                continue
-            span = slice(a - 1, b + 1)
-            away = np.linalg.norm(middle[span] - middle[a - 1], axis=1)
-            near = away.max() < PLAY and low[span].max() < LOW
-            if near or (away[-1] < STRAYS and floats[a:b].any()):
-                on[a:b, mine] = True
-    return Contacts(contacts.points, on, contacts.sliding, contacts.detected)
-
-
-def _without_hovering(contacts: Contacts, at: Floats) -> NDArray[np.bool_]:
-    """Standing points without those of feet that hover while another foot is on the ground."""
-    on = np.array(contacts.on)
-    low = {foot: at[:, contacts.of(foot), 2].min(axis=1) for foot in contacts.feet}
-    for foot in contacts.feet:
-        others = [low[other] for other in contacts.feet if other != foot]
-        for _, a, b in contacts.phases(foot):
-            below = min((float(np.median(other[a:b])) for other in others), default=np.inf)
-            if float(np.median(low[foot][a:b])) > max(below, 0.0) + HOVERS:
-                on[a:b, contacts.of(foot)] = False
-    return on
-
-
-def _floating(clip: Clip, contacts: Contacts) -> NDArray[np.bool_]:
-    """When nothing stands although the mass centre does not fall freely, shape (k,)."""
-    height = measure.center_of_mass(clip.character, clip.frames)[:, 2]
-    out = np.zeros(len(height), dtype=bool)
-    for a, b in runs(contacts.flight):
-        if a > 1 and b < len(height) - 1:
-            # the fall over the whole flight, from the speeds before and after it
-            before, after = height[a] - height[a - 1], height[b] - height[b - 1]
-            out[a:b] = (after - before) * clip.fps**2 / (b - a) > -0.5 * 9.81
-    return out
 
 
 def _is_level(clip: Clip) -> bool:
