@@ -53,6 +53,9 @@ STAND, SWING = 3e4, 1e3
 RAMP = 0.15
 """Time in which the weight of a foot rises before it stands [s]."""
 
+ROUNDS = 4
+"""In which frames it is slow is looked at this often."""
+
 PASSES, LACK = 5, 1.5e-3
 """Most rounds of shift and solve; what the mass centre may lack after them [m]."""
 
@@ -129,9 +132,16 @@ def made_balanced(
     polygons = inside_by(support, margin)
     com = measure.center_of_mass(clip.character, clip.frames)
     center = com[:, :2]
-    asked = polygons.some & (_speed(center, clip.fps) < SLOW)
     pivots = Pivots(inside_by(support, EDGE), polygons.some, com[:, 2])
-    shift = least_shift(center, polygons, asked, clip.fps, pivots)
+    asked = np.zeros(len(center), dtype=bool)
+    shift = np.zeros_like(center)
+    for _ in range(ROUNDS):
+        # a shift may slow it down where it was fast
+        slow = polygons.some & (_speed(center + shift, clip.fps) < SLOW)
+        if not (slow & ~asked).any():
+            break
+        asked |= slow
+        shift = least_shift(center, polygons, asked, clip.fps, pivots)
     q = clip.frames
     if np.abs(shift).max() > LACK:
         q = _shifted(clip, center + shift, lambda share: tell(0.5 + 0.5 * share))
