@@ -195,16 +195,21 @@ def test_who_never_stands_is_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "path",
-    ["cmu_bvh/49_18.bvh", "cmu_bvh/22_14.bvh", "cmu_bvh/10_01.bvh", "mass/motion/balance.bvh"],
+    ("path", "still"),
+    [
+        ("cmu_bvh/49_18.bvh", STILL),
+        ("mass/motion/balance.bvh", STILL),
+        # the captures' feet float, and legs that are stretched to their ends pull at them
+        ("cmu_bvh/22_14.bvh", 6e-3),
+        ("cmu_bvh/10_01.bvh", 6e-3),
+    ],
 )
-def test_recorded_clips_come_over_their_feet(path: str, data_folder: Path) -> None:
+def test_recorded_clips_come_over_their_feet(path: str, still: float, data_folder: Path) -> None:
     ready = made_ready(poise.load_clip(data_folder / path), raw=True).clip
     firm = on_firm_feet(ready, BALL)
     made = made_balanced(firm).clip
     assert slow_margin(made) > MARGIN - 5e-3
-    # feet that come down from a run are smoothed at 6 Hz with the rest
-    assert unsteadiness(made) < 2.0 * STILL
+    assert unsteadiness(made) < still
     assert made.contacts is not None
     assert positions(BALL, made.contacts.points, made.frames)[..., 2].min() > -5e-3
     # most where a capture floats and limits are exceeded by far: the squats

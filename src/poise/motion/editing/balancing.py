@@ -38,8 +38,9 @@ MARGIN = 0.02
 SLOW = 0.2
 """A mass centre that moves faster over the ground need not be over the feet [m/s]..."""
 
-EDGE = 0.005
-"""... but must be caught by forces this far inside of the soles [m]."""
+EDGE, FAST = 0.005, 1.2
+"""... but must be caught by forces this far inside of the soles [m]. Who is still faster goes or
+runs, and is left alone [m/s]."""
 
 CALM = 6.0
 """Changes of joints that are faster than this go [Hz]."""
@@ -132,7 +133,8 @@ def made_balanced(
     polygons = inside_by(support, margin)
     com = measure.center_of_mass(clip.character, clip.frames)
     center = com[:, :2]
-    pivots = Pivots(inside_by(support, EDGE), polygons.some, com[:, 2])
+    walks = _speed(center, clip.fps) > FAST
+    pivots = Pivots(inside_by(support, EDGE), polygons.some & ~walks, com[:, 2])
     asked = np.zeros(len(center), dtype=bool)
     shift = np.zeros_like(center)
     for _ in range(ROUNDS):
@@ -187,7 +189,7 @@ def _calm(fps: float) -> float:
 
 
 def _feet_goals(clip: Clip) -> list[ik.Goal]:
-    """The points of all feet stay where they are."""
+    """The points of all feet stay where they are, and above the ground."""
     contacts = _contacts(clip)
     at = positions(clip.character, contacts.points, clip.frames)
     goals: list[ik.Goal] = []
@@ -198,6 +200,7 @@ def _feet_goals(clip: Clip) -> list[ik.Goal]:
         for i in mine:
             point = contacts.points[i]
             goals.append(ik.Place(point.link, at[:, i], point.pos, weight, name=foot))
+            goals.append(ik.Above(point.link, (0.0,), point.pos, STAND, f"{foot} above"))
     return goals
 
 
