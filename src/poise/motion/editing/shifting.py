@@ -108,14 +108,14 @@ def lag_of(height: Floats, fps: float) -> Floats:
 
 def pivot(x: Floats, lag: Floats) -> Floats:
     """A x = x - lag ẍ, shape (k, 2)."""
-    out = x.copy()
+    out: Floats = x.copy()
     out[1:-1] -= lag[1:-1, None] * (x[2:] - 2.0 * x[1:-1] + x[:-2])
     return out
 
 
 def _back(y: Floats, lag: Floats) -> Floats:
     """A' y, shape (k, 2)."""
-    out = y.copy()
+    out: Floats = y.copy()
     pull = lag[1:-1, None] * y[1:-1]
     out[2:] -= pull
     out[1:-1] += 2.0 * pull
