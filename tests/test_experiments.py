@@ -27,11 +27,12 @@ def test_the_models_are_the_papers(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("work", WORKS)
 def test_a_whole_work_is_reproduced(work: str, tmp_path: Path) -> None:
-    """Y3 differs, and says why: our torques in float32 round less than the paper's engine."""
+    """What differs says why: in Y3 our torques in float32 round less than the paper's engine."""
     items, _ = reproduce(work, out=tmp_path)
     assert [item.key for item in items] == list(WORKS[work].items)
     off = [(i.key, c.what) for i in items for c in i.claims if c.holds is False]
-    assert [key for key, _ in off] == (["Y3"] if work == "yin2020" else [])
+    differ = {"yin2020": {"Y3"}, "macchietto2008": {"M1", "M2", "M4"}}
+    assert {key for key, _ in off} == differ.get(work, set())
     assert all(c.why for i in items for c in i.claims if c.holds is False)
 
 

@@ -22,7 +22,7 @@ from poise.errors import PoiseError, unknown_name
 
 FAILED, MISUSED, STOPPED, UNREAD = 1, 2, 130, 141
 
-FIRST = ("track", "view")
+FIRST = ("track", "balance", "view")
 """Commands that the help lists before the others."""
 
 
