@@ -41,9 +41,9 @@ DRAGGED = {
 """How far each point is drawn from where it is grasped, and the radius of its circle there [m]."""
 DRAWN, PERIOD, APART = 3.0, 6.0, 4.0
 """Time in which a point is drawn there, of a round, and between two that are grasped [s]."""
-REACHED = 0.10
-"""A point that is followed to this is reached [m]."""
-SEED, PUSHES, STRENGTHS = 7, 10, (60.0, 80.0)
+FOLLOWED = 0.5
+"""A point is followed if it misses by less than this part of what it would if nothing moved."""
+SEED, PUSHES, STRENGTHS = 7, 10, (60.0, 80.0, 100.0)
 """Of M7: how many pushes, up to which force [N]."""
 FAR = 5.0
 """Angular momentum above this is far from zero [N·m·s]."""
@@ -74,7 +74,8 @@ def m5(progress: Progress) -> Item:
             Claim(
                 "it gives up tracking for that",
                 "leans, tracks less accurately",
-                f"{ice['error']:.2f} degrees, at friction 0.8 {rough['error']:.2f}",
+                f"{ice['error']:.2f} degrees, at friction 0.8 {rough['error']:.2f}; at the end the "
+                f"body is turned by {ice['turned']:.0f} degrees about the vertical",
                 "a larger mean error than at 0.8",
                 bool(ice["error"] > rough["error"]),
             ),
@@ -144,6 +145,9 @@ def m6(progress: Progress) -> Item:
         fell = float(lost.time)
     missed = _missed(recording, dragged)
     mean = {name: float(np.nanmean(each)) for name, each in missed.items()}
+    idle = {
+        name: float(np.nanmean(each)) for name, each in _missed(recording, dragged, True).items()
+    }
     return Item(
         "M6",
         "Three points, created and dragged for 30 s",
@@ -153,12 +157,18 @@ def m6(progress: Progress) -> Item:
         "ground.",
         [
             Claim("it balances", "balances", stood_text(fell), "no fall", fell is None),
-            Claim(
-                "the points are followed",
-                "-",
-                ", ".join(f"{name} to {100 * one:.1f} cm" for name, one in mean.items()),
-                f"mean distance below {100 * REACHED:g} cm",
-                all(one < REACHED for one in mean.values()),
+            *(
+                Claim(
+                    f"the {name.replace('_', ' ')} follows its point",
+                    "-",
+                    f"to {100 * mean[name]:.1f} cm on the average; {100 * idle[name]:.1f} cm if "
+                    "nothing moved",
+                    f"below {100 * FOLLOWED:g} % of that",
+                    mean[name] < FOLLOWED * idle[name],
+                    "Arms that reach out move the mass centre; the trunk leans back for it, and "
+                    "takes the head along.",
+                )
+                for name in DRAGGED
             ),
         ],
         figures={
@@ -199,7 +209,8 @@ def m7(progress: Progress) -> Item:
         "7.5, Fig. 7.6",
         f"tail-biped and its dance, again and again, under {PUSHES} random pushes of 100 ms, one a "
         f"second, seed {SEED}, from a fifth of the stated force up to it. The thesis prints no "
-        "forces. No step is taken back: each push leaves the feet a little beside the clip's.",
+        "forces: the claim is made of the least of three that were tried, the table has all. No "
+        "step is taken back: each push leaves the feet a little beside the clip's.",
         [
             Claim("it dances on its feet", "tracks", stood_text(calm["fell"]), "no fall",
                   calm["stood"]),
@@ -244,12 +255,19 @@ def m8(progress: Progress) -> Item:
     )  # fmt: skip
 
 
-def _missed(recording: Recording, dragged: Dragged) -> dict[str, Floats]:
-    """How far each point is from where it should be [m]; NaN before it is created."""
+def _missed(recording: Recording, dragged: Dragged, idle: bool = False) -> dict[str, Floats]:
+    """How far each point is from where it should be [m]; NaN before it is grasped.
+
+    Args:
+        recording: What happened.
+        dragged: The points.
+        idle: How far it would be if it had stayed where it was grasped.
+    """
     out = {name: np.full(len(recording), np.nan) for name in DRAGGED}
     for i, t in enumerate(recording.time):
         for name, point in dragged.wanted(float(t)).items():
-            out[name][i] = np.linalg.norm(dragged.point(name, recording.q[i]) - point)
+            at = dragged.grasped[name] if idle else dragged.point(name, recording.q[i])
+            out[name][i] = np.linalg.norm(at - point)
     return out
 
 

@@ -69,13 +69,7 @@ def m9(progress: Progress) -> Item:
             "220 N or more in every direction",
             bool((everything[0] >= 220.0).all()),
         ),
-        Claim(
-            "all objectives survive more than any other",
-            "-",
-            ", ".join(f"{who}: {maps[who].mean():.0f} N" for who in whos),
-            "the largest mean of the limits",
-            max(whos, key=lambda who: maps[who].mean()) == "all",
-        ),
+        *(_more(everything, maps[who], who) for who in whos if who != "all"),
         Claim(
             f"{RANDOM} random pushes within half of the limits: none falls",
             "-",
@@ -195,6 +189,23 @@ def _effort(out: Outcome) -> Table:
         rows.append([f"{name} [{unit}]", *(round(float(x), 1) for x in (
             each.mean(), np.percentile(each, 95.0), each.max()))])  # fmt: skip
     return Table(f"{len(kept)} random pushes", ("", "mean", "95 %", "most"), rows)
+
+
+def _more(ours: Floats, theirs: Floats, who: str) -> Claim:
+    """Whether all objectives survive more than another; less than a halving is no finding."""
+    step = MOST / 2**ROUNDS
+    gain = float((ours - theirs).mean())
+    better, worse = int((ours > theirs).sum()), int((ours < theirs).sum())
+    return Claim(
+        f"all objectives survive more than {who}",
+        "-",
+        f"{ours.mean():.0f} N against {theirs.mean():.0f} N on the average; more in {better}, less "
+        f"in {worse} of {ours.size} places",
+        f"more by {step:g} N on the average, the step of the bisection",
+        gain > step,
+        "Likely, but not tried apart: once the mass centre is asked for what the soles can give, "
+        "little is left for the angular objective.",
+    )
 
 
 def _range(row: Floats) -> str:
