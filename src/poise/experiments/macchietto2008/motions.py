@@ -204,10 +204,10 @@ def _real(item: Item, progress: Progress) -> None:
             f"{sum(stood)} of {len(stood)} stand",
             "all stand",
             all(stood),
-            "The kick has a run-up of steps at 2 m/s, which balance does not take. In the squats the "
-            "feet of the capture float by a hand's breadth; flat on the ground they ask the ankles "
-            "for more than their limits. Whether that alone fells it is not known: it does not stand "
-            "when played slower, either.",
+            "The kick has a run-up of steps at 2 m/s, which balance does not take. In the squats "
+            "the feet of the capture float by a hand's breadth; flat on the ground they ask the "
+            "ankles for more than their limits. Whether that alone fells it is not known: it does "
+            "not stand when played slower, either.",
         )
     )
 
