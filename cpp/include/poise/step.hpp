@@ -263,9 +263,10 @@ void ask_joints(const Forest& f, const StepCall& call, int step, const Tile<S>& 
 }
 
 // Accelerations s.qdd without contact become those with it, and with joints within their bounds.
+// held: copies that are dragged.
 template <class S>
 void touch_down(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
-                Scratch<S>& s) {
+                const MaskOf<S>& held, Scratch<S>& s) {
     using T = Element<S>;
     ContactScratch<S>& c = *t.contact;
     const S h(T(call.dt));
@@ -274,7 +275,8 @@ void touch_down(const Forest& f, const StepCall& call, const Tile<S>& t, const V
     find_rows(f, call, t, s.v_next.data(), true, s);
     if (!c.contacts && !c.limits) return;
     ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, gravity, c};
-    contact.solve();
+    const bool told = call.force.p || call.acceleration.p;
+    contact.solve({s.v_next.data(), t.gain, t.seen.nv, held, told});
     const S per(T(1 / call.dt));
     for (int k = 0; k < f.nv; ++k) s.qdd[k] = s.qdd[k] + per * c.dv[k];
 }
@@ -338,7 +340,7 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
                       s.qdd.data() + b.v);
     }
     if (!touching) return;
-    touch_down(f, call, t, gravity, s);
+    touch_down(f, call, t, gravity, held, s);
     // pins are implicit: what they add is not known before
     for (int i = 0; i < f.nb; ++i) t.flight->flying[i] = constant_mask<S>(false);
     if (pinned) return;
@@ -490,6 +492,7 @@ void remember(const Tile<S>& t, const MaskOf<S>& frozen, bool report) {
         if (report && any(felt)) t.report->add(a, felt, p);
     }
     for (int k = 0; k < c.limits; ++k) {
+        if (c.limit[k].slot < 0) continue;
         t.impulses[3 * c.limit[k].slot] = select(c.limit[k].on & moving, c.limit[k].l, zero);
         t.kept->add(c.limit[k].slot);
     }
