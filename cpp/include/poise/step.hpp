@@ -458,7 +458,11 @@ POISE_NOINLINE void pull_out(const Forest& f, const StepCall& call, const Tile<S
     find_rows(f, call, t, static_cast<const S*>(s.v_old.data()), true, s);
     if (!c.contacts) return;
     ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, none, c};
-    const auto out = contact.pull_out(which & negate(bad));
+    auto out = contact.pull_out(which & negate(bad));
+    // what has almost no inertia may be thrown anywhere
+    S speed = zero;
+    for (int k = 0; k < f.nv; ++k) speed = speed + c.push[k] * c.push[k];
+    out = out & (speed < S(T(kFastest * kFastest)));
     if (!any(out)) return;
     for (int k = 0; k < f.nq; ++k) s.q_old[k] = t.q[k];
     // the velocities stay
