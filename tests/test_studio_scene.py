@@ -83,6 +83,17 @@ def test_a_clip_that_cannot_be_looped_is_held() -> None:
     assert np.array_equal(rounds.sample(np.array([3.0]), None)[0][0], humanoid.rest_q)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_links_that_the_clip_moves_through_each_other_do_not_press(count: int) -> None:
+    made = setup("humanoid-ball", "squat", count=count)
+    recording = short(made, round(made.rounds.clip.duration * 60))
+    assert ("spine", "left_thigh") in made.rounds.apart
+    # they overlap by 20 mm in the clip, and would be pressed apart
+    steps = [recording.contacts(i) for i in range(len(recording))]
+    pressed = [touches.force[touches.other >= 0] for touches in steps]
+    assert not np.concatenate(pressed).any()
+
+
 @pytest.mark.parametrize("count", [1, 5, 20])
 def test_characters_stand_apart_and_the_first_where_the_clip_has_it(count: int) -> None:
     places = places_of(count, load_character("humanoid"))

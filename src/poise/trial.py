@@ -226,7 +226,7 @@ def _through_each_other(clip: Clip, notes: list[str]) -> tuple[tuple[str, str], 
     if found:
         pairs = shorten((f"{one}/{two}" for one, two in found), 4)
         deep = 1e3 * max(found.values())
-        notes.append(f"overlap in the clip, by {deep:.0f} mm at most, and do not collide: {pairs}")
+        notes.append(f"overlap in the clip, by {deep:.2g} mm at most, and do not collide: {pairs}")
     return tuple(found)
 
 

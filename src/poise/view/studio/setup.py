@@ -16,7 +16,7 @@ from poise.control.gains import FREQUENCY, Gains
 from poise.control.named import Controller, named_controller
 from poise.errors import PoiseError, unknown_name
 from poise.objects import free_object
-from poise.scene import Scene
+from poise.scene import Scene, scene_of
 from poise.shape import Shape
 from poise.state import State
 from poise.view.studio.cast import Cast, ground_height, size_of
@@ -77,13 +77,15 @@ def set_up(controls: Controls, rounds: Rounds, objects: Sequence[Character] = ()
         # who hangs on the world is hung up elsewhere
         people = [_hung(character, place) for place in places]
     ground = ground_of(controls.ground)
+    scene = scene_of([*people, *objects])
     world = World(
-        [*people, *objects],
+        scene,
         dt=controls.dt,
         ground=ground,
         friction=controls.friction,
         gravity=controls.gravity,
         spares=BALLS,
+        exclude=_apart(scene, rounds, controls.count),
         on_divergence="freeze",
     )
     lineup = Lineup(
@@ -168,6 +170,14 @@ def hills() -> HeightField:
     waves = sum(np.sin(a * x + b * y + phase) for a, b, phase in WAVES) / len(WAVES)
     rim = np.clip((half - np.maximum(np.abs(x), np.abs(y))) / 4.0, 0.0, 1.0)
     return HeightField(height * waves * rim * rim * (3.0 - 2.0 * rim), spacing)
+
+
+def _apart(scene: Scene, rounds: Rounds, count: int) -> list[tuple[str, str]]:
+    """Links of each character that the clip moves through each other, by their names in a scene."""
+    names, own = scene.forest.link_names, [link.name for link in rounds.clip.character.links]
+    starts = [part.links.start for part in scene.forest.parts.values()][:count]
+    pairs = [(own.index(one), own.index(two)) for one, two in rounds.apart]
+    return [(names[at + i], names[at + j]) for at in starts for i, j in pairs]
 
 
 def _hung(character: Character, place: Floats) -> Character:
