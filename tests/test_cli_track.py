@@ -238,7 +238,7 @@ def test_a_step_that_is_none_is_refused(text: str, tmp_path: Path) -> None:
         (["walk", "--push", "chest:200N:lft@1s"], "did you mean 'left'"),
         (["walk", "--push", "chest:200N"], "its time is missing"),
         (["walk", "--push", "chest:200N@99s"], "comes after the end at 3.3 s"),
-        (["walk", "--cutoff", "much"], "auto, or a number of Hz"),
+        (["walk", "--cutoff", "much"], "auto, 0 or a number of Hz"),
         (["walk", "--dt", "0.5"], "dt is 0.5 s"),
         (["walk", "--dt", "-1/60"], "dt is -0.01666"),
         (["walk", "--duration", "nan"], "duration is nan"),

@@ -13,8 +13,8 @@ from poise.state import State
 from poise.world import World
 
 DEEPEST = 1e-4
-"""Links that overlap by less can be kept apart [m]. More is pressed apart by stiff joints, 1.5 mm at
-the hips of tail-biped-dance with eleven times its weight."""
+"""Links that overlap by less can be kept apart [m]. More is pressed apart by stiff joints, 1.5 mm
+at the hips of tail-biped-dance with eleven times its weight."""
 
 MOST_POSES = 256
 """That are looked at, evenly over the clip."""

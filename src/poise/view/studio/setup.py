@@ -79,7 +79,7 @@ def set_up(controls: Controls, rounds: Rounds, objects: Sequence[Character] = ()
     ground = ground_of(controls.ground)
     scene = scene_of([*people, *objects])
     world = World(
-        scene,
+        scene.characters,
         dt=controls.dt,
         ground=ground,
         friction=controls.friction,
