@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -190,26 +189,11 @@ def _loaded(
 
     if isinstance(character, (str, os.PathLike)):
         character = load_character(character)
-    if isinstance(source, (str, os.PathLike)):
-        _check_there(Path(source))
     if not isinstance(source, Clip):
         return load_clip(source, character, progress=progress)
     if character is None or source.character == character:
         return source
     return source.retargeted(character, progress=progress)
-
-
-def _check_there(path: Path) -> None:
-    """Of a file that is not there, say which ones are called alike."""
-    try:
-        if not path.suffix or path.exists() or not path.parent.is_dir():
-            return
-        names = [entry.name for entry in path.parent.iterdir()]
-    except (OSError, ValueError):
-        return
-    near = difflib.get_close_matches(path.name[:80], names, n=3, cutoff=0.7)
-    if near:
-        raise PoiseError(f"{path}: no such file; did you mean {' or '.join(map(repr, near))}?")
 
 
 def _is_raw(source: Any) -> bool:
