@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import os
 from pathlib import Path
 from typing import Any
 
@@ -343,6 +343,9 @@ def test_takes_of_others_are_tracked(name: str, tmp_path: Path, data_folder: Pat
 def test_ten_seconds_are_done_within_a_minute(tmp_path: Path) -> None:
     walk = poise.load_clip("walk").looped(4).trimmed(0.0, 10.0)
     walk.save(tmp_path / "long.npz")
-    start = time.perf_counter()
+    before = os.times()
     run(tmp_path / "long.npz", "--push", "chest:300N:left@3s+0.2s", "--out", tmp_path / "out")
-    assert time.perf_counter() - start < 60.0
+    # processor time, that of the encoder with it: other work on the machine does not count, and
+    # alone on it nothing waits for anything else
+    taken = sum(now - then for now, then in zip(os.times()[:4], before[:4], strict=True))
+    assert taken < 60.0
