@@ -152,6 +152,13 @@ def test_a_take_comes_home_as_bvh_glb_video_and_page(
         got[button] = tmp_path / download.value.suggested_filename
         download.value.save_as(got[button])
     picture(page, "took")
+
+    # the take is opened, and shown beside itself
+    page.get_by_role("button", name="Open", exact=True).click()
+    assert until(lambda: session.newest.mode == "recorded")
+    page.get_by_role("button", name="Compare beside").click()
+    assert until(lambda: session.newest.beside is not None)
+    picture(page, "compares")
     page.close()
 
     # all tell of the same take
