@@ -158,6 +158,8 @@ def test_a_take_comes_home_as_bvh_glb_video_and_page(
     assert until(lambda: session.newest.mode == "recorded")
     page.get_by_role("button", name="Compare beside").click()
     assert until(lambda: session.newest.beside is not None)
+    updates = studio.page.updates
+    assert until(lambda: studio.page.updates > updates + 10)
     picture(page, "compares")
     page.close()
 
