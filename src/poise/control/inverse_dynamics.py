@@ -25,10 +25,9 @@ from poise.arrays import Floats, floats, number
 from poise.command import Command, Target
 from poise.contact import Plane
 from poise.control.effort import cut_to_effort
+from poise.control.free_root import FreeRoot
 from poise.control.gains import SOFT_FREQUENCY, root_slices
-from poise.control.ground_forces import GroundForces
 from poise.control.servo import Servo
-from poise.control.supports import Supports
 from poise.errors import PoiseError
 from poise.scene import SceneLike
 
@@ -83,20 +82,19 @@ class InverseDynamics(Servo):
         self.as_printed = as_printed
         self.external: Floats | None = None
         """Known forces: wrench on each link, force at its origin [N, N·m], shape (..., nl, 6)."""
-        self.kp, self.kd = self._gains(stiffness, number(damping, "damping"), exact)
-        self._roots = root_slices(self.scene)
-        if self.root == "free" and self._roots:
-            if len(self._roots) > 1:
-                raise PoiseError("a free root by ground forces works for one character")
-            self._ground = self._height() if ground is None else number(ground, "ground", False)
-            self._supports = Supports(self.scene)
-            size = float(np.ptp(self._supports.point, axis=0).max()) if len(self.links) else 1.0
-            self._forces = GroundForces(friction, max(size, 0.1))
-
-    @property
-    def links(self) -> Any:
-        """Names of the links."""
-        return self.scene.forest.link_names
+        ratio = number(damping, "damping", unit="ratio")
+        self.kp, self.kd = self._gains(stiffness, ratio, exact)
+        roots = len(root_slices(self.scene))
+        self._free: FreeRoot | None = None
+        if self.root == "free" and roots:
+            if roots > 1:
+                raise PoiseError(
+                    f"ground forces carry one free root, there are {roots}; use root='soft' or "
+                    "root='held'"
+                )
+            level = self._height() if ground is None else ground
+            level = number(level, "ground", positive=False, unit="m")
+            self._free = FreeRoot(self.scene, friction, level)
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, the torque, the wanted accelerations, and the ground forces of a free root.
@@ -112,60 +110,18 @@ class InverseDynamics(Servo):
             gravity=self.gravity, external=self.external, as_printed=self.as_printed,
         )  # fmt: skip
         told: dict[str, Any] = {"acceleration": a}
-        if self.root == "free" and self._roots:
-            tau, told = self._grounded(state, tau, a)
+        if self._free is not None:
+            carried = self._free(
+                state.q, state.v, tau, a, self.gravity, self.external, self.as_printed
+            )
+            tau, told = carried.torque, carried._asdict()
+            if tau.ndim == 1:
+                told |= {"points": carried.points[0], "forces": carried.forces[0]}
         if self.factor is not None:
             tau = self.factor * tau
         tau = cut_to_effort(self, tau)
         told["torque"] = tau
         return Command(force=tau), told
-
-    # ---- a free root
-
-    def _grounded(self, state: Any, tau: Floats, a: Floats) -> tuple[Floats, dict[str, Any]]:
-        """Torques with the root's forces left to the ground, of each copy."""
-        rows = [np.atleast_2d(x) for x in (state.q, state.v, tau, a)]
-        given = [None] * len(rows[0]) if self.external is None else np.broadcast_to(
-            self.external, (len(rows[0]), self.scene.nl, 6)
-        )  # fmt: skip
-        answers = [self._one(*row, known) for *row, known in zip(*rows, given, strict=True)]
-        torque = np.array([answer[0] for answer in answers]).reshape(tau.shape)
-        accelerations = np.array([answer[1] for answer in answers]).reshape(a.shape)
-        points = [answer[2] for answer in answers]
-        forces = [answer[3] for answer in answers]
-        if tau.ndim == 1:
-            return torque, {"acceleration": accelerations, "points": points[0], "forces": forces[0]}
-        return torque, {"acceleration": accelerations, "points": points, "forces": forces}
-
-    def _one(
-        self, q: Floats, v: Floats, tau: Floats, a: Floats, known: Any
-    ) -> tuple[Floats, Floats, Floats, Floats]:
-        """One copy: torques, accelerations that come of it, points and their forces."""
-        root = self._roots[0]
-        link, points = self._supports.near(q, self._ground)
-        center = dynamics.center_of_mass(self.scene, q)
-        # the root's force: world axes at its origin; its torque: in its own axes
-        turn = dynamics.jacobian(self.scene, q, 0)[3:, root][:, 3:]
-        origin = q[root.start : root.start + 3]
-        force, torque = tau[root][:3], turn @ tau[root][3:]
-        wanted = np.concatenate([force, torque + np.cross(origin - center, force)])
-        forces = self._forces(points, center, wanted)
-        at, _ = dynamics.forward_kinematics(self.scene, q)
-        external = np.zeros((self.scene.nl, 6)) if known is None else known.copy()
-        np.add.at(external[:, :3], link, forces)
-        np.add.at(external[:, 3:], link, np.cross(points - at[link], forces))
-        # what the ground cannot give, the root does not get: the joints keep their accelerations
-        rest = dynamics.kane_inverse_dynamics(
-            self.scene, q, v, a, gravity=self.gravity, external=external, as_printed=self.as_printed
-        )[root]
-        inertia = dynamics.mass_matrix(self.scene, q)[root, root]
-        a = a.copy()
-        a[root] -= np.linalg.solve(inertia, rest)
-        torques = dynamics.kane_inverse_dynamics(
-            self.scene, q, v, a, gravity=self.gravity, external=external, as_printed=self.as_printed
-        )
-        torques[root] = 0.0
-        return torques, a, points, forces
 
     def _height(self) -> float:
         """Height of the World's ground [m]."""
@@ -195,10 +151,10 @@ class InverseDynamics(Servo):
         return placed(kp, ratio, self.dt) if exact else (kp, 2.0 * ratio * np.sqrt(kp))
 
     def _target(self, target: Any) -> Target:
-        target = super()._target(target)
-        if target.rows is not None:
+        one = super()._target(target)
+        if one.rows is not None:
             raise PoiseError("inverse dynamics follows one target a step, not rows of them")
-        return target
+        return one
 
 
 def placed(kp: Floats, ratio: float, dt: float) -> tuple[Floats, Floats]:
