@@ -14,7 +14,7 @@ from poise.arrays import number
 from poise.character import Character
 from poise.characters import MOTIONS
 from poise.control.gains import ROOTS
-from poise.control.named import DEFAULT, named, named_controller
+from poise.control.named import DEFAULT, Controller, named, named_controller
 from poise.errors import PoiseError, shorten, unknown_name
 from poise.motion.clip import Clip
 from poise.motion.ready import made_ready
@@ -118,6 +118,19 @@ def run_trial(trial: Trial, *, fps: float = 60.0, progress: Progress | None = No
         fps: Frames per second of the recording.
         progress: Called with the share that is done, 0 to 1.
     """
+    world, controller = set_up(trial)
+    recording = Recording(world, fps=fps)
+    tell = None if progress is None else _share(progress, trial.time)
+    run(world, controller, trial.clip, trial.time, record=recording, progress=tell)
+    return recording
+
+
+def set_up(trial: Trial) -> tuple[World, Controller]:
+    """The world of a trial at its start, pushes waiting, and the controller.
+
+    Args:
+        trial: What to do.
+    """
     world = World(trial.character, dt=trial.dt, ground=trial.ground, exclude=trial.exclude)
     world.reset(trial.clip.state(0.0))
     for push in trial.world_pushes:
@@ -129,10 +142,7 @@ def run_trial(trial: Trial, *, fps: float = 60.0, progress: Progress | None = No
         frequency=trial.frequency,
         damping=trial.damping,
     )
-    recording = Recording(world, fps=fps)
-    tell = None if progress is None else _share(progress, trial.time)
-    run(world, controller, trial.clip, trial.time, record=recording, progress=tell)
-    return recording
+    return world, controller
 
 
 def trial_of(
