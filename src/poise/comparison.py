@@ -137,7 +137,7 @@ def attempt(trial: Trial, *, fps: float = 60.0) -> Outcome:
         run(world, controller, trial.clip, trial.time, record=recording)
     except Diverged as error:
         lost = error.time
-    return _judged(trial, recording, lost)
+    return judged(trial, recording, lost)
 
 
 def largest_step(trial: Trial, *, ladder: Sequence[float] = LADDER) -> float | None:
@@ -187,8 +187,14 @@ def step_text(dt: float) -> str:
     return f"1/{rate:.0f}" if abs(rate - round(rate)) < 1e-6 * rate else f"{dt:.4g}"
 
 
-def _judged(trial: Trial, recording: Recording, lost: float | None) -> Outcome:
-    """The outcome of a run that diverged, or reached its end."""
+def judged(trial: Trial, recording: Recording, lost: float | None) -> Outcome:
+    """The outcome of a run.
+
+    Args:
+        trial: The trial.
+        recording: What happened.
+        lost: When it diverged [s]; None if it reached its end.
+    """
     scene = recording.scene
     error = measure.tracking_error(scene, recording.q, trial.clip.q(recording.time))
     near = np.isfinite(error.position).all(axis=1) & (error.position.max(axis=1) < LOST)

@@ -183,7 +183,14 @@ def _save(
     record = {**about, **maker(), "runs": table}
     both = side_by_side(outcomes)
     with staged(folder) as stage:
-        save_html(stage / FILES[0], both, title=f"{trial.clip.name}, side by side", progress=tell)
+        save_html(
+            stage / FILES[0],
+            both,
+            mass_center=False,
+            captions=[one.name for one in both.scene.characters],
+            title=f"{trial.clip.name}, side by side",
+            progress=tell,
+        )
         both.save(stage / FILES[1])
         save_comparison(stage / FILES[2], outcomes)
         write_atomically(stage / FILES[3], json.dumps(record, indent=1).encode())

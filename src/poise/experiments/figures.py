@@ -24,6 +24,7 @@ def lines(
     marks: Sequence[float] = (),
     dashed: Sequence[str] = (),
     height: float = 2.6,
+    bottom: float | None = None,
 ) -> bytes:
     """Panels one above the other, each with lines.
 
@@ -36,6 +37,7 @@ def lines(
         marks: Times to mark by a vertical line.
         dashed: Names of lines that are dashed and dark, as a reference is.
         height: Of a panel [inches].
+        bottom: Where the vertical axes begin; None shows all.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -65,6 +67,7 @@ def lines(
             ax.set_xscale("log")
         if "y" in log:
             ax.set_yscale("log")
+        ax.set_ylim(bottom=bottom)
         ax.set_ylabel(y)
         ax.set_title(name, fontsize=10, loc="left")
         ax.grid(alpha=0.3)

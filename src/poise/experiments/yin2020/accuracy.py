@@ -203,4 +203,4 @@ def _figure_of_dog(
         panels[f"dt = {step(dt)} s"] = {
             name: (run.time, 1e3 * limb_error(clip, TOE, run)) for name, run in shown.items()
         }
-    return figures.lines(panels, y="error [mm]", log="y", dashed=("DF",))
+    return figures.lines(panels, y="error [mm]", log="y", dashed=("DF",), bottom=1.0)

@@ -12,12 +12,19 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from poise.comparison import Outcome, attempt
+from poise.comparison import Outcome, attempt, judged
+from poise.control.named import named_controller
+from poise.errors import Diverged
 from poise.experiments.report import Claim, Item, Table
+from poise.experiments.yin2020.setup import Tracker
+from poise.recording import Recording
+from poise.run import run
 from poise.trial import Trial, trial_of
+from poise.world import World
 
 DT = 1 / 60  # [s]
 CLIPS = (
@@ -27,8 +34,9 @@ CLIPS = (
     "cmu_bvh/16_35.bvh",
     "cmu_bvh/87_04.bvh",
 )
-CONTROLLERS = ("spd", "kane")
 DEGREES, METRES = 10.0, 0.03  # mean errors below these count as followed
+PAPER = "MABA, the paper's gains"
+AIR, GROUND = "in the air", "on the ground"
 
 Progress = Callable[[float], None]
 
@@ -39,31 +47,53 @@ def y9(progress: Progress) -> Item:
         "Y9",
         "Clips that others recorded",
         "ours",
-        "Each is followed by a character made from its own skeleton, at 1/60 s, the root held, in "
-        "the air and on the ground; joints of 16 Hz. Raw files are smoothed before, as poise track "
-        "does. Joints hold at their limits, and links do not pass through each other, however "
-        "much a clip asks for that: the largest errors are there, mostly of hands and feet.",
+        "Each is followed by a character made from its own skeleton, at 1/60 s, the root held; "
+        "joints of 16 Hz, and the paper's gains. Raw files are smoothed before, as poise track "
+        "does. In the air nothing touches, as in the paper. On the ground, joints hold at their "
+        "limits, and links do not pass through each other, however much a clip asks for that: the "
+        "largest errors are there, mostly of hands and feet.",
     )
     folder = data_folder()
     if folder is None:
         item.text += " Skipped: no data folder; set POISE_DATA to one with deepmimic and cmu_bvh."
         return item
     found = [folder / name for name in CLIPS if (folder / name).is_file()]
-    runs: dict[tuple[str, bool], list[Outcome]] = {}
+    runs: dict[tuple[str, str], list[Outcome]] = {}
     for k, path in enumerate(found):
-        for ground in (False, True):
-            trial = trial_of(path, root="held", dt=DT, ground=ground)
-            for name in CONTROLLERS:
-                outcome = attempt(replace(trial, controller=name))
-                runs.setdefault((name, ground), []).append(outcome)
+        flying = trial_of(path, root="held", dt=DT, ground=False)
+        for name in (PAPER, "spd", "kane"):
+            runs.setdefault((name, AIR), []).append(in_the_air(flying, name))
+        standing = trial_of(path, root="held", dt=DT, ground=True)
+        for name in ("spd", "kane"):
+            outcome = attempt(replace(standing, controller=name))
+            runs.setdefault((name, GROUND), []).append(outcome)
         progress((k + 1) / len(found))
-    item.claims = [_claim(name, ground, tries) for (name, ground), tries in runs.items()]
-    item.tables = [
-        Table(f"{name}, {_where(ground)}", COLUMNS, [_row(one) for one in tries])
-        for (name, ground), tries in runs.items()
-    ]
-    item.tables.append(_worst(runs["spd", False]))
+    item.claims = [_claim(f"{name} follows all of them {where}", tries)
+                   for (name, where), tries in runs.items()]  # fmt: skip
+    item.tables = [Table(f"{name}, {where}", COLUMNS, [_row(one) for one in tries])
+                   for (name, where), tries in runs.items()]  # fmt: skip
+    item.tables.append(_worst(runs["spd", AIR]))
     return item
+
+
+def in_the_air(trial: Trial, name: str) -> Outcome:
+    """Follow a clip where nothing touches.
+
+    Args:
+        trial: Clip, step and gains.
+        name: Of a controller, or PAPER.
+    """
+    world = World(trial.character, dt=trial.dt, ground=False, contact=None)
+    world.reset(trial.clip.state(0.0))
+    controller: Any = Tracker(world)
+    if name != PAPER:
+        controller = named_controller(name, world, root=trial.root, frequency=trial.frequency)
+    recording, lost = Recording(world), None
+    try:
+        run(world, controller, trial.clip, trial.time, record=recording)
+    except Diverged as error:
+        lost = error.time
+    return judged(trial, recording, lost)
 
 
 def data_folder() -> Path | None:
@@ -79,19 +109,18 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def _where(ground: bool) -> str:
-    return "on the ground" if ground else "in the air"
-
-
-def _claim(name: str, ground: bool, tries: list[Outcome]) -> Claim:
-    good = [one for one in tries if _followed(one)]
+def _claim(what: str, tries: list[Outcome]) -> Claim:
     lost = [f"{_name(one.trial)} ({one.told})" for one in tries if not _followed(one)]
     return Claim(
-        f"{name} follows all of them {_where(ground)}",
+        what,
         "-",
-        f"{len(good)} of {len(tries)}" + ("; not " + ", ".join(lost) if lost else ""),
+        f"{len(tries) - len(lost)} of {len(tries)}" + ("; not " + ", ".join(lost) if lost else ""),
         f"stable to the end, mean errors below {DEGREES:g} degrees and {1e3 * METRES:g} mm",
-        len(good) == len(tries),
+        not lost,
+        why="where links touch: inverse dynamics does not know of contact, and fingers have "
+        "inertias of some 5e-6 kg·m²"
+        if lost
+        else "",
     )
 
 
