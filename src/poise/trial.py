@@ -13,6 +13,7 @@ from typing import Any
 from poise.arrays import number
 from poise.character import Character
 from poise.characters import MOTIONS
+from poise.control.asked_profiles import AskedProfile, profiled
 from poise.control.gains import ROOTS
 from poise.control.named import DEFAULT, Controller, named, named_controller
 from poise.errors import PoiseError, shorten, unknown_name
@@ -53,6 +54,7 @@ class Trial:
         frequency: Natural frequency of the joints [Hz]; None is the controller's own.
         damping: Damping ratio; None is the controller's own.
         duration: How long [s]; None is as long as the clip. After that its last pose is held.
+        profiles: Strength and pins that change in time.
         exclude: Pairs of links that do not touch each other.
         notes: What was done to the clip before, for people to read.
     """
@@ -66,6 +68,7 @@ class Trial:
     frequency: float | None = FREQUENCY
     damping: float | None = None
     duration: float | None = None
+    profiles: tuple[AskedProfile, ...] = ()
     exclude: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -83,6 +86,8 @@ class Trial:
         if number(self.time, "duration") > LONGEST_TIME:
             raise PoiseError(f"duration is {self.time:g} s; it must be {LONGEST_TIME:g} s or less")
         self._check_pushes()
+        for profile in self.profiles:
+            profile.of(self.character)
 
     @property
     def character(self) -> Character:
@@ -142,7 +147,7 @@ def set_up(trial: Trial) -> tuple[World, Controller]:
         frequency=trial.frequency,
         damping=trial.damping,
     )
-    return world, controller
+    return world, profiled(controller, world, trial.profiles)
 
 
 def trial_of(

@@ -56,6 +56,10 @@ def compare(
             metavar="PUSH", help="LINK:FORCE[:DIRECTION]@TIME[+DURATION]; may be given again."
         ),
     ] = None,
+    profile: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PROFILE", help="As of poise track: NAME[:LIMB][@TIME[+DURATION]]."),
+    ] = None,
     links: Annotated[
         bool, typer.Option("--links", help="Print the mean error of each link, too.")
     ] = False,
@@ -85,6 +89,7 @@ def compare(
     from poise.cli.progress import bars
     from poise.cli.track import seconds
     from poise.comparison import compare as run
+    from poise.control.asked_profiles import parse_profile
     from poise.pushes import parse_push
     from poise.results import check_out
     from poise.trial import trial_of
@@ -94,10 +99,11 @@ def compare(
     names = _names(controllers)
     steps = list(dict.fromkeys(seconds(text) for text in dt.split(",") if text.strip()))
     pushes = [parse_push(text) for text in push or []]
+    profiles = tuple(map(parse_profile, profile or []))
     with bars() as shown:
         trial = trial_of(
             clip, character, ground=ground, root=root, frequency=frequency, duration=duration,
-            pushes=pushes, progress=shown.bar("retargeting"),
+            pushes=pushes, profiles=profiles, progress=shown.bar("retargeting"),
         )  # fmt: skip
         outcomes = run(trial, names, steps, progress=shown.bar("simulating"))
         table = [row(one) for one in outcomes]

@@ -27,7 +27,7 @@ def print_table(trial: Trial, table: list[dict[str, Any]]) -> None:
         f"root {trial.root}, {trial.time:.2f} s",
         bold=True,
     )
-    for note in (*map(str, trial.pushes), *trial.notes):
+    for note in (*map(str, (*trial.pushes, *trial.profiles)), *trial.notes):
         typer.echo(f"  {note}")
     width = max(len("controller"), *(len(r["controller"]) for r in table))
     head = f"{'controller':{width}} {'step':>7} {'error [deg]':>15} {'[mm]':>6} {'torque':>7}"

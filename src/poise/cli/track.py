@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from poise.control.asked_profiles import parse_profile
 from poise.control.named import CONTROLLERS, DEFAULT
 from poise.errors import Diverged, PoiseError
 from poise.pushes import parse_push
@@ -62,6 +63,13 @@ def track(
             show_default="auto for raw files",
         ),
     ] = None,
+    profile: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PROFILE",
+            help="Strength that changes: NAME[:LIMB][@TIME[+DURATION]]; may be given again.",
+        ),
+    ] = None,
     duration: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="How long.", show_default="as long as the clip"),
@@ -95,6 +103,7 @@ def track(
 
     \b
     DIRECTION of a push: forward back left right up down, or x,y,z in the world.
+    NAME of a profile: limp weak flinch ragdoll stiff-upper loose-arms pinned.
 
     \b
     Examples:
@@ -102,6 +111,7 @@ def track(
     poise track take.bvh --out out/take
     poise track take.bvh --character humanoid --like take.bvh
     poise track squat --root free --frequency 100
+    poise track walk --profile limp:left_arm@1s+0.5s
     """
     from poise.cli.progress import bars
     from poise.results import check_out, save_results
@@ -115,6 +125,7 @@ def track(
             clip, character, cutoff, ground, push or [], shown.bar("retargeting"),
             controller=controller, dt=seconds(dt), root=root, frequency=frequency,
             damping=damping, duration=duration,
+            profiles=tuple(map(parse_profile, profile or [])),
         )  # fmt: skip
         recording, elapsed = _run(trial, shown.bar("simulating"))
         table = {**describe(trial), "speed": _speed(trial, elapsed), **_table(recording)}
@@ -168,6 +179,7 @@ def describe(trial: Trial) -> dict[str, Any]:
         "damping": trial.damping,
         "duration": trial.time,
         "pushes": [str(push) for push in trial.pushes],
+        "profiles": [str(profile) for profile in trial.profiles],
         "notes": list(trial.notes),
     }
 
