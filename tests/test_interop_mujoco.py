@@ -364,6 +364,22 @@ def test_no_other_force_takes_a_torque_beyond_its_limit(seed: int) -> None:
         assert (size <= own * (1 + 1e-12)).all()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_under_another_force_joints_give_their_limit_or_what_the_drive_asks(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    character = random_character(rng, 8, kinds=("hinge", "slide"), base="fixed", effort=True)
+    servo = interop.StablePD(interop.model_of(character, dt=DT, ground=False), 50.0, 2.5)
+    q, v = random_state(rng, character)
+    load, goal = rng.normal(0.0, 30.0, character.nv), character.rest_q
+    tau = servo(poise.State(q, v), goal, force=load)
+    # what the drive asks for at the acceleration that all forces together cause
+    Q, K = dynamics.drive(character, q, v, (goal, None), servo.gains.kp, servo.gains.kd, DT)
+    asked = Q - K * dynamics.forward_dynamics(character, q, v, tau + load)
+    limit = servo.scene.forest.effort
+    np.testing.assert_allclose(tau, np.clip(asked, -limit, limit), rtol=1e-7, atol=1e-7)
+    assert 0 < np.isclose(np.abs(tau), limit).sum() < character.nv
+
+
 def test_limits_may_be_left_out() -> None:
     model = arm(elbow="actuatorfrcrange='-1 1'")
     tight, loose = (interop.StablePD(model, 900.0, 9.0, limits=x) for x in (True, False))
@@ -401,6 +417,14 @@ def test_without_gains_a_frequency_gives_them() -> None:
         ({"kp": 1.0}, "both kp and kd"),
         ({"kp": {"elbw": 1.0}, "kd": 1.0}, "unknown joint 'elbw'; did you mean 'elbow'"),
         ({"kp": -1.0, "kd": 1.0}, "kp"),
+        ({"kp": np.nan, "kd": 1.0}, "kp"),
+        ({"kp": 1.0, "kd": np.inf}, "kd"),
+        ({"kp": {"elbow": "stiff"}, "kd": 1.0}, "kp"),
+        ({"kp": "stiff", "kd": 1.0}, "kp"),
+        ({"frequency": 0.0}, "frequency"),
+        ({"damping": np.nan}, "damping"),
+        ({"threads": 0}, "threads"),
+        ({"threads": 1.5}, "threads"),
         ({"kp": [1.0, 2.0, 3.0], "kd": 1.0}, r"kp has shape \(3,\)"),
         ({"root": "soft"}, "root is 'soft'"),
         ({"form": "best"}, "form is 'best'"),
@@ -421,11 +445,33 @@ def test_wrong_gains_and_options_are_refused(given: dict[str, Any], message: str
         (poise.State(np.zeros(2), np.zeros(2)), np.zeros(3), "target.q"),
         (poise.State(np.full(2, np.nan), np.zeros(2)), np.zeros(2), "q holds a number that is not"),
         (poise.State(np.zeros(2), np.zeros(2)), None, "target.q"),
+        (poise.State(np.zeros(2), np.zeros(2)), np.array([0.0, np.inf]), "target.q"),
+        (poise.State(np.zeros(2), np.zeros(2)), "up", "target.q"),
+        (poise.State(np.zeros(2), np.zeros(2)), (np.zeros(2), np.zeros(3)), "target.v"),
+        (poise.State(np.zeros((3, 2)), np.zeros((3, 2))), np.zeros((2, 2)), "target.q"),
+        (poise.State(np.zeros((3, 2)), np.zeros((2, 2))), np.zeros(2), "v"),
+        (poise.State(np.zeros((0, 2)), np.zeros((0, 2))), np.zeros(2), "at least one"),
+        (poise.State(np.zeros(2), np.full(2, 1e200)), np.zeros(2), "v"),
     ],
 )
 def test_wrong_data_and_targets_are_refused(data: Any, target: Any, message: str) -> None:
     with pytest.raises(PoiseError, match=message):
         interop.StablePD(arm(), 9.0, 1.0)(data, target)
+
+
+@pytest.mark.parametrize("dt", [0.0, -0.01, np.nan, np.inf])
+def test_a_time_step_that_is_none_is_refused(dt: float) -> None:
+    model = arm()
+    servo = interop.StablePD(model, 9.0, 1.0)
+    model.opt.timestep = dt
+    with pytest.raises(PoiseError, match="dt is"):
+        servo(poise.State(np.zeros(2), np.zeros(2)), np.zeros(2))
+
+
+def test_a_force_that_is_not_a_number_is_refused() -> None:
+    servo, state = interop.StablePD(arm(), 9.0, 1.0), poise.State(np.zeros(2), np.zeros(2))
+    with pytest.raises(PoiseError, match="force holds a number that is not"):
+        servo(state, np.zeros(2), force=np.array([0.0, np.nan]))
 
 
 def test_a_force_of_another_size_is_refused() -> None:

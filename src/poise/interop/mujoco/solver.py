@@ -7,13 +7,13 @@ not looked at.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from poise import _core
 from poise.arrays import Floats
 from poise.control.gains import Gains
 from poise.scene import Scene
+from poise.settings import threads_of
 
 
 class Solver:
@@ -31,6 +31,7 @@ class Solver:
         self, scene: Scene, gains: Gains, form: int, method: int, threads: int | None
     ) -> None:
         self.scene, self.gains = scene, gains
+        threads_of(threads, 1)  # refused here rather than in the first call
         self.threads = threads
         self._form, self._method, self._core = form, method, gains.core
         self._dt, self._gravity = 0.0, b""
@@ -66,10 +67,7 @@ class Solver:
 
     def _made(self, n: int, gravity: Floats) -> Callable[..., Floats]:
         """A world of n copies, without contact."""
-        threads = self.threads
-        if threads is None:
-            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-            threads = min(cores or os.cpu_count() or 1, max(1, n // 32))
+        threads = threads_of(self.threads, n)
         model = self.scene.model
         world = _core.World(model, model, n, self._dt, False, threads, gravity, None, None)
         self._worlds[n] = world.torques
