@@ -32,7 +32,7 @@ def track(
         ),
     ] = None,
     controller: Annotated[
-        str, typer.Option(metavar="NAME", help=f"How: {' or '.join(CONTROLLERS)}.")
+        str, typer.Option(metavar="NAME", help=f"How: {', '.join(CONTROLLERS)}.")
     ] = DEFAULT,
     dt: Annotated[str, typer.Option(metavar="SECONDS", help="Time step.")] = "1/60",
     push: Annotated[
