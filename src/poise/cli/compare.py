@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from poise.cli.options import AsJson, ClipName, Duration, Ground, Profiles, Pushes
 from poise.control.named import CONTROLLERS, named
 from poise.trial import FREQUENCY
 
@@ -20,9 +21,7 @@ FILES = ("compare.html", "compare.npz", "compare.png", "table.json")
 
 
 def compare(
-    clip: Annotated[
-        str, typer.Argument(metavar="CLIP", help="The name of a clip (poise clips), or a file.")
-    ],
+    clip: ClipName,
     controllers: Annotated[str, typer.Option(metavar="NAMES", help="With commas.")] = ",".join(
         CONTROLLERS
     ),
@@ -38,28 +37,10 @@ def compare(
     frequency: Annotated[
         float, typer.Option(metavar="HZ", help="How fast joints follow.")
     ] = FREQUENCY,
-    duration: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="How long.", show_default="as long as the clip"),
-    ] = None,
-    ground: Annotated[
-        bool | None,
-        typer.Option(
-            "--ground/--no-ground",
-            help="Whether there is a ground.",
-            show_default="yes, if the root is free",
-        ),
-    ] = None,
-    push: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PUSH", help="LINK:FORCE[:DIRECTION]@TIME[+DURATION]; may be given again."
-        ),
-    ] = None,
-    profile: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PROFILE", help="As of poise track: NAME[:LIMB][@TIME[+DURATION]]."),
-    ] = None,
+    duration: Duration = None,
+    ground: Ground = None,
+    push: Pushes = None,
+    profile: Profiles = None,
     links: Annotated[
         bool, typer.Option("--links", help="Print the mean error of each link, too.")
     ] = False,
@@ -70,7 +51,7 @@ def compare(
         Path | None,
         typer.Option(metavar="DIR", help="Where the results go.", show_default="out/compare-CLIP"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare controllers on one clip: error, torque, energy, cost, the largest stable step.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from poise.cli.options import AsJson, ClipName, Duration, Ground, Profiles, Pushes
 from poise.control.asked_profiles import parse_profile
 from poise.control.named import CONTROLLERS, DEFAULT
 from poise.errors import Diverged, PoiseError
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 
 
 def track(
-    clip: Annotated[
-        str, typer.Argument(metavar="CLIP", help="The name of a clip (poise clips), or a file.")
-    ],
+    clip: ClipName,
     character: Annotated[
         str | None,
         typer.Option(
@@ -35,12 +34,7 @@ def track(
         str, typer.Option(metavar="NAME", help=f"How: {', '.join(CONTROLLERS)}.")
     ] = DEFAULT,
     dt: Annotated[str, typer.Option(metavar="SECONDS", help="Time step.")] = "1/60",
-    push: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PUSH", help="LINK:FORCE[:DIRECTION]@TIME[+DURATION]; may be given again."
-        ),
-    ] = None,
+    push: Pushes = None,
     root: Annotated[
         str,
         typer.Option(
@@ -63,35 +57,19 @@ def track(
             show_default="auto for raw files",
         ),
     ] = None,
-    profile: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PROFILE",
-            help="Strength that changes: NAME[:LIMB][@TIME[+DURATION]]; may be given again.",
-        ),
-    ] = None,
-    duration: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="How long.", show_default="as long as the clip"),
-    ] = None,
+    profile: Profiles = None,
+    duration: Duration = None,
     like: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A motion file on whose rig motion.bvh is written."),
     ] = None,
-    ground: Annotated[
-        bool | None,
-        typer.Option(
-            "--ground/--no-ground",
-            help="Whether there is a ground.",
-            show_default="yes, if the root is free",
-        ),
-    ] = None,
+    ground: Ground = None,
     video: Annotated[bool, typer.Option("--video/--no-video", help="Make video.mp4.")] = True,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where the results go.", show_default="out/CLIP"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Let a character follow a clip in a physical world, and push it.
 
