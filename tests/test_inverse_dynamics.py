@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 import poise
 from poise import dynamics, measure
@@ -147,7 +148,6 @@ def test_ground_forces_give_any_wrench_that_the_cones_can_give(seed: int) -> Non
 
 @pytest.mark.parametrize("beyond", [1.0, 5.0])
 def test_ground_forces_are_the_least_squares_of_another_solver(beyond: float) -> None:
-    optimize = pytest.importorskip("scipy.optimize")
     points, center, wrench = standing(4)
     # five times the torque is more than the feet can give
     wrench[3:] *= beyond
@@ -158,7 +158,7 @@ def test_ground_forces_are_the_least_squares_of_another_solver(beyond: float) ->
     ease = np.sqrt(EASE * (A * A).sum(axis=0).max())
     b = np.concatenate([wrench[:3], wrench[3:] / solve.size])
     rows = np.concatenate([A, ease * np.eye(32)])
-    weights = optimize.nnls(rows, np.concatenate([b, np.zeros(32)]))[0]
+    weights = nnls(rows, np.concatenate([b, np.zeros(32)]))[0]
     other = weights.reshape(8, 4) @ solve.edges
     # N, of some 600; daqp stops at 1e-6 of the wrench
     assert solve(points, center, wrench) == pytest.approx(other, abs=0.01)
