@@ -41,7 +41,7 @@ class InverseDynamics(Servo):
     Args:
         character: The character, a scene, or the World it acts in.
         stiffness: k_p [1/s²]: a number, or one per velocity, shape (nv,).
-        damping: ζ, 1 is critical.
+        damping: ζ, 1 is critical: a number, or one per velocity, shape (nv,).
         root: "held": the root is driven like a link, by a hand from outside, as the thesis has it.
             "soft": the same at 1 Hz. "free": nothing but the ground pushes the root: forces
             inside friction cones at the points that stand are found with the joint torques.
@@ -63,7 +63,7 @@ class InverseDynamics(Servo):
         character: SceneLike,
         stiffness: ArrayLike = STIFFNESS,
         *,
-        damping: float = 1.0,
+        damping: ArrayLike = 1.0,
         root: str = "free",
         target_velocity: bool = True,
         feedforward: bool = True,
@@ -82,8 +82,7 @@ class InverseDynamics(Servo):
         self.as_printed = as_printed
         self.external: Floats | None = None
         """Known forces: wrench on each link, force at its origin [N, N·m], shape (..., nl, 6)."""
-        ratio = number(damping, "damping", unit="ratio")
-        self.kp, self.kd = self._gains(stiffness, ratio, exact)
+        self.kp, self.kd = self._gains(stiffness, damping, exact)
         roots = len(root_slices(self.scene))
         self._free: FreeRoot | None = None
         if self.root == "free" and roots:
@@ -134,21 +133,30 @@ class InverseDynamics(Servo):
             "a free root by ground forces needs a level ground; use root='soft' or root='held'"
         )
 
-    def _gains(self, stiffness: ArrayLike, ratio: float, exact: bool) -> tuple[Floats, Floats]:
+    def _gains(
+        self, stiffness: ArrayLike, damping: ArrayLike, exact: bool
+    ) -> tuple[Floats, Floats]:
         """k_p and k_d per velocity, as the step needs them."""
-        kp = floats(stiffness, "stiffness")
-        if kp.shape not in ((), (self.scene.nv,)):
-            raise PoiseError(
-                f"stiffness has shape {kp.shape}, expected a number or ({self.scene.nv},)"
-            )
-        if not (np.isfinite(kp) & (kp >= 0.0)).all():
-            raise PoiseError(f"stiffness is {stiffness!r:.80}; it must be 0 or more")
-        kp = np.array(np.broadcast_to(kp, (self.scene.nv,)))
+        kp, ratio = (
+            self._per_velocity(stiffness, "stiffness"),
+            self._per_velocity(damping, "damping"),
+        )
+        if (ratio == 0.0).any():
+            raise PoiseError("damping is 0; it must be a positive number [ratio]")
         if self.root == "soft":
             for at in root_slices(self.scene):
                 kp[at] = (2.0 * math.pi * SOFT_FREQUENCY) ** 2
         assert self.dt is not None
         return placed(kp, ratio, self.dt) if exact else (kp, 2.0 * ratio * np.sqrt(kp))
+
+    def _per_velocity(self, value: ArrayLike, name: str) -> Floats:
+        """A number, or one for each velocity, 0 or more; shape (nv,)."""
+        array, nv = floats(value, name), self.scene.nv
+        if array.shape not in ((), (nv,)):
+            raise PoiseError(f"{name} has shape {array.shape}, expected a number or ({nv},)")
+        if not (np.isfinite(array) & (array >= 0.0)).all():
+            raise PoiseError(f"{name} is {value!r:.80}; it must be 0 or more")
+        return np.array(np.broadcast_to(array, (nv,)))
 
     def _target(self, target: Any) -> Target:
         one = super()._target(target)
@@ -157,16 +165,16 @@ class InverseDynamics(Servo):
         return one
 
 
-def placed(kp: Floats, ratio: float, dt: float) -> tuple[Floats, Floats]:
+def placed(kp: Floats, ratio: ArrayLike, dt: float) -> tuple[Floats, Floats]:
     """Gains whose steps decay as the equation with k_p and damping ratio does.
 
     Args:
-        kp: Stiffness [1/s²].
-        ratio: Damping ratio.
+        kp: Stiffness [1/s²], shape (nv,).
+        ratio: Damping ratio, a number or shape (nv,).
         dt: Time step [s].
     """
-    rate = np.sqrt(kp) * dt
-    split = rate * np.sqrt(complex(ratio**2 - 1.0))
+    rate, ratio = np.sqrt(kp) * dt, np.asarray(ratio, dtype=np.float64)
+    split = rate * np.sqrt(ratio**2 - 1.0 + 0j)
     both = 2.0 * np.exp(-ratio * rate) * np.cosh(split).real
     product = np.exp(-2.0 * ratio * rate)
     # the difference of near numbers: of small rates it is the rate squared

@@ -47,7 +47,7 @@ def _kane(
     *,
     root: str = "free",
     frequency: ArrayLike = FREQUENCY,
-    damping: float = 1.0,
+    damping: ArrayLike = 1.0,
 ) -> InverseDynamics:
     stiffness = (2.0 * np.pi * np.asarray(frequency, dtype=np.float64)) ** 2
     return InverseDynamics(source, stiffness, damping=damping, root=root)

@@ -82,7 +82,7 @@ def _numbers(table: Table) -> str:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 1e4 else f"{value:,.0f}"
+        return f"{value:.3g}" if abs(value) < 1e3 else f"{value:,.0f}"
     return "-" if value is None else str(value)
 
 
