@@ -119,6 +119,16 @@ def test_a_target_of_another_character_is_named(name: str) -> None:
         world.step(servo(world.state, poise.Target(np.zeros(3))))
 
 
+@pytest.mark.parametrize("name", [name for name in CONTROLLERS if name != "spd"])
+def test_torques_are_for_one_state_and_one_target(name: str) -> None:
+    world = poise.World(HUMANOID, dt=DT)
+    servo = named_controller(name, world)
+    with pytest.raises(poise.PoiseError, match="one target a step, not for rows"):
+        servo(world.state, SQUAT.targets(0.0, DT, 4))
+    with pytest.raises(poise.PoiseError, match="a state has q and v; got None"):
+        servo(None, SQUAT.target(0.0))
+
+
 def test_a_wrong_name_lists_the_near_ones() -> None:
     with pytest.raises(poise.PoiseError, match="'kaen'; did you mean 'kane'"):
         named_controller("kaen", HUMANOID)

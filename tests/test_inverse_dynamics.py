@@ -95,6 +95,16 @@ def test_errors_decay_as_the_equation_has_it(kp: float, ratio: float) -> None:
     assert sorted(found, key=abs) == pytest.approx(sorted(exact, key=abs), abs=1e-6)
 
 
+def test_poles_are_placed_for_the_softest_and_the_stiffest() -> None:
+    soft, hard = np.array([1e-12]), np.array([1e12])
+    # small steps of a soft spring are the equation itself, a hard one is there after one step
+    assert placed(soft, 1.0, 1e-3)[0] == pytest.approx(1e-12)
+    for ratio in (0.5, 1.0, 50.0):
+        assert placed(soft, ratio, 1e-3)[1] == pytest.approx(2e-6 * ratio)
+        assert placed(hard, ratio, 0.1)[1] == pytest.approx(10.0)
+    assert placed(hard, 1.0, 0.1)[0] == pytest.approx(100.0)
+
+
 @pytest.mark.parametrize("stiffness", [30.0, 3000.0, 1e6])
 def test_a_pose_is_reached_without_overshoot_at_any_stiffness(stiffness: float) -> None:
     arm = poise.load_character("two-link")

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.arrays import Floats, floats, number
-from poise.command import Command, Target
+from poise.command import Command
 from poise.contact import Plane
 from poise.control.effort import cut_to_effort
 from poise.control.free_root import FreeRoot
@@ -101,18 +101,16 @@ class InverseDynamics(Servo):
         Returns:
             The command and {"torque", "acceleration", "points", "forces"}.
         """
-        target = self._target(target)
+        q, v, target = self._asked(state, target)
         assert self.dt is not None
         tau, a = dynamics.kane_control(
-            self.scene, state.q, state.v, target, self.kp, self.kd, self.dt,
+            self.scene, q, v, target, self.kp, self.kd, self.dt,
             target_velocity=self.target_velocity, feedforward=self.feedforward,
             gravity=self.gravity, external=self.external, as_printed=self.as_printed,
         )  # fmt: skip
         told: dict[str, Any] = {"acceleration": a}
         if self._free is not None:
-            carried = self._free(
-                state.q, state.v, tau, a, self.gravity, self.external, self.as_printed
-            )
+            carried = self._free(q, v, tau, a, self.gravity, self.external, self.as_printed)
             tau, told = carried.torque, carried._asdict()
             if tau.ndim == 1:
                 told |= {"points": carried.points[0], "forces": carried.forces[0]}
@@ -158,12 +156,6 @@ class InverseDynamics(Servo):
             raise PoiseError(f"{name} is {value!r:.80}; it must be 0 or more")
         return np.array(np.broadcast_to(array, (nv,)))
 
-    def _target(self, target: Any) -> Target:
-        one = super()._target(target)
-        if one.rows is not None:
-            raise PoiseError("inverse dynamics follows one target a step, not rows of them")
-        return one
-
 
 def placed(kp: Floats, ratio: ArrayLike, dt: float) -> tuple[Floats, Floats]:
     """Gains whose steps decay as the equation with k_p and damping ratio does.
@@ -175,8 +167,7 @@ def placed(kp: Floats, ratio: ArrayLike, dt: float) -> tuple[Floats, Floats]:
     """
     rate, ratio = np.sqrt(kp) * dt, np.asarray(ratio, dtype=np.float64)
     split = rate * np.sqrt(ratio**2 - 1.0 + 0j)
-    both = 2.0 * np.exp(-ratio * rate) * np.cosh(split).real
-    product = np.exp(-2.0 * ratio * rate)
-    # the difference of near numbers: of small rates it is the rate squared
-    square = np.where(rate > 1e-4, 1.0 - both + product, rate**2)
-    return square / dt**2, (1.0 - product) / dt
+    # logarithms of the poles: real, or a pair of conjugates
+    one, two = -ratio * rate + split, -ratio * rate - split
+    square = (np.expm1(one) * np.expm1(two)).real
+    return square / dt**2, -np.expm1(-2.0 * ratio * rate) / dt
