@@ -201,7 +201,7 @@ def controller_for(setup: Setup, controls: Controls) -> Controller:
         links["strength"][m * len(character.links) :] = 0.0
     for key, none in (("strength", 1.0), ("pin", 0.0)):
         if (links[key] != none).any():
-            if not hasattr(made, key):
+            if not hasattr(made, key) or (key == "pin" and not made.embedded):
                 raise PoiseError(f"controller {controls.controller!r} has no {key}; 'spd' has")
             setattr(made, key, links[key])
     return made  # type: ignore[no-any-return]
