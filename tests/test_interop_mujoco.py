@@ -170,6 +170,32 @@ def test_rows_of_a_rollout_are_states() -> None:
     assert state.time[0, -1] == data.time
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model, data: interop.write_state(data, None), "a state has q and v; got None"),
+        (
+            lambda model, data: interop.write_state(data, poise.State([0.0, np.nan], [0.0, 0.0])),
+            r"q\[1\] is nan",
+        ),
+        (
+            lambda model, data: interop.write_state(data, poise.State([0.0, 0.0], [np.inf, 0.0])),
+            r"v\[0\] is inf",
+        ),
+        (lambda model, data: interop.rollout_state(None, np.zeros((1, 9))), "mujoco.MjModel"),
+        (lambda model, data: interop.model_of(model), "expected a Character"),
+        (lambda model, data: interop.model_of(interop.character_of(model), dt=0.0), "dt is 0"),
+        (lambda model, data: interop.DenseStablePD(None, 1.0, 1.0), "mujoco.MjModel"),
+        (lambda model, data: interop.DenseStablePD(model, np.ones(3), 1.0), "kp has shape"),
+        (lambda model, data: interop.DenseStablePD(model, 1.0, np.nan), "kd is nan"),
+    ],
+)
+def test_bad_input_is_named(call: Any, message: str) -> None:
+    model = arm()
+    with pytest.raises(PoiseError, match=message):
+        call(model, mujoco.MjData(model))
+
+
 def test_a_state_of_another_size_is_refused() -> None:
     data = mujoco.MjData(arm())
     with pytest.raises(PoiseError, match=r"q has shape \(3,\), this MjData has \(2,\)"):
