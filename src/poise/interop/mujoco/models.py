@@ -18,7 +18,7 @@ from poise.arrays import number
 from poise.character import Character, Joint, Vector
 from poise.characters.formats.mjcf_write import dump
 from poise.characters.formats.mujoco_compile import floats, import_mujoco
-from poise.characters.formats.mujoco_model import CUSTOM, LIMB, _Model
+from poise.characters.formats.mujoco_model import CUSTOM, LIMB, TreeReader
 from poise.errors import CharacterError, PoiseError, shorten
 from poise.interop.mujoco.states import check_model
 
@@ -116,7 +116,7 @@ def moving_trees(model: Any) -> list[list[int]]:
     return [np.flatnonzero(root == r).tolist() for r in moving]
 
 
-class _Tree(_Model):
+class _Tree(TreeReader):
     """Reads one tree of a model."""
 
     def __init__(self, model: Any, custom: Any, bodies: list[int]) -> None:
