@@ -15,7 +15,7 @@ from poise.cli import app
 from poise.experiments import WORKS, Claim, Item, Table, reproduce, write_report
 from poise.experiments.report import plain
 from poise.experiments.yin2020 import real_clips
-from poise.experiments.yin2020.following import follow, is_stable
+from poise.experiments.yin2020.following import follow, is_stable, own_units
 from poise.experiments.yin2020.setup import clip_of
 from poise.timing import best_of
 
@@ -54,6 +54,14 @@ def test_rounding_of_the_torque_is_what_df_does_not_stand() -> None:
     assert not is_stable(clip, follow(clip, 1 / 60, "DF", units=16))
     assert is_stable(clip, follow(clip, 1 / 120, "DF", units=16))
     assert is_stable(clip, follow(clip, 1 / 60, "MABA", dtype="float32"))
+
+
+def test_our_own_rounding_is_what_df_stands() -> None:
+    """At 1/60 s: less than the 8 units that do not fell it, and more than a single rounding."""
+    clip = clip_of("dog", "dog-canter")
+    units = own_units(clip, 1 / 60)
+    assert 1.0 < units < 8.0
+    assert is_stable(clip, follow(clip, 1 / 60, "DF", units=8))
 
 
 def test_a_work_without_its_data_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ Three ways. "MABA" is embedded: the world solves the drive inside its dynamics. 
 "PD" is explicit. In (1) Q and K a are large and nearly equal, so tau carries the rounding errors of
 both: some units u of ε |K a|, where ε = 2⁻²⁴ in float32. How many units an engine makes depends on
 how it forms M, h and (1). `Rounded` adds a chosen number of them to torques in float64, which shows
-what another engine than ours would see.
+what another engine than ours would see; `own_units` says how many ours makes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import poise
 from poise.arrays import Floats
@@ -101,6 +102,35 @@ def follow(
     return Run(recording.time, recording.q)
 
 
+def own_units(clip: poise.Clip, dt: float) -> float:
+    """How many units of rounding our DF in float32 makes.
+
+    Its torques are compared with those of float64 in the states of a run. Errors of u units that
+    are uniform in [-u, u] have a median size of u / 2: twice the median is comparable to `Rounded`.
+
+    Args:
+        clip: The motion.
+        dt: Time step [s].
+    """
+    world = poise.World(clip.character, dt=dt, ground=False, contact=None, dtype="float32")
+    world.reset(clip.state(0.0))
+    gains, drive = gains_of(world), Tracker(world)
+    sizes = []
+    for k in range(round(clip.duration / dt)):
+        # numbers that float32 has, so that both precisions start from the same
+        ahead, state = (k + 1) * dt, world.state
+        target = poise.Target(_single(clip.q(ahead)), _single(clip.v(ahead)))
+        (a, exact), (_, tau) = (
+            poise.dynamics.stable_pd(
+                world, state.q, state.v, target, gains.kp, gains.kd, dt, "df", "spd", dtype=dtype
+            )
+            for dtype in ("float64", "float32")
+        )
+        sizes.append(np.abs(tau - exact) / np.maximum(UNIT * np.abs(gains.kd * dt * a), 1e-12))
+        world.step(drive(state, target))
+    return float(2.0 * np.median(sizes))
+
+
 def limb_error(clip: poise.Clip, link: str, run: Run) -> Floats:
     """Distance between where a link is and should be, relative to the root (k,) [m]."""
     index = [one.name for one in clip.character.links].index(link)
@@ -134,3 +164,8 @@ def _apart(clip: poise.Clip, run: Run) -> Floats:
     at, _ = poise.dynamics.forward_kinematics(clip.character, run.q)
     goal, _ = poise.dynamics.forward_kinematics(clip.character, clip.q(run.time))
     return np.asarray(np.linalg.norm((at - at[:, :1]) - (goal - goal[:, :1]), axis=-1))
+
+
+def _single(values: ArrayLike) -> Floats:
+    """The nearest numbers of float32, as float64."""
+    return np.asarray(np.asarray(values, dtype=np.float32), dtype=np.float64)
