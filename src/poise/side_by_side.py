@@ -21,6 +21,9 @@ from poise.world import World
 GAP = 0.4
 """Between neighbours, where they come nearest [m]."""
 
+NEAREST = 1.2
+"""From one to the next, however slim they are: their names need room [m]."""
+
 TRAVEL = 0.5
 """A clip whose root ends further away than this has a direction [m]."""
 
@@ -80,7 +83,7 @@ def _places(clip: Clip, count: int) -> Floats:
     length = float(np.hypot(*way))
     ahead = way / length if length > TRAVEL else np.array([1.0, 0.0])
     across = np.array([ahead[1], -ahead[0]])
-    width = float(np.ptp(at[..., :2] @ across)) + GAP
+    width = max(float(np.ptp(at[..., :2] @ across)) + GAP, NEAREST)
     return np.asarray(np.outer(width * (np.arange(count) - 0.5 * (count - 1)), across))
 
 

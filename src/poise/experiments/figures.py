@@ -45,7 +45,7 @@ def lines(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.6, 0.7 + height * len(panels)), layout="constrained")
+    figure = Figure(figsize=(9.6, 0.7 + height * len(panels)), layout="constrained")
     FigureCanvasAgg(figure)
     axes: Any = figure.subplots(len(panels), 1, sharex=True, squeeze=False)
     for ax, (name, curves) in zip(axes[:, 0], panels.items(), strict=True):
@@ -58,7 +58,8 @@ def lines(
         ax.set_ylabel(y)
         ax.set_title(name, fontsize=10, loc="left")
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=8, ncols=2)
+        # beside the panel: it covers nothing, and no place has to be looked for
+        ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes[-1, 0].set_xlabel(x)
     figure.suptitle(title)
     data = io.BytesIO()

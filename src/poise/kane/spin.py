@@ -66,7 +66,7 @@ class FastSpin:
         right.set_ylabel(f"off the spin after {self.duration:g} s [degrees]")
         for axes in (left, right):
             axes.set_xlabel("rate [rad/s]")
-            axes.legend()
+            axes.legend(loc="upper left")
             axes.grid(alpha=0.3)
         return figure
 

@@ -157,8 +157,9 @@ def _captions(line: Timeline, captions: Sequence[str]) -> list[Label]:
     """What each character is, above where it begins."""
     scene = line.recording.scene
     at, _ = forward_kinematics(scene, line.recording.q[0])
-    labels = []
+    labels: list[Label] = []
     for part, text in zip(scene.forest.parts.values(), captions, strict=False):
         links = at[part.links]
-        labels.append((text, np.array([*links[0, :2], links[:, 2].max() + CAPTION])))
+        height = links[:, 2].max() + CAPTION * (1.0 + 0.5 * (len(labels) % 2))
+        labels.append((text, np.array([*links[0, :2], height])))
     return labels
