@@ -483,9 +483,9 @@ GAINS: dict[str, Case] = {
     "servo form": (lambda: StablePD(ARM, form="spdd"), ("form", "'spdd'", "'spd'")),
     "servo method": (lambda: StablePD(ARM, method="aba"), ("method", "'aba'", "'maba'")),
     "standalone without dt": (lambda: StablePD(ARM, embedded=False), ("dt", "1/60")),
-    "standalone with strength": (
-        lambda: StablePD(ARM, embedded=False, dt=DT, strength=[1.0, 1.0]),
-        ("strength", "embedded=True"),
+    "standalone with pins": (
+        lambda: StablePD(ARM, embedded=False, dt=DT, pin=[1.0, 1.0]),
+        ("pin", "embedded=True"),
     ),
     "a target that is none": (lambda: StablePD(ARM)(None, 3), ("target", "Target or a State")),
 }

@@ -15,7 +15,18 @@ import pytest
 
 import poise
 
-HEAVY = ("matplotlib", "typer", "rich", "scipy", "ruamel", "mujoco", "torch", "pinocchio")
+HEAVY = (
+    "matplotlib",
+    "typer",
+    "rich",
+    "scipy",
+    "ruamel",
+    "mujoco",
+    "torch",
+    "pinocchio",
+    "sympy",
+    "daqp",
+)
 
 
 def run_python(code: str, *options: str) -> str:

@@ -251,11 +251,16 @@ def test_a_limp_arm_hangs_and_a_pinned_hand_stays() -> None:
         assert (error.rotation[arm].max() > 20.0) == (key == "strength")
 
 
-def test_a_controller_without_strength_says_so() -> None:
-    made = setup(controller="pd")
-    weak = tuned(made.controls, made.cast.character, None, strength=0.5)
-    with pytest.raises(PoiseError, match="'pd' has no strength; 'spd' has"):
-        controller_for(made, weak)
+@pytest.mark.parametrize("name", ["pd", "spd-torque", "kane"])
+def test_a_controller_without_pins_says_so(name: str) -> None:
+    made = setup(controller=name)
+    held = tuned(made.controls, made.cast.character, None, pin=0.5)
+    with pytest.raises(PoiseError, match=f"'{name}' has no pin; 'spd' has"):
+        controller_for(made, held)
+
+
+def test_a_wrong_limb_lists_the_near_ones() -> None:
+    made = setup()
     with pytest.raises(PoiseError, match="did you mean 'left_arm'"):
         tuned(made.controls, made.cast.character, "left_arms", strength=0.5)
 

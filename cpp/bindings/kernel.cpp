@@ -235,7 +235,7 @@ class WorldOf final : public WorldKernel {
             tile.spin = spin_.data() + t * f.nb;
             tile.tau = tau_.data() + t * f.nv;
             tile.limited = limits_ ? limited_.data() + t * f.nv : nullptr;
-            tile.passive = passive_;
+            tile.passive = passive_ || call.load.p;
             tile.limits = limits_;
             tile.seen = seen_;
             const int out = spares_out(t);
@@ -349,6 +349,15 @@ class WorldOf final : public WorldKernel {
     int next_ = 0;
 };
 
+// Where a thread answers questions about the model that it was last asked about; models of more
+// degrees of freedom are not kept.
+constexpr int kLargest = 256;
+template <class S>
+struct Desk {
+    Answer<S>* answer = nullptr;
+    ~Desk() { delete answer; }
+};
+
 template <class S>
 class KernelOf final : public Kernel {
   public:
@@ -360,9 +369,14 @@ class KernelOf final : public Kernel {
     }
     void answer(const Forest& forest, const Numbers& numbers, const Query& query,
                 std::int64_t begin, std::int64_t end) const override {
-        Answer<S> a(forest, numbers, query);
-        for (std::int64_t i = begin; i < end; i += Traits<S>::lanes)
-            a.run(numbers, i, end - i < Traits<S>::lanes ? end - i : Traits<S>::lanes);
+        if (forest.nv > kLargest) return Answer<S>(forest).run(numbers, query, begin, end);
+        static thread_local Desk<S> desk;
+        if (!desk.answer || desk.answer->id() != forest.id) {
+            delete desk.answer;
+            desk.answer = nullptr;
+            desk.answer = new Answer<S>(forest);
+        }
+        desk.answer->run(numbers, query, begin, end);
     }
     double multiply_adds(std::int64_t count) const override {
         using T = Element<S>;

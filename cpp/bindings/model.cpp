@@ -1,5 +1,6 @@
 #include "model.hpp"
 
+#include <atomic>
 #include <cmath>
 
 namespace poise {
@@ -21,6 +22,8 @@ Model::Model(nb::object forest) {
     }
     check();
     plan();
+    static std::atomic<std::int64_t> models{0};
+    view_.id = numbers_.id = ++models;
 }
 
 void Model::read(nb::object forest) {
@@ -141,7 +144,8 @@ void Model::plan() {
     view_.link_E = link_E_.data();
     view_.spring_q = spring_q_.data();
     view_.effort_per_axis = per_axis_.data();
-    numbers_ = {mass_.data(),
+    numbers_ = {0,
+                mass_.data(),
                 mc_.data(),
                 Io_.data(),
                 armature_.data(),
@@ -189,6 +193,7 @@ void Model::check_q(const double* q, std::int64_t rows, const char* name, double
 Numbers OwnNumbers::read(nb::handle given, const Model& model, std::int64_t n) {
     Numbers x = model.numbers();
     if (given.is_none()) return x;
+    x.id = 0;
     if (!nb::isinstance<nb::tuple>(given) || nb::len(given) != 6)
         throw Error("numbers must be a tuple of mass, mc, Io, armature, effort and fixed");
     const nb::tuple all = nb::borrow<nb::tuple>(given);

@@ -44,7 +44,8 @@ Sizes result_sizes(What what, std::int64_t n, const Model& m) {
         case What::centroidal_momentum: return {{n, 6, nv}, {n, 6}};
         case What::energy: return {{n, 2}, {}};
         case What::stable_pd:
-        case What::drive: return {{n, nv}, {n, nv}};
+        case What::drive:
+        case What::kane: return {{n, nv}, {n, nv}};
         default: return {{n, nv}, {}};
     }
 }
@@ -53,13 +54,14 @@ nb::object answer(const Model& model, nb::object numbers, int what, std::int64_t
                   bool single_precision, nb::object q, nb::object v, nb::object a, nb::object tau,
                   nb::object external, nb::object target_q, nb::object target_v, nb::object kp,
                   nb::object kd, nb::object gravity, double dt, int form, int method, bool limits,
-                  int link, nb::object point) {
-    if (what < 0 || what > static_cast<int>(What::drive)) throw Error("no such question");
+                  int link, nb::object point, nb::object target_a, nb::object past, bool velocity,
+                  bool feedforward, bool as_printed) {
+    if (what < 0 || what > static_cast<int>(What::kane)) throw Error("no such question");
     if (form < 0 || form > 3 || method < 0 || method > 3) throw Error("no such form or method");
     if (n < 0) throw Error("n must be 0 or more");
     if (link < 0 || link >= model.nl()) throw Error("no such link");
     const int nq = model.nq(), nv = model.nv(), nl = model.nl();
-    InArray keep[11];
+    InArray keep[13];
     Query o{};
     o.what = static_cast<What>(what);
     o.n = n;
@@ -81,7 +83,14 @@ nb::object answer(const Model& model, nb::object numbers, int what, std::int64_t
     o.kp = rows(kp, "kp", nv, 7);
     o.kd = rows(kd, "kd", nv, 8);
     if (o.what == What::forward_dynamics) needs(o.tau, "tau");
-    if (o.what == What::stable_pd || o.what == What::drive) {
+    o.target_a = rows(target_a, "target.a", nv, 11);
+    o.past = rows(past, "target.past", 2 * static_cast<std::int64_t>(nq), 12);
+    o.velocity = velocity;
+    o.feedforward = feedforward;
+    o.as_printed = as_printed;
+    if (o.what == What::kane && !o.target_q.p) needs(o.a, "a");
+    if (o.past.p) model.check_q(o.past.p, o.past.copy ? 2 * n : 2, "target.past");
+    if (o.what == What::stable_pd || o.what == What::drive || o.target_q.p) {
         needs(o.target_q, "target.q");
         needs(o.kp, "kp");
         needs(o.kd, "kd");
@@ -241,6 +250,8 @@ NB_MODULE(_core, m) {
              "target_a"_a.none(), "strength"_a.none(), "pin"_a.none(), "force"_a.none(),
              "acceleration"_a.none(), "steps"_a, "rows"_a, "form"_a, "method"_a, "embedded"_a,
              "feedforward"_a)
+        .def("torques", &World::torques, "q"_a, "v"_a, "gains"_a, "target_q"_a, "target_v"_a.none(),
+             "load"_a.none(), "form"_a, "method"_a)
         .def("set_gravity", &World::set_gravity, "gravity"_a)
         .def_prop_ro("threads", &World::threads);
 
@@ -248,6 +259,8 @@ NB_MODULE(_core, m) {
           "q"_a, "v"_a.none(), "a"_a.none(), "tau"_a.none(), "external"_a.none(),
           "target_q"_a.none(), "target_v"_a.none(), "kp"_a.none(), "kd"_a.none(), "gravity"_a,
           "dt"_a, "form"_a, "method"_a, "limits"_a, "link"_a, "point"_a,
+          "target_a"_a.none() = nb::none(), "past"_a.none() = nb::none(), "velocity"_a = true,
+          "feedforward"_a = true, "as_printed"_a = false,
           "One question of poise.dynamics about n states.");
 }
 

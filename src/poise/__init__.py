@@ -5,7 +5,16 @@ from poise.character import Character, Joint, Link, Shape
 from poise.characters import load_character
 from poise.command import Command, Drive, Target
 from poise.contact import HeightField, Plane
-from poise.control import PD, Gains, StablePD, suggest_gains
+from poise.control import (
+    PD,
+    Gains,
+    InverseDynamics,
+    Profile,
+    Profiled,
+    StablePD,
+    check_gains,
+    suggest_gains,
+)
 from poise.errors import CharacterError, ClipError, Diverged, PoiseError
 from poise.motion import Clip, load_clip
 from poise.objects import free_object
@@ -27,16 +36,20 @@ __all__ = [
     "Drive",
     "Gains",
     "HeightField",
+    "InverseDynamics",
     "Joint",
     "Link",
     "Plane",
     "PoiseError",
+    "Profile",
+    "Profiled",
     "Recording",
     "Shape",
     "StablePD",
     "State",
     "Target",
     "World",
+    "check_gains",
     "dynamics",
     "free_object",
     "load_character",

@@ -101,10 +101,12 @@ class World:
 
     def step(self, gains: object | None, target_q: object | None, target_v: object | None, target_a: object | None, strength: object | None, pin: object | None, force: object | None, acceleration: object | None, steps: int, rows: int, form: int, method: int, embedded: bool, feedforward: bool) -> int: ...
 
+    def torques(self, q: object, v: object, gains: object, target_q: object, target_v: object | None, load: object | None, form: int, method: int) -> NDArray[numpy.float64]: ...
+
     def set_gravity(self, gravity: object) -> None: ...
 
     @property
     def threads(self) -> int: ...
 
-def answer(model: Model, numbers: object | None, what: int, n: int, single_precision: bool, q: object, v: object | None, a: object | None, tau: object | None, external: object | None, target_q: object | None, target_v: object | None, kp: object | None, kd: object | None, gravity: object, dt: float, form: int, method: int, limits: bool, link: int, point: object) -> object:
+def answer(model: Model, numbers: object | None, what: int, n: int, single_precision: bool, q: object, v: object | None, a: object | None, tau: object | None, external: object | None, target_q: object | None, target_v: object | None, kp: object | None, kd: object | None, gravity: object, dt: float, form: int, method: int, limits: bool, link: int, point: object, target_a: object | None = None, past: object | None = None, velocity: bool = True, feedforward: bool = True, as_printed: bool = False) -> object:
     """One question of poise.dynamics about n states."""

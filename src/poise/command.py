@@ -23,9 +23,11 @@ class Target:
         v: Velocities, shaped alike; None is rest.
         a: Accelerations, shaped alike; used where the reference is fed forward.
         rows: k if the first axis is one row per step, else None.
+        past: Positions one and two steps before, shape (..., 2, nq), for controllers that take
+            velocity and acceleration of the target as differences.
     """
 
-    __slots__ = ("a", "q", "rows", "v")
+    __slots__ = ("a", "past", "q", "rows", "v")
 
     def __init__(
         self,
@@ -34,10 +36,12 @@ class Target:
         a: ArrayLike | None = None,
         *,
         rows: int | None = None,
+        past: ArrayLike | None = None,
     ) -> None:
         self.q: Floats = floats(q, "target.q")
         self.v: Floats | None = None if v is None else floats(v, "target.v")
         self.a: Floats | None = None if a is None else floats(a, "target.a")
+        self.past: Floats | None = None if past is None else floats(past, "target.past")
         self.rows = rows
         if rows is not None:
             self.rows = count(rows, "rows")
@@ -56,7 +60,8 @@ class Target:
         if self.rows is None:
             return self
         v = None if self.v is None else self.v[i]
-        return Target(self.q[i], v, None if self.a is None else self.a[i])
+        a = None if self.a is None else self.a[i]
+        return Target(self.q[i], v, a, past=None if self.past is None else self.past[i])
 
 
 class Drive:

@@ -50,6 +50,7 @@ def run(
     duration = number(duration, "duration")
     target_at, targets_at = _lookups(clip)
     rows = ROWS if getattr(controller, "takes_rows", False) else 1
+    differs = getattr(controller, "takes_past", False) and hasattr(clip, "_past")
     dt, left = world.dt, round(duration / world.dt)
     if left < 1:
         raise PoiseError(f"duration is {duration:g} s, less than half a step of {dt:g} s")
@@ -62,7 +63,10 @@ def run(
     while left > 0 and len(world.diverged) < world.n:
         k = min(rows, left, every - done % every if every else rows)
         ahead = start + (done + 1) * dt
-        target = target_at(ahead) if rows == 1 else targets_at(ahead, dt, k)
+        if differs:
+            target = clip.target(ahead, dt)
+        else:
+            target = target_at(ahead) if rows == 1 else targets_at(ahead, dt, k)
         command = controller(world.state, target)
         if not isinstance(command, Command):
             raise PoiseError(f"the controller gave {command!r:.80}, not a Command")

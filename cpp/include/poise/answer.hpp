@@ -1,6 +1,7 @@
 // One question about one tile of states: the functions of poise.dynamics.
 #pragma once
 
+#include "poise/kane.hpp"
 #include "poise/limits.hpp"
 
 namespace poise::inline POISE_ISA {
@@ -13,29 +14,49 @@ void store_rows(const S* from, int size, std::int64_t first, std::int64_t count,
             to[(first + lane) * size + i] = static_cast<double>(get(from[i], lane));
 }
 
+// The room to answer in. It is kept from call to call: to make it, and to read a model's inertias,
+// takes longer than most answers.
 template <class S>
 class Answer {
   public:
-    Answer(const Forest& forest, const Numbers& numbers, const Query& query)
-        : f(forest), o(query), s(forest), constants(f.nb), axis(f.nv), q(f.nq), v(f.nv), x(f.nv),
-          K(f.nv), out(room()), isotropic(f.nb), gain(f.nv) {
+    explicit Answer(const Forest& forest)
+        : f(forest), s(forest), constants(f.nb), axis(f.nv), q(f.nq), v(f.nv), x(f.nv), K(f.nv),
+          out(room()), past(2 * f.nq), isotropic(f.nb), gain(f.nv) {}
+
+    std::int64_t id() const { return f.id; }
+
+    // states begin .. end - 1
+    void run(const Numbers& numbers, const Query& query, std::int64_t begin, std::int64_t end) {
+        o = query;
         // gains per copy go the general way, so that neighbours do not matter
         for (int i = 0; i < f.nb; ++i)
             isotropic[i] = one_gain({numbers.armature, 0, numbers.armature_stride}, i) &&
                            one_gain(o.kp, i) && one_gain(o.kd, i) &&
                            !(o.limits && f.effort_per_axis[i]);
+        if (!numbers.id || numbers.id != loaded) load(numbers, begin, end);
+        loaded = numbers.id;
+        constexpr std::int64_t lanes = Traits<S>::lanes;
+        for (first = begin; first < end; first += lanes) {
+            count = end - first < lanes ? end - first : lanes;
+            // numbers that all copies share are the same in every tile
+            if (own(numbers) && first > begin) load(numbers, first, end);
+            tile(numbers);
+        }
     }
 
-    // states first .. first + count - 1
-    void run(const Numbers& numbers, std::int64_t first_, std::int64_t count_) {
-        first = first_;
-        count = count_;
-        // numbers that all copies share are the same in every tile
-        const bool own = numbers.mass_stride || numbers.mc_stride || numbers.Io_stride ||
-                         numbers.armature_stride || numbers.effort_stride;
-        if (own || !loaded)
-            load_constants(f, numbers, first, first + count, constants.data(), axis.data());
-        loaded = true;
+  private:
+    using T = Element<S>;
+
+    static bool own(const Numbers& n) {
+        return n.mass_stride || n.mc_stride || n.Io_stride || n.armature_stride || n.effort_stride;
+    }
+    void load(const Numbers& numbers, std::int64_t from, std::int64_t end) {
+        const std::int64_t lanes = Traits<S>::lanes;
+        load_constants(f, numbers, from, end - from < lanes ? end : from + lanes, constants.data(),
+                       axis.data());
+    }
+
+    void tile(const Numbers& numbers) {
         const Rows fixed_rows = {numbers.fixed, 0, numbers.fixed_stride};
         rows(fixed_rows).load(0, 4, fixed);
         rows(o.q).load(0, f.nq, q.data());
@@ -55,11 +76,9 @@ class Answer {
             case What::energy: return energy();
             case What::stable_pd: return stable_pd();
             case What::drive: return drive();
+            case What::kane: return kane();
         }
     }
-
-  private:
-    using T = Element<S>;
 
     LaneRows<S> rows(const Rows& r) const { return {r, first, count}; }
 
@@ -265,17 +284,71 @@ class Answer {
         store_rows(x.data(), f.nv, first, count, o.out1);
     }
 
-    const Forest& f;
-    const Query& o;
+    // where the target is now, how it moves: in s.tq, s.tv, s.ta; a target is of t + dt
+    void reference() {
+        const auto load = [&](const Rows& r, int size, S* to) {
+            if (r.p) rows(r).load(0, size, to);
+            else
+                for (int k = 0; k < size; ++k) to[k] = zero;
+        };
+        load(o.target_q, f.nq, s.tq.data());
+        normalise(f, s.tq.data());
+        load(o.target_v, f.nv, s.tv.data());
+        load(o.target_a, f.nv, s.ta.data());
+        if (o.past.p) {
+            // differences that the step undoes: a character that is on its target stays there
+            S *now = past.data(), *before = past.data() + f.nq;
+            rows(o.past).load(0, 2 * f.nq, now);
+            normalise(f, now);
+            normalise(f, before);
+            const S per_second(T(1 / o.dt));
+            rate_between(f, now, s.tq.data(), per_second, s.ta.data());
+            rate_between(f, before, now, per_second, s.tv.data());
+            for (int k = 0; k < f.nv; ++k) s.ta[k] = per_second * (s.ta[k] - s.tv[k]);
+            for (int k = 0; k < f.nq; ++k) s.tq[k] = now[k];
+        } else {
+            step_back(f, T(o.dt), s.tq.data(), s.tv.data(), s.ta.data());
+        }
+        for (int k = 0; k < f.nv; ++k) {
+            if (!o.velocity) s.tv[k] = zero;
+            if (!o.feedforward) s.ta[k] = zero;
+        }
+    }
+
+    void kane() {
+        S* qdd = s.qdd.data();
+        if (o.target_q.p) {
+            reference();
+            for (int k = 0; k < f.nv; ++k) gain[k] = {rows(o.kp).at(0, k), rows(o.kd).at(0, k)};
+            move(f, constants.data(), s.tq.data(), s.tv.data(), s.ta.data(), zero3<S>(),
+                 s.target_work.data());
+            pose(nullptr, false);
+            const Wish<S> wish = {s.tq.data(), s.tv.data(), s.ta.data(), s.target_work.data(),
+                                  gain.data()};
+            wished_accelerations(f, wish, q.data(), v.data(), s.work.data(), s.velocity.data(),
+                                 qdd);
+        } else {
+            rows(o.a).load(0, f.nv, qdd);
+        }
+        pose(qdd, true);
+        kane_inverse_dynamics(f, constants.data(), s.work.data(), external(), o.as_printed,
+                              s.total.data(), out.data());
+        add_armature(f, axis.data(), qdd, out.data());
+        store_rows(qdd, f.nv, first, count, o.out1);
+        give(o.out0, f.nv);
+    }
+
+    const Forest f;
+    Query o{};
     Scratch<S> s;
     Buffer<Constants<S>> constants;
     Buffer<Axis<S>> axis;
-    Buffer<S> q, v, x, K, out;
+    Buffer<S> q, v, x, K, out, past;
     Buffer<bool> isotropic;
     Buffer<Gain<S>> gain;
     S fixed[4];  // mass and moment of what is welded to the world
     std::int64_t first = 0, count = 0;
-    bool loaded = false;
+    std::int64_t loaded = 0;  // whose numbers are in constants and axis; 0 is nobody's
     const S zero{Element<S>(0)};
 };
 

@@ -72,6 +72,7 @@ struct StepCall {
     double dt = 0;
     double gravity[3] = {0, 0, 0};
     Rows force, acceleration;           // (nv)
+    Rows load;                          // (nv) acts beside the torques, outside their limits
     Rows target_q, target_v, target_a;  // (nq), (nv), (nv)
     Rows strength, pin;                 // (nl)
     int gains = -1;                     // from WorldKernel::add_gains; -1 is no drive
@@ -79,6 +80,7 @@ struct StepCall {
     Method method = Method::maba;
     bool embedded = true;
     bool feedforward = false;        // of the roots, from the target's acceleration
+    bool torques_only = false;       // where the step would lead is not asked for
     double* time = nullptr;          // (n) clocks
     double* memory = nullptr;        // (n, kMemory) running pushes, or null if there are none
     std::uint8_t* frozen = nullptr;  // (n)
@@ -120,6 +122,7 @@ enum class What : std::int32_t {
     energy,               // out0 (2) kinetic, potential
     stable_pd,            // out0 (nv) acceleration, out1 (nv) torque; tau is added to the drive
     drive,                // out0 (nv) Q, out1 (nv) K
+    kane,                 // out0 (nv) tau, out1 (nv) acceleration: a, or what a target asks for
 };
 
 // One question about many states.
@@ -129,6 +132,8 @@ struct Query {
     double gravity[3];
     Rows q, v, a, tau, external;  // external: (nl, 6) force at the link's origin, torque
     Rows target_q, target_v, kp, kd;
+    Rows target_a, past;  // kane: past (2 nq) is where the target was at t and at t - dt
+    bool velocity, feedforward, as_printed;  // kane: what of the target counts
     double dt;
     Form form;
     Method method;

@@ -28,6 +28,7 @@ struct Body {
 
 // Plain data that every instruction set reads; the owner is the binding.
 struct Forest {
+    std::int64_t id;  // no two models share it
     std::int32_t nb, nq, nv, nl, slots;
     const Body* body;
     const double* E;  // (nb, 4) body frame in the parent's frame at q = 0
@@ -45,6 +46,7 @@ struct Forest {
 
 // Numbers that may differ from copy to copy; a stride of 0 shares them.
 struct Numbers {
+    std::int64_t id;          // the forest's, if these are its model's own; else 0
     const double* mass;       // (nb)
     const double* mc;         // (nb, 3) mass times centre of mass, from the joint
     const double* Io;         // (nb, 6) inertia about the joint: xx yy zz xy xz yz

@@ -23,7 +23,7 @@ struct Tile {
     Quat<S>* spin;            // exp(dt v)
     S* tau;                   // torque of the last step
     MaskOf<S>* limited;       // (nv) whether it is at its limit
-    bool passive;             // some joint has armature, a spring or a damper
+    bool passive;             // some joint has armature, a spring, a damper, or carries a load
     bool limits;              // some joint has an effort limit
     Forest seen;              // the forest without spares: what is driven and asked for
     const MaskOf<S>* out;     // (spares) copies in which they have been thrown
@@ -249,6 +249,10 @@ void ask_joints(const Forest& f, const StepCall& call, int step, const Tile<S>& 
         for (int k = 0; k < f.nv; ++k) s.Q[k] = s.K[k] = zero;
     }
     if (t.passive) ask_passive(f, call, t, s);
+    if (call.load.p) {
+        rows_of(call.load, t).load(0, f.nv, s.load.data());
+        for (int k = 0; k < f.nv; ++k) s.Q_own[k] = s.Q_own[k] + s.load[k];
+    }
     if (call.strength.p) scale_drive(f, rows_of(call.strength, t), s.Q.data(), s.K.data());
     if (call.feedforward) add_feedforward(f, call, step, t, gravity, s);
     if (call.force.p) {
@@ -384,6 +388,7 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
         for (int k = 0; k < 3; ++k) speed = speed + t.q[f.body[i].q + k] * t.q[f.body[i].q + k];
     }
     const auto lost = bad | negate(speed < S(T(kFastest * kFastest)));
+    if (call.torques_only && !any(lost)) return;
     const auto still = lost | frozen;
     bool flying = false;
     for (int i = 0; i < f.nb && t.touch; ++i) flying = flying || any(t.flight->flying[i]);

@@ -11,9 +11,11 @@ from poise.cli.bench import bench
 from poise.cli.characters import characters
 from poise.cli.clips import clips
 from poise.cli.commands import Commands
+from poise.cli.compare import compare
 from poise.cli.convert import convert
 from poise.cli.doctor import doctor
 from poise.cli.ending import end_tidily
+from poise.cli.reproduce import reproduce
 from poise.cli.track import track
 from poise.cli.view import view
 
@@ -56,6 +58,8 @@ def options(
 
 app.command()(track)
 app.command()(view)
+app.command()(compare)
+app.command()(reproduce)
 app.add_typer(characters, name="characters")
 app.add_typer(clips, name="clips")
 app.command()(convert)

@@ -1,7 +1,23 @@
 """Controllers: (state, target) -> Command."""
 
+from poise.control.check_gains import check_gains
 from poise.control.gains import Gains, carried_inertia, suggest_gains
+from poise.control.gains_check import GainsCheck
+from poise.control.inverse_dynamics import InverseDynamics
 from poise.control.pd import PD
+from poise.control.profiles import Profile, Profiled, named_profile
 from poise.control.stable_pd import StablePD
 
-__all__ = ["PD", "Gains", "StablePD", "carried_inertia", "suggest_gains"]
+__all__ = [
+    "PD",
+    "Gains",
+    "GainsCheck",
+    "InverseDynamics",
+    "Profile",
+    "Profiled",
+    "StablePD",
+    "carried_inertia",
+    "check_gains",
+    "named_profile",
+    "suggest_gains",
+]

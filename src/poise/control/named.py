@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.command import Command
+from poise.control.gains import FREQUENCY
+from poise.control.inverse_dynamics import InverseDynamics
 from poise.control.pd import PD
 from poise.control.stable_pd import StablePD
 from poise.errors import PoiseError, unknown_name
@@ -31,9 +34,39 @@ class Named(NamedTuple):
     make: Callable[..., Controller]
 
 
+def _compensated(source: SceneLike, **options: Any) -> PD:
+    return PD(source, gravity_compensation=True, bubble_up=True, feedforward=True, **options)
+
+
+def _standalone(source: SceneLike, **options: Any) -> StablePD:
+    return StablePD(source, embedded=False, **options)
+
+
+def _kane(
+    source: SceneLike,
+    *,
+    root: str = "free",
+    frequency: ArrayLike = FREQUENCY,
+    damping: ArrayLike = 1.0,
+) -> InverseDynamics:
+    stiffness = (2.0 * np.pi * np.asarray(frequency, dtype=np.float64)) ** 2
+    return InverseDynamics(source, stiffness, damping=damping, root=root)
+
+
 CONTROLLERS: dict[str, Named] = {
     "spd": Named("stable PD inside the dynamics: any gains at any step (yin2020)", StablePD),
+    "spd-torque": Named(
+        "stable PD as torques, for any engine: it does not see contact (yin2020, standalone)",
+        _standalone,
+    ),
     "pd": Named("explicit PD: simple, and unstable at large steps", PD),
+    "pd-full": Named(
+        "explicit PD with gravity compensation, bubble-up and feedforward (kavafoglu2018, 2.2)",
+        _compensated,
+    ),
+    "kane": Named(
+        "inverse dynamics by Kane's method: one stiffness for all joints (kavafoglu2018)", _kane
+    ),
 }
 
 

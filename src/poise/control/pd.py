@@ -5,60 +5,127 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.arrays import Floats
-from poise.command import Command
-from poise.control.gains import root_slices
+from poise.command import Command, Target
+from poise.control.bubble_up import bubbled
+from poise.control.effort import cut_to_effort
+from poise.control.feedforward import acceleration_force, goal_of_now, root_feedforward
+from poise.control.gains import FREQUENCY, Gains, root_slices
+from poise.control.gravity import gravity_force
 from poise.control.servo import Servo
+from poise.scene import SceneLike
+
+__all__ = ["PD", "cut_to_effort", "root_feedforward"]
 
 
 class PD(Servo):
-    """Explicit PD, tau = -kp (q - q̄) - kd (v - v̄), cut at the effort limits.
+    """Explicit PD, and what the literature adds to it (kavafoglu2018, 2.2).
 
-    Simple, and unstable where kd dt or kp dt² come near the inertia of a joint: see StablePD.
+        tau_PD = -kp (q - q̄) - kd (v - v̄)
+        tau    = tau_PD + bubbled + M ā + C v + carried weight, cut at the effort limits
+
+    Each joint looks at its own error only. What that neglects can be added, part by part: the
+    torques of the joints outboard, the target's own acceleration, the weight. The weight does not
+    bubble up. Added parts act on free roots only where root="held".
+
+    It is unstable where kd dt or kp dt² come near the inertia of a joint: see `check_gains`, and
+    StablePD.
+
+    Args:
+        character: The character, or a scene.
+        gains: Gains, or None for `suggest_gains(character, frequency, damping, root=root)`.
+        frequency: Natural frequency of the joints [Hz], unless gains are given.
+        damping: Damping ratio, unless gains are given.
+        root: "free", "soft" or "held"; see Servo.
+        target_velocity: Damp the difference to the target's velocity; False damps all velocity.
+        feedforward: Add what the target's acceleration takes, and compare with the target of now,
+            reckoned back from that of t + dt (see feedforward.py).
+        gravity_compensation: Add what carries the weight (see gravity.py).
+        bubble_up: Add each joint's PD torque to its parent joint (see bubble_up.py).
+        strength: Factor of all torques and effort limits per link, shape (nl,) or (n, nl); may be
+            assigned at any time.
+        dt: How far ahead targets are [s]; taken from a World. None compares with the target as it
+            is.
     """
 
-    def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
-        """The command, the torque and the part of it fed forward to the roots."""
-        target = self._target(target)
-        tau = dynamics.pd_force(
-            self.scene, state.q, state.v, target, self.gains.kp, self.gains.kd, self.dt or 0.0
+    def __init__(
+        self,
+        character: SceneLike,
+        gains: Gains | None = None,
+        *,
+        frequency: ArrayLike = FREQUENCY,
+        damping: ArrayLike = 1.0,
+        root: str = "free",
+        target_velocity: bool = True,
+        feedforward: bool = False,
+        gravity_compensation: bool = False,
+        bubble_up: bool = False,
+        strength: ArrayLike | None = None,
+        dt: float | None = None,
+    ) -> None:
+        super().__init__(
+            character,
+            gains,
+            frequency=frequency,
+            damping=damping,
+            root=root,
+            strength=strength,
+            dt=dt,
         )
-        forward = None
+        self.target_velocity = target_velocity
+        self.feedforward = feedforward
+        self.gravity_compensation = gravity_compensation
+        self.bubble_up = bubble_up
+        self._spared = [] if self.root == "held" else root_slices(self.scene)
+
+    @property
+    def takes_past(self) -> bool:
+        """Whether it makes use of where the target was one and two steps before."""
+        return self.feedforward
+
+    def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
+        """The command, its torque, and the parts of that which are on.
+
+        Parts are "pd", "bubbled", "gravity", "feedforward"; strength and limits come after them.
+        """
+        q, v, target = self._asked(state, target)
+        goal, dt = target, self.dt or 0.0
+        if self.feedforward and self.dt is not None:
+            goal, dt = goal_of_now(self.scene, target, self.dt), 0.0
+        factor = self.factor
+        pd = self._pull(q, v, goal, dt)
+        parts = {"pd": pd}
+        if self.bubble_up:
+            weak = pd if factor is None else factor * pd
+            parts["bubbled"] = self._spare_roots(bubbled(self.scene, q, weak))
+        if self.gravity_compensation:
+            weight = gravity_force(self.scene, q, gravity=self.gravity)
+            parts["gravity"] = self._spare_roots(weight)
+        if self.feedforward:
+            parts["feedforward"] = self._spare_roots(acceleration_force(self.scene, q, v, goal))
+        tau = np.asarray(sum(parts.values()))
+        if factor is not None:
+            tau = factor * tau
         if self.root == "soft":
-            forward = root_feedforward(self, target)
-            tau = tau + forward
+            root = root_feedforward(self, target)
+            tau = tau + root
+            parts["feedforward"] = parts.get("feedforward", np.zeros(self.scene.nv)) + root
         tau = cut_to_effort(self, tau)
-        return Command(force=tau), {"torque": tau, "feedforward": forward}
+        return Command(force=tau), {"torque": tau, **parts}
 
+    def _pull(self, q: Floats, v: Floats, target: Target, dt: float) -> Floats:
+        """-kp (q - q̄) - kd (v - v̄), the target's position taken back by dt v̄."""
+        kp, kd = self.gains.kp, self.gains.kd
+        if self.target_velocity or target.v is None:
+            return dynamics.pd_force(self.scene, q, v, target, kp, kd, dt)
+        spring = dynamics.pd_force(self.scene, q, v, target, kp, np.zeros(self.scene.nv), dt)
+        return spring - kd * v
 
-def root_feedforward(servo: Servo, target: Any) -> Floats:
-    """Force that the target's own motion needs at its free roots, zero elsewhere (..., nv)."""
-    rest = np.zeros(servo.scene.nv)
-    v = rest if target.v is None else target.v
-    a = rest if target.a is None else target.a
-    tau = dynamics.inverse_dynamics(servo.scene, target.q, v, a, gravity=servo.gravity)
-    keep = np.zeros(servo.scene.nv)
-    for at in root_slices(servo.scene):
-        keep[at] = 1.0
-    return tau * keep
-
-
-def cut_to_effort(servo: Servo, tau: Floats) -> Floats:
-    """The torque within the joints' limits; a ball's vector keeps its direction."""
-    forest = servo.scene.forest
-    if not np.isfinite(forest.effort).any():
-        return tau
-    tau = tau.copy()
-    for b, kind in enumerate(forest.kind):
-        v = int(forest.v_adr[b])
-        if kind == 1 and not forest.effort_per_axis[b]:
-            size = np.linalg.norm(tau[..., v : v + 3], axis=-1, keepdims=True)
-            limit = forest.effort[v]
-            tau[..., v : v + 3] *= np.where(size > limit, limit / np.maximum(size, 1e-300), 1.0)
-        else:
-            n = 3 if kind == 1 else 6 if kind == 0 else 1
-            limits = forest.effort[v : v + n]
-            tau[..., v : v + n] = np.clip(tau[..., v : v + n], -limits, limits)
-    return tau
+    def _spare_roots(self, added: Floats) -> Floats:
+        """What is added to PD, without the free roots unless they are held."""
+        for at in self._spared:
+            added[..., at] = 0.0
+        return added

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats, choice, floats
+from poise.arrays import Floats, choice
 from poise.command import Command, Drive
+from poise.control.feedforward import root_feedforward
 from poise.control.gains import FREQUENCY, Gains
-from poise.control.pd import root_feedforward
 from poise.control.servo import Servo
 from poise.errors import PoiseError
 from poise.scene import Scene, SceneLike
@@ -20,8 +19,9 @@ from poise.scene import Scene, SceneLike
 class StablePD(Servo):
     """Stable PD: gains of any size at large steps.
 
-    Embedded, it hands gains and target to the world, which solves them inside the dynamics.
-    Standalone, it computes the torques itself, for any engine.
+    Embedded, it hands gains and target to the world, which solves them inside the dynamics, with
+    contact. Standalone, it computes the torques itself, for any engine; it then solves without
+    contact, and in single precision its torques feed rounding errors back: see `check_gains`.
 
     Args:
         character: The character, or a scene.
@@ -35,8 +35,10 @@ class StablePD(Servo):
         strength: Factor of gains and effort limits per link, shape (nl,) or (n, nl); may be
             assigned at any time.
         pin: Weight per link of a pin to its target in the world, shape (nl,) or (n, nl); may be
-            assigned at any time.
+            assigned at any time. Embedded only: a pin is no joint torque.
         dt: Time step [s], needed standalone; taken from a World.
+        dtype: "float64" or "float32", the precision of what is computed outside the world; None
+            takes that of the World it is made from, or "float64".
     """
 
     def __init__(
@@ -53,24 +55,44 @@ class StablePD(Servo):
         strength: ArrayLike | None = None,
         pin: ArrayLike | None = None,
         dt: float | None = None,
+        dtype: str | None = None,
     ) -> None:
-        super().__init__(character, gains, frequency=frequency, damping=damping, root=root, dt=dt)
+        super().__init__(
+            character,
+            gains,
+            frequency=frequency,
+            damping=damping,
+            root=root,
+            strength=strength,
+            dt=dt,
+        )
         self.form = dynamics.FORMS[choice(form, "form", dynamics.FORMS)]
         self.method = dynamics.METHODS[choice(method, "method", dynamics.METHODS)]
         self.embedded = embedded
-        self.strength = None if strength is None else floats(strength, "strength")
-        self.pin = None if pin is None else floats(pin, "pin")
+        self.pin = pin
+        if dtype is None:
+            dtype = getattr(character, "dtype", "float64")
+        self.dtype = dynamics.DTYPES[choice(dtype, "dtype", dynamics.DTYPES)]
         if not embedded and self.dt is None:
             raise PoiseError(
                 "standalone, stable PD needs dt: StablePD(..., embedded=False, dt=1/60)"
             )
-        if not embedded and (strength is not None or pin is not None):
-            raise PoiseError("strength and pin act inside the world: they need embedded=True")
 
     @property
     def takes_rows(self) -> bool:
         """Whether one command may hold targets for several steps."""
         return self.embedded
+
+    @property
+    def pin(self) -> Floats | None:
+        """Weight per link of a pin to its target in the world, shape (nl,) or (n, nl), or None."""
+        return self._pin
+
+    @pin.setter
+    def pin(self, pin: ArrayLike | None) -> None:
+        if pin is not None and not self.embedded:
+            raise PoiseError("pin acts inside the world: it needs embedded=True")
+        self._pin = None if pin is None else self._weights(pin, "pin")
 
     def __call__(self, state: Any, target: Any) -> Command:
         """The command for a state and a target at t + dt; embedded, the state is not read."""
@@ -82,48 +104,42 @@ class StablePD(Servo):
             form=self.form,
             method=self.method,
             feedforward=self.root == "soft",
-            strength=self.strength,
-            pin=self.pin,
+            strength=self._strength,
+            pin=self._pin,
         )
         return Command(drive=drive)
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, and the acceleration and torque that it leads to where nothing pushes."""
-        target = self._target(target)
+        q, v, target = self._asked(state, target)
         if self.dt is None:
             raise PoiseError("explain needs dt: StablePD(..., dt=1/60), or make it from the World")
         if self.pin is not None:
             raise PoiseError("explain does not know pins: read world.torque after the step")
-        scene, strength = self._weakened()
+        scene, kp, kd = self._weakened()
         a, tau = dynamics.stable_pd(
             scene,
-            state.q,
-            state.v,
+            q,
+            v,
             target,
-            self.gains.kp * strength,
-            self.gains.kd * strength,
+            kp,
+            kd,
             self.dt,
             self.method,
             self.form,
             gravity=self.gravity,
             force=root_feedforward(self, target) if self.root == "soft" else None,
             limits=True,
+            dtype=self.dtype,
         )
         told = {"acceleration": a, "torque": tau}
         return (self(state, target) if self.embedded else Command(force=tau)), told
 
-    def _weakened(self) -> tuple[Scene, Floats]:
-        """The scene with efforts scaled by the strength, and the strength per velocity."""
-        if self.strength is None:
-            return self.scene, np.ones(())
-        forest = self.scene.forest
-        if self.strength.ndim > 2 or self.strength.shape[-1:] != (self.scene.nl,):
-            wanted = f"({self.scene.nl},) or (n, {self.scene.nl})"
-            raise PoiseError(f"strength has shape {self.strength.shape}, expected {wanted}")
-        sizes = np.array([6, 3, 1, 1])[forest.kind]
-        strength = np.take(self.strength, np.repeat(forest.link, sizes), axis=-1)
+    def _weakened(self) -> tuple[Scene, Floats, Floats]:
+        """The scene with its efforts, and the gains, all scaled by the strength."""
+        factor = self.factor
+        if factor is None:
+            return self.scene, self.gains.kp, self.gains.kd
         numbers = self.scene.numbers or (None,) * 6
-        limited = np.isfinite(forest.effort)
-        effort = np.where(limited, np.where(limited, forest.effort, 0.0) * strength, np.inf)
-        own = (*numbers[:4], np.ascontiguousarray(effort), numbers[5])
-        return self.scene._replace(numbers=own), strength
+        own = (*numbers[:4], self.effort, numbers[5])
+        return self.scene._replace(numbers=own), self.gains.kp * factor, self.gains.kd * factor

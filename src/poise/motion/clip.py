@@ -89,9 +89,15 @@ class Clip:
         """Accelerations at time t [s], shape (..., nv)."""
         return self._sample(t)[2]
 
-    def target(self, t: ArrayLike) -> Target:
-        """Where the character should be at time t [s]; with an array of times one row per copy."""
-        return Target(*self._sample(t))
+    def target(self, t: ArrayLike, dt: float | None = None) -> Target:
+        """Where the character should be at time t [s]; with an array of times one row per copy.
+
+        Args:
+            t: [s], a number or shape (n,).
+            dt: Also say where it was one and two steps of this length before [s].
+        """
+        past = None if dt is None else self._past(floats(t, "t"), number(dt, "dt"))
+        return Target(*self._sample(t), past=past)
 
     def targets(self, t: float, dt: float, k: int) -> Target:
         """k rows of target, at t, t + dt, ... [s]."""
@@ -275,6 +281,18 @@ class Clip:
 
         spline = CubicSpline(np.arange(k) / self.fps, self.frames)
         return np.ascontiguousarray(spline.c[::-1].transpose(1, 0, 2))
+
+    def _past(self, t: Floats, dt: float) -> Floats:
+        """Positions at t - dt and at t - 2 dt, shape (..., 2, nq)."""
+        now, v, _ = self._sample(t - dt)
+        before = self.q(t - 2.0 * dt)
+        early = t - 2.0 * dt < 0.0
+        if early.any():
+            # before it began it came as it began
+            from poise.motion.poses import move
+
+            before = np.where(early[..., None], move(self.character, now, -dt * v), before)
+        return np.stack([now, before], axis=-2)
 
     def _sample(self, t: Any) -> tuple[Floats, Floats, Floats]:
         times = floats(t, "t")

@@ -12,6 +12,7 @@ from poise.reference.drive import drive, tracking_error
 from poise.reference.energy import energy
 from poise.reference.factor import solve_dense, solve_pcg, solve_sparse
 from poise.reference.integrate import difference, move, step
+from poise.reference.kane import kane_inverse_dynamics
 from poise.reference.kinematics import (
     center_of_mass,
     forward_kinematics,
@@ -36,6 +37,7 @@ __all__ = [
     "inverse_dynamics",
     "jacobian",
     "jacobian_bias",
+    "kane_inverse_dynamics",
     "limited_stable_pd",
     "maba",
     "mass_matrix",

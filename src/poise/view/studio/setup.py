@@ -13,6 +13,7 @@ from poise.arrays import Floats
 from poise.character import Character
 from poise.contact import GroundLike, HeightField
 from poise.control.gains import FREQUENCY, Gains
+from poise.control.inverse_dynamics import InverseDynamics
 from poise.control.named import Controller, named_controller
 from poise.errors import PoiseError, unknown_name
 from poise.objects import free_object
@@ -205,9 +206,12 @@ def controller_for(setup: Setup, controls: Controls) -> Controller:
     if setup.objects and isinstance(getattr(made, "gains", None), Gains):
         mine = np.arange(scene.nv) < m * character.nv
         made.gains = Gains(setup.world, made.gains.kp * mine, made.gains.kd * mine)
+    if setup.objects and isinstance(made, InverseDynamics):
+        # it has no gains, and would carry them
+        links["strength"][m * len(character.links) :] = 0.0
     for key, none in (("strength", 1.0), ("pin", 0.0)):
         if (links[key] != none).any():
-            if not hasattr(made, key):
+            if not hasattr(made, key) or (key == "pin" and not made.embedded):
                 raise PoiseError(f"controller {controls.controller!r} has no {key}; 'spd' has")
             setattr(made, key, links[key])
     return made  # type: ignore[no-any-return]

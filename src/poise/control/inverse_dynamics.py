@@ -1,0 +1,173 @@
+"""Inverse dynamics control (kavafoglu2018): the accelerations that are wanted, and their forces.
+
+With k_p one stiffness [1/s²] and k_d = 2 ζ sqrt(k_p), each link should turn by
+    α = k_p log(R̄ Rᵀ) + k_d (ω̄ - ω) + ᾱ
+and the recursion from Kane's equations (kane.hpp) gives the joint forces that do it. Errors decay
+alike for a finger and a leg, whatever their inertia, and gravity leaves none behind.
+
+A step of length h makes of that v⁺ = v + h a, e⁺ = e + h v⁺, which with k_p and k_d as they are is
+unstable from sqrt(k_p) h > 0.83 on. We place the poles of the step where those of the equation are,
+    λ = exp(-h (ζ ± sqrt(ζ² - 1)) sqrt(k_p)),
+    k_d' = (1 - λ₁ λ₂) / h,   k_p' = (1 - λ₁)(1 - λ₂) / h²,
+so that errors decay as they should at any stiffness and any step; exact=False is the thesis's way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise import dynamics
+from poise.arrays import Floats, floats, number
+from poise.command import Command
+from poise.contact import Plane
+from poise.control.effort import cut_to_effort
+from poise.control.free_root import FreeRoot
+from poise.control.gains import SOFT_FREQUENCY, root_slices
+from poise.control.servo import Servo
+from poise.errors import PoiseError
+from poise.scene import SceneLike
+
+STIFFNESS = 500.0
+"""Of every link unless given [1/s²]."""
+
+
+class InverseDynamics(Servo):
+    """Forces that give the links the accelerations that bring them to the target.
+
+    Args:
+        character: The character, a scene, or the World it acts in.
+        stiffness: k_p [1/s²]: a number, or one per velocity, shape (nv,).
+        damping: ζ, 1 is critical: a number, or one per velocity, shape (nv,).
+        root: "held": the root is driven like a link, by a hand from outside, as the thesis has it.
+            "soft": the same at 1 Hz. "free": nothing but the ground pushes the root: forces
+            inside friction cones at the points that stand are found with the joint torques.
+        target_velocity: Whether ω̄ is the target's velocity; else 0.
+        feedforward: Whether ᾱ is the target's acceleration; else 0.
+        exact: Place the poles of the step; False takes k_p and k_d as they are.
+        as_printed: Leave out ω x I ω, as the thesis does.
+        strength: Factor of torques and effort limits per link, as of Servo.
+        friction: Of the ground, for a free root.
+        ground: Height of the ground [m], for a free root; None is that of the World, or 0.
+        dt: Time step [s], needed unless a World is given.
+    """
+
+    takes_past = True
+    """`poise.run` says where the target was: then velocity and acceleration are differences."""
+
+    def __init__(
+        self,
+        character: SceneLike,
+        stiffness: ArrayLike = STIFFNESS,
+        *,
+        damping: ArrayLike = 1.0,
+        root: str = "free",
+        target_velocity: bool = True,
+        feedforward: bool = True,
+        exact: bool = True,
+        as_printed: bool = False,
+        strength: ArrayLike | None = None,
+        friction: float = 0.8,
+        ground: float | None = None,
+        dt: float | None = None,
+    ) -> None:
+        super().__init__(character, root=root, strength=strength, dt=dt)
+        if self.dt is None:
+            raise PoiseError("inverse dynamics needs dt: InverseDynamics(..., dt=1/60)")
+        self.target_velocity = target_velocity
+        self.feedforward = feedforward
+        self.as_printed = as_printed
+        self.external: Floats | None = None
+        """Known forces: wrench on each link, force at its origin [N, N·m], shape (..., nl, 6)."""
+        self.kp, self.kd = self._gains(stiffness, damping, exact)
+        roots = len(root_slices(self.scene))
+        self._free: FreeRoot | None = None
+        if self.root == "free" and roots:
+            if roots > 1:
+                raise PoiseError(
+                    f"ground forces carry one free root, there are {roots}; use root='soft' or "
+                    "root='held'"
+                )
+            level = self._height() if ground is None else ground
+            level = number(level, "ground", positive=False, unit="m")
+            self._free = FreeRoot(self.scene, friction, level)
+
+    def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
+        """The command, the torque, the wanted accelerations, and the ground forces of a free root.
+
+        Returns:
+            The command and {"torque", "acceleration", "points", "forces"}.
+        """
+        q, v, target = self._asked(state, target)
+        assert self.dt is not None
+        tau, a = dynamics.kane_control(
+            self.scene, q, v, target, self.kp, self.kd, self.dt,
+            target_velocity=self.target_velocity, feedforward=self.feedforward,
+            gravity=self.gravity, external=self.external, as_printed=self.as_printed,
+        )  # fmt: skip
+        told: dict[str, Any] = {"acceleration": a}
+        if self._free is not None:
+            carried = self._free(q, v, tau, a, self.gravity, self.external, self.as_printed)
+            tau, told = carried.torque, carried._asdict()
+            if tau.ndim == 1:
+                told |= {"points": carried.points[0], "forces": carried.forces[0]}
+        if self.factor is not None:
+            tau = self.factor * tau
+        tau = cut_to_effort(self, tau)
+        told["torque"] = tau
+        return Command(force=tau), told
+
+    def _height(self) -> float:
+        """Height of the World's ground [m]."""
+        ground = getattr(getattr(self._source, "settings", None), "ground", True)
+        if ground is True:
+            return 0.0
+        if isinstance(ground, Plane) and ground.normal[2] == 1.0:
+            return float(ground.height)
+        raise PoiseError(
+            "a free root by ground forces needs a level ground; use root='soft' or root='held'"
+        )
+
+    def _gains(
+        self, stiffness: ArrayLike, damping: ArrayLike, exact: bool
+    ) -> tuple[Floats, Floats]:
+        """k_p and k_d per velocity, as the step needs them."""
+        kp, ratio = (
+            self._per_velocity(stiffness, "stiffness"),
+            self._per_velocity(damping, "damping"),
+        )
+        if (ratio == 0.0).any():
+            raise PoiseError("damping is 0; it must be a positive number [ratio]")
+        if self.root == "soft":
+            for at in root_slices(self.scene):
+                kp[at] = (2.0 * math.pi * SOFT_FREQUENCY) ** 2
+        assert self.dt is not None
+        return placed(kp, ratio, self.dt) if exact else (kp, 2.0 * ratio * np.sqrt(kp))
+
+    def _per_velocity(self, value: ArrayLike, name: str) -> Floats:
+        """A number, or one for each velocity, 0 or more; shape (nv,)."""
+        array, nv = floats(value, name), self.scene.nv
+        if array.shape not in ((), (nv,)):
+            raise PoiseError(f"{name} has shape {array.shape}, expected a number or ({nv},)")
+        if not (np.isfinite(array) & (array >= 0.0)).all():
+            raise PoiseError(f"{name} is {value!r:.80}; it must be 0 or more")
+        return np.array(np.broadcast_to(array, (nv,)))
+
+
+def placed(kp: Floats, ratio: ArrayLike, dt: float) -> tuple[Floats, Floats]:
+    """Gains whose steps decay as the equation with k_p and damping ratio does.
+
+    Args:
+        kp: Stiffness [1/s²], shape (nv,).
+        ratio: Damping ratio, a number or shape (nv,).
+        dt: Time step [s].
+    """
+    rate, ratio = np.sqrt(kp) * dt, np.asarray(ratio, dtype=np.float64)
+    split = rate * np.sqrt(ratio**2 - 1.0 + 0j)
+    # logarithms of the poles: real, or a pair of conjugates
+    one, two = -ratio * rate + split, -ratio * rate - split
+    square = (np.expm1(one) * np.expm1(two)).real
+    return square / dt**2, -np.expm1(-2.0 * ratio * rate) / dt

@@ -1,0 +1,274 @@
+"""The tree whose equations of motion are wanted: bodies, one joint each.
+
+K, section 3.7, Figure 3.1: B° is the joint of body B, B* its mass centre,
+
+    p_B = B° - P*   from the mass centre of the parent to the joint, fixed in the parent
+    r_B = B* - B°   from the joint to the mass centre, fixed in B
+
+What is not given stays a symbol: `Body("A", "R")` has the mass m_A, the arms p_A1 ... and r_A1 ...
+and the inertia I_A11 .... The components of p are along the axes of the parent, of r and of the
+inertia along the body's own; with q = 0 and no `rest`, these are the same axes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import sympy
+
+from poise.errors import PoiseError, unknown_name
+from poise.joint import SIZES
+from poise.kane.vectors import ONE, ZERO, Expr, Mat, Vec, exact, matrix, vector
+
+WORLD = -1
+
+
+@dataclass(frozen=True)
+class Body:
+    """One joint and the rigid body that it carries; numbers, SymPy expressions, or left open.
+
+    Args:
+        name: Name, unique in the tree.
+        parent: Name of the parent; None for the world.
+        joint: "ball", "hinge", "slide", or "free" for a body that hangs on nothing.
+        axis: Unit axis of a hinge or slide in the body's frame.
+        p: From the parent's mass centre to the joint, in the parent's frame [m]; of a slide, where
+            the joint is at q = 0. Symbols unless given, zero for a free body.
+        r: From the joint to the mass centre, in the body's frame [m]. Symbols unless given; zero
+            for a free body, whose speeds are then those of its mass centre, as in the thesis.
+        mass: [kg]; a symbol unless given.
+        inertia: About the mass centre, in the body's frame [kg·m²]: 3x3 or its diagonal; symbols
+            unless given.
+        rest: Rotation of the body's frame in the parent's at q = 0, 3x3.
+        armature: Rotor inertia [kg·m², kg].
+    """
+
+    name: str
+    parent: str | None = None
+    joint: str = "ball"
+    axis: Any = (0, 0, 1)
+    p: Any = None
+    r: Any = None
+    mass: Any = None
+    inertia: Any = None
+    rest: Any = ONE
+    armature: Any = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise PoiseError(f"a body's name must be a non-empty string, got {self.name!r:.80}")
+        if self.joint not in SIZES:
+            raise PoiseError(f"body {self.name!r}: {unknown_name('joint', self.joint, SIZES)}")
+        if self.joint == "free" and self.parent is not None:
+            raise PoiseError(
+                f"body {self.name!r} is free and has the parent {self.parent!r}; free bodies have "
+                "none"
+            )
+        for key, (read, wanted) in _READ.items():
+            given = getattr(self, key)
+            given = self._open(key) if given is None else given
+            try:
+                value = read(given)
+            except (TypeError, ValueError, sympy.SympifyError):
+                raise PoiseError(
+                    f"body {self.name!r}: {key} must be {wanted}, got {given!r:.80}"
+                ) from None
+            object.__setattr__(self, key, value)
+
+    def _open(self, key: str) -> Any:
+        """Symbols for what is not given; a free body is where its mass centre is."""
+        if self.joint == "free" and key in ("p", "r"):
+            return ZERO
+        if identifier(self.name) != self.name:
+            raise PoiseError(
+                f"body {self.name!r}: {key} is open and would be a symbol; give it, or a name of "
+                "letters, digits and underscores"
+            )
+        if key == "mass":
+            return sympy.Symbol(f"m_{self.name}")
+        if key != "inertia":
+            return [sympy.Symbol(f"{key}_{self.name}{k}") for k in (1, 2, 3)]
+        pairs = [[(min(i, j), max(i, j)) for j in (1, 2, 3)] for i in (1, 2, 3)]
+        return [[sympy.Symbol(f"I_{self.name}{i}{j}") for i, j in row] for row in pairs]
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return SIZES[self.joint][0]
+
+    @property
+    def nv(self) -> int:
+        """Number of speeds."""
+        return SIZES[self.joint][1]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point fixed in a body, on which a force may act.
+
+    Args:
+        name: What it is called.
+        body: Index of the body; -1 is the world.
+        arm: From the body's mass centre, in the body's frame [m].
+    """
+
+    name: str
+    body: int
+    arm: Vec = ZERO
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Bodies in an order in which parents come before their children.
+
+    Args:
+        bodies: The bodies.
+        gravity: Acceleration of free fall [m/s²]; along -z with a symbol g unless given.
+        points: Where external forces act; the mass centres unless given.
+        name: What the tree is called.
+    """
+
+    bodies: tuple[Body, ...]
+    gravity: Any = (0, 0, -sympy.Symbol("g"))
+    points: tuple[Point, ...] | None = None
+    name: str = "tree"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bodies", tuple(self.bodies))
+        if not self.bodies:
+            raise PoiseError("a tree needs at least one body")
+        before: list[str] = []
+        for body in self.bodies:
+            if body.name in before:
+                raise PoiseError(f"two bodies are named {body.name!r}; names must differ")
+            if body.parent is not None and body.parent not in before:
+                known = unknown_name("body", body.parent, before, "bodies before it")
+                raise PoiseError(f"body {body.name!r}: parent: {known}")
+            before.append(body.name)
+        try:
+            gravity = vector(self.gravity)
+        except (TypeError, ValueError, sympy.SympifyError):
+            raise PoiseError(
+                f"gravity must be 3 numbers or expressions, got {self.gravity!r:.80}"
+            ) from None
+        object.__setattr__(self, "gravity", gravity)
+        if self.points is None:
+            points = tuple(Point(body.name, i) for i, body in enumerate(self.bodies))
+            object.__setattr__(self, "points", points)
+
+    @cached_property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return sum(body.nq for body in self.bodies)
+
+    @cached_property
+    def nv(self) -> int:
+        """Number of speeds."""
+        return sum(body.nv for body in self.bodies)
+
+    def index(self, name: str) -> int:
+        """Place of the body of that name."""
+        names = [body.name for body in self.bodies]
+        if name not in names:
+            raise PoiseError(unknown_name("body", name, names, "bodies"))
+        return names.index(name)
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """Index of the parent of each body; -1 is the world."""
+        return tuple(
+            WORLD if body.parent is None else self.index(body.parent) for body in self.bodies
+        )
+
+    @cached_property
+    def parameters(self) -> tuple[Expr, ...]:
+        """The symbols that were left open, by name."""
+        found: set[Expr] = set()
+        for body in self.bodies:
+            entries = [*body.axis, *body.p, *body.r, body.mass, body.armature]
+            entries += [x for row in (*body.inertia, *body.rest) for x in row]
+            found = found.union(*(x.free_symbols for x in entries))
+        found = found.union(*(x.free_symbols for x in self.gravity))
+        for point in self.points or ():
+            found = found.union(*(x.free_symbols for x in point.arm))
+        symbols = sorted(found, key=lambda symbol: str(symbol.name))
+        for one, next_one in pairwise(symbols):
+            if one.name == next_one.name:
+                raise PoiseError(
+                    f"two different symbols are named {one.name!r}: give both the same assumptions"
+                )
+        return tuple(symbols)
+
+    def with_values(self, values: Mapping[Any, Any]) -> Tree:
+        """The same tree with numbers or expressions in place of symbols.
+
+        Args:
+            values: By symbol, or by its name.
+        """
+        known = {str(symbol): symbol for symbol in self.parameters}
+        for name in values:
+            if str(name) not in known:
+                raise PoiseError(unknown_name("parameter", str(name), known))
+        put = {known[str(name)]: exact(value) for name, value in values.items()}
+        bodies = [_replaced(body, put) for body in self.bodies]
+        gravity = tuple(x.xreplace(put) for x in self.gravity)
+        points = tuple(
+            replace(point, arm=vector(x.xreplace(put) for x in point.arm))
+            for point in self.points or ()
+        )
+        return Tree(tuple(bodies), gravity, points, self.name)
+
+
+def identifier(name: str) -> str:
+    """A name of letters, digits and underscores, for symbols and for C."""
+    return re.sub(r"[^0-9A-Za-z_]+", "_", name)
+
+
+def _tensor(value: Any) -> Mat:
+    """Three rows, or a diagonal."""
+    rows = list(value)
+    if any(isinstance(row, Iterable) for row in rows):
+        return matrix(rows)
+    x, y, z = vector(rows)
+    return (x, exact(0), exact(0)), (exact(0), y, exact(0)), (exact(0), exact(0), z)
+
+
+def _axis(value: Any) -> Vec:
+    """A unit vector; numbers are scaled to it, symbols are taken as they are."""
+    axis = vector(value)
+    if any(x.free_symbols for x in axis):
+        return axis
+    length = math.hypot(*map(float, axis))
+    if not length > 0:
+        raise ValueError
+    return axis if length == 1 else vector(float(x) / length for x in axis)
+
+
+_READ: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "axis": (_axis, "3 numbers that are not all zero"),
+    "p": (vector, "3 numbers"),
+    "r": (vector, "3 numbers"),
+    "mass": (exact, "a number"),
+    "inertia": (_tensor, "3x3 numbers or the 3 of its diagonal"),
+    "rest": (matrix, "3x3 numbers"),
+    "armature": (exact, "a number"),
+}
+"""How the fields of a Body are read, and what they are."""
+
+
+def _replaced(body: Body, put: Mapping[Expr, Expr]) -> Body:
+    """The body with expressions in place of symbols."""
+    changed: dict[str, Any] = {}
+    for key in ("axis", "p", "r"):
+        changed[key] = [x.xreplace(put) for x in getattr(body, key)]
+    for key in ("inertia", "rest"):
+        changed[key] = [[x.xreplace(put) for x in row] for row in getattr(body, key)]
+    for key in ("mass", "armature"):
+        changed[key] = getattr(body, key).xreplace(put)
+    return replace(body, **changed)
