@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from rivals import single_calls
 from scenes import DT, moved, ours, paper_gains, stepping, sway
 from tables import Bound, Section, Table, load, micro
-from timing import Case, Plan, measure
+from timing import Array, Case, Plan, measure
 
-from poise import Character, StablePD, Target, World, load_character
+from poise import Character, StablePD, Target, World, dynamics, load_character
+
+QUESTIONS = 100
+"""Calls in a window."""
 
 
 def threads(plan: Plan) -> Section:
@@ -52,13 +56,45 @@ def calls(plan: Plan) -> Section:
     work = times["many rows in one call"].best
     rows = [(n, micro(t), f"{1e6 * (t.best - work):.2f}") for n, t in times.items()]
     beyond = 1e6 * (times["world.step(command)"].best - work)
+    asked = measure({"": list(_questions())}, plan)[""]
+    kane = 1e6 * asked["kane_inverse_dynamics"].best
     return Section(
         "calls",
-        "the humanoid, one character: µs per step",
-        [Table("", ("how", "µs", "beyond the work"), rows)],
-        [Bound("world.step(command) beyond the work", beyond, most=2.0, unit="µs")],
-        timings=list(times.values()),
+        "one character: µs per call",
+        [
+            Table("a step of the humanoid", ("how", "µs", "beyond the work"), rows),
+            Table(
+                "poise.dynamics of humanoid-51",
+                ("function", "µs"),
+                [(n, micro(t)) for n, t in asked.items()],
+            ),
+        ],
+        [
+            Bound("world.step(command) beyond the work", beyond, most=2.0, unit="µs"),
+            Bound("inverse dynamics of 51 degrees of freedom", kane, most=10.0, unit="µs"),
+        ],
+        timings=[*times.values(), *asked.values()],
     )
+
+
+def _questions() -> Iterator[Case]:
+    """Functions of poise.dynamics, asked about one state."""
+    character = load_character("humanoid-51")
+    draw = np.random.default_rng(51).normal(size=(3, character.nv))
+    q, v, a = moved(character, 0.1 * draw[0]), draw[1], draw[2]
+    facts = {"engine": "poise", "model": character.name, "n": 1, "dtype": "float64", "threads": 1}
+
+    def case(name: str, ask: Callable[[], Array]) -> Case:
+        def run() -> None:
+            for _ in range(QUESTIONS):
+                ask()
+
+        return Case(name, QUESTIONS, lambda: None, run, ask, facts)
+
+    yield case("kane_inverse_dynamics", lambda: dynamics.kane_inverse_dynamics(character, q, v, a))
+    yield case("inverse_dynamics", lambda: dynamics.inverse_dynamics(character, q, v, a))
+    yield case("forward_dynamics", lambda: dynamics.forward_dynamics(character, q, v, a))
+    yield case("mass_matrix", lambda: dynamics.mass_matrix(character, q))
 
 
 def _controlled(name: str, character: Character, steps: int) -> Case:

@@ -20,6 +20,7 @@ from calls import calls, imports, threads
 from contact import contact
 from control import features, overhead
 from files import files
+from interop import interop
 from limits import fma, growth, limits
 from memory import memory
 from ragdolls import ragdolls
@@ -37,6 +38,7 @@ SECTIONS = {
     "growth": growth,
     "overhead": overhead,
     "features": features,
+    "mujoco": interop,
     "threads": threads,
     "calls": calls,
     "import": imports,

@@ -4,16 +4,13 @@
 
 First it runs in the air, its pelvis fixed: MuJoCo's position servos against torques of stable PD.
 Then it squats on MuJoCo's ground and nothing holds it: the same gains inside MuJoCo's own solve,
-where contact knows of them. Last, what the torques cost, beside those by dense Cholesky. Leaves in
-DIR a contact sheet of the squat. Needs the extra `mujoco`.
+where contact knows of them. Leaves a contact sheet of the squat in DIR. Needs the extra `mujoco`.
 """
 
 from __future__ import annotations
 
 import argparse
-import timeit
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +31,7 @@ parser.add_argument("--out", type=Path, default=Path("out/mujoco"))
 out: Path = parser.parse_args().out
 out.mkdir(parents=True, exist_ok=True)
 mujoco.set_mju_user_warning(lambda message: None)  # it would write them to a file
-humanoid = poise.load_character("humanoid")
-ends: dict[str, str] = {}
+humanoid, ends = poise.load_character("humanoid"), dict[str, str]()
 
 
 def servos(model: Any) -> Callable[..., Any]:
@@ -44,21 +40,16 @@ def servos(model: Any) -> Callable[..., Any]:
     model.actuator_gainprm[:, 0] = KP
     model.actuator_biasprm[:, 1:3] = -KP, -KD
     character = interop.character_of(model)
-    joints = [joint for joint in character.joints if joint.kind != "free"]
+    joints = [(j.kind, character.q_slice(j)) for j in character.joints if j.kind != "free"]
 
     def angles(data: Any, goal: poise.Target) -> Any:
-        parts = [(joint.kind, goal.q[character.q_slice(joint)]) for joint in joints]
-        return np.concatenate([log(x) if kind == "ball" else x for kind, x in parts])
+        return np.concatenate([log(goal.q[i]) if k == "ball" else goal.q[i] for k, i in joints])
 
     return angles
 
 
 def follow(name: str, model: Any, goals: poise.Target, **controls: Callable[..., Any]) -> Any:
-    """Let MuJoCo run from the first goal on towards the next ones; say how it ends, return q.
-
-    Args:
-        controls: What fills which array of the data in every step, from data and goal.
-    """
+    """Let MuJoCo run from goal to goal; controls fill arrays of its data in every step."""
     data, rows = mujoco.MjData(model), []
     interop.write_state(data, goals.row(0))
     for i in range(1, len(goals.q)):
@@ -71,8 +62,8 @@ def follow(name: str, model: Any, goals: poise.Target, **controls: Callable[...,
             break
     else:
         error = tracking_error(interop.character_of(model), rows, goals.q[1:])
-        off = f"{error.rotation.mean():.1f} degrees off"
-        ends[name] = "falls" if error.world.max() > 0.5 else off
+        fell, off = error.world.max() > 0.5, error.rotation.mean()
+        ends[name] = "falls" if fell else f"{off:.1f} degrees off"
     print(f"  {name:<28} {ends[name]}")
     return np.array(rows)
 
@@ -101,8 +92,6 @@ servo = interop.StablePD(model, KP, KD, form="spd")
 dense = interop.DenseStablePD(model, servo.gains.kp, servo.gains.kd)
 at = mujoco.MjData(model)
 mujoco.mj_forward(model, at)
-cost = [min(timeit.repeat(partial(f, at, q[50]), number=50)) / 50 for f in (servo, dense)]
-print(f"torques of one step: {cost[0] * 1e6:.1f} µs, by dense Cholesky {cost[1] * 1e6:.1f} µs")
 
 # its own check
 assert all(ends[name].startswith("diverges") for name in ("servos in the air", "servos, euler"))

@@ -40,9 +40,9 @@ def record(written: Path) -> dict[str, Any]:
 
 
 def test_every_section_runs(record: dict[str, Any]) -> None:
-    names = ("fma", "limits", "peers", "growth", "overhead", "features", "threads", "calls")
+    names = ("fma", "limits", "peers", "growth", "overhead", "features", "mujoco", "threads")
     touching = ("contact", "contacts", "standing", "ragdolls", "memory", "studio")
-    assert list(record["sections"]) == [*names, "import", "files", *touching]
+    assert list(record["sections"]) == [*names, "calls", "import", "files", *touching]
 
 
 def test_the_record_says_where_it_was_made(record: dict[str, Any]) -> None:

@@ -134,7 +134,7 @@ def test_a_check_as_json_can_be_read(two_clips: Path) -> None:
 
 def test_smoothing_says_what_it_moved(two_clips: Path) -> None:
     text = run("check", "statue", "--cutoff", 6)
-    assert "smoothed at 6 Hz, moved by 0.0 mm" in text
+    assert "smoothed at 6 Hz: moved by 0.0 mm" in text
 
 
 def test_a_capture_is_told_to_be_smoothed(data_folder: Path) -> None:

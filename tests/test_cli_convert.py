@@ -280,3 +280,13 @@ def test_an_interrupt_leaves_no_file_and_no_trace(wait: float, tmp_path: Path) -
     assert process.returncode not in (0, -signal.SIGINT)
     assert "Traceback" not in said
     assert [path.name for path in tmp_path.iterdir()] == ["a.bvh"]
+
+
+@pytest.mark.parametrize("wrong", ["tale.bvh", "take.bvx.bvh", "Take.bvh"])
+def test_of_a_file_that_is_not_there_those_called_alike_are_told(
+    wrong: str, tmp_path: Path
+) -> None:
+    write_small(tmp_path, "bvh").rename(tmp_path / "take.bvh")
+    assert "No such file or directory; did you mean 'take.bvh'?" in refused(
+        tmp_path / wrong, tmp_path / "a.glb"
+    )

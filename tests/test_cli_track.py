@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import poise
 from poise import dynamics, measure
 from poise.cli import app
 from poise.cli.track import seconds
+from poise.control.named import CONTROLLERS
 from poise.motion.library import builtin_clips
 from poise.results import FILES, check_out
 
@@ -238,7 +239,7 @@ def test_a_step_that_is_none_is_refused(text: str, tmp_path: Path) -> None:
         (["walk", "--push", "chest:200N:lft@1s"], "did you mean 'left'"),
         (["walk", "--push", "chest:200N"], "its time is missing"),
         (["walk", "--push", "chest:200N@99s"], "comes after the end at 3.3 s"),
-        (["walk", "--cutoff", "much"], "auto, or a number of Hz"),
+        (["walk", "--cutoff", "much"], "auto, 0 or a number of Hz"),
         (["walk", "--dt", "0.5"], "dt is 0.5 s"),
         (["walk", "--dt", "-1/60"], "dt is -0.01666"),
         (["walk", "--duration", "nan"], "duration is nan"),
@@ -270,7 +271,7 @@ def test_the_trace_is_shown_on_demand() -> None:
 def test_help_has_an_example_and_the_names_of_controllers() -> None:
     said = run("--help").output
     assert "poise track walk --push chest:300N:left@1s+0.2s" in said
-    assert "spd or pd" in said
+    assert all(name in said for name in CONTROLLERS)
 
 
 # ---- what is not ours stays
@@ -343,6 +344,9 @@ def test_takes_of_others_are_tracked(name: str, tmp_path: Path, data_folder: Pat
 def test_ten_seconds_are_done_within_a_minute(tmp_path: Path) -> None:
     walk = poise.load_clip("walk").looped(4).trimmed(0.0, 10.0)
     walk.save(tmp_path / "long.npz")
-    start = time.perf_counter()
+    before = os.times()
     run(tmp_path / "long.npz", "--push", "chest:300N:left@3s+0.2s", "--out", tmp_path / "out")
-    assert time.perf_counter() - start < 60.0
+    # processor time, that of the encoder with it: other work on the machine does not count, and
+    # alone on it nothing waits for anything else
+    taken = sum(now - then for now, then in zip(os.times()[:4], before[:4], strict=True))
+    assert taken < 60.0

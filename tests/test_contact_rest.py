@@ -245,3 +245,17 @@ def test_an_object_at_rest_does_not_creep() -> None:
     before = world.state.q
     world.step(steps=1200)
     np.testing.assert_allclose(world.state.q, before, atol=1e-5)
+
+
+@pytest.mark.parametrize("dt", [1 / 60, 1 / 240])
+def test_a_chain_without_any_damping_falls_off_a_table_and_comes_to_rest(dt: float) -> None:
+    """Its links turn by half a radian in a step; the ground must not make energy of it."""
+    table = Shape("box", (1.5, 0.5, 0.5), pos=(-1.5, 0.0, 0.5))
+    one = chain(12)
+    world = World(one, dt=dt, obstacles=[table], friction=0.5, spares=0)
+    q = np.array(one.rest_q)
+    q[0] = -0.4
+    world.reset(State(q))
+    world.step(steps=round(6 / dt))
+    assert np.abs(world.state.v).max() < 1e-3
+    assert deepest(world) < 1e-3

@@ -271,6 +271,18 @@ def check_stable_pd(case: Case, form: Form, method: str, dtype: str) -> None:
         assert np.abs(tau - (Q - K * a)).max() <= ROUNDING[dtype] * size
 
 
+@pytest.mark.parametrize("form", dynamics.FORMS)
+@fuzz(trees.cases(8))
+def test_what_a_drive_asks_of_its_joints_is_that_of_the_reference(case: Case, form: Form) -> None:
+    x = Batch(case)
+    Q, K = dynamics.drive(x.character, x.q, x.v, x.target, x.kp, x.kd, 0.02, form)
+    for i in range(len(x.q)):
+        bar = x.target[0][i], x.target[1][i]
+        twin = reference.drive(x.character, x.q[i], x.v[i], *bar, x.kp[i], x.kd[i], 0.02, form)
+        assert np.abs(Q[i] - twin[0]).max() <= ROUNDING["float64"] * np.abs(twin[0]).max()
+        np.testing.assert_allclose(K[i], twin[1], rtol=1e-12)
+
+
 @both_dtypes
 @fuzz(trees.cases(12))
 def test_torque_of_stable_pd_causes_its_acceleration(case: Case, dtype: str) -> None:

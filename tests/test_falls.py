@@ -27,6 +27,15 @@ def test_many_ragdolls_fall_and_come_to_rest_without_sinking(ground: str, first:
     assert not any(ends.failures().values()), ends.failures()
 
 
+@pytest.mark.parametrize(
+    ("ground", "number"), [("plane", 4268), ("field", 2495), ("field", 3820), ("plane", 425)]
+)
+def test_a_limb_that_a_blow_sets_spinning_does_not_throw_the_body(ground: str, number: int) -> None:
+    """The hardest of ten thousand: a limb turns by a radian in a step, in the first three."""
+    ends = drop(ground, [number, number])
+    assert not any(ends.failures().values()), ends.failures()
+
+
 @pytest.mark.parametrize("ground", ["plane", "field"])
 def test_a_fall_dropped_again_ends_as_in_company(ground: str) -> None:
     """So that one of thousands can be looked at again by its number."""

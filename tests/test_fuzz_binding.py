@@ -31,7 +31,7 @@ from poise.shape import Shape
 # MemoryError: for copies by the billion; AttributeError: for what is no Touch
 ALLOWED = (PoiseError, TypeError, ValueError, OverflowError, MemoryError, AttributeError)
 MEMORY = 4 << 30
-ODDS = (0.06, 0.06, 0.06, 0.1, 0.06, 0.06, 0.02, 0.06, 0.1, 0.02, 0.18, 0.02, 0.12, 0.08)
+ODDS = (0.06, 0.06, 0.06, 0.1, 0.06, 0.06, 0.02, 0.06, 0.1, 0.02, 0.12, 0.06, 0.02, 0.12, 0.08)
 HUGE = (2**31, 2**31 - 2**40, 2**50, 2**62, 2**63, -(2**63), 2**70, -1)
 
 
@@ -370,13 +370,26 @@ class Bench:
             "feedforward": bool(rng.random() < 0.5),
         }
 
+    def of_torques(self) -> dict[str, Any]:
+        rng, nv = self.rng, self.forest.nv
+        return {
+            "q": self.poses((self.n,) if rng.random() < 0.5 else ()),
+            "v": self.rows(nv, some=False),
+            "gains": self.gains,
+            "target_q": self.poses((self.n,) if rng.random() < 0.5 else ()),
+            "target_v": self.rows(nv),
+            "load": self.rows(nv),
+            "form": int(rng.integers(4)),
+            "method": int(rng.integers(4)),
+        }
+
     def of_answer(self) -> dict[str, Any]:
         rng, nv, nl = self.rng, self.forest.nv, len(self.forest.link_body)
         gains = self.of_gains()
         return {
             "model": self.model,
             "numbers": self.numbers(),
-            "what": int(rng.integers(11)),
+            "what": int(rng.integers(12)),
             "n": self.n,
             "single_precision": bool(rng.random() < 0.5),
             "q": self.poses((self.n,) if rng.random() < 0.5 else ()),
@@ -393,6 +406,11 @@ class Bench:
             "limits": bool(rng.random() < 0.5),
             "link": int(rng.integers(nl)),
             "point": rng.normal(size=3),
+            "target_a": self.rows(nv),
+            "past": None if rng.random() < 0.5 else self.poses((2,)).reshape(-1),
+            "velocity": bool(rng.random() < 0.5),
+            "feedforward": bool(rng.random() < 0.5),
+            "as_printed": bool(rng.random() < 0.5),
         }
 
 
@@ -442,6 +460,7 @@ def one_call(bench: Bench) -> tuple[str, dict[str, Any], Callable[[], Any]]:
         "touch": (bench.of_touch, lambda given: touched(bench, given)),
         "throw": (bench.of_throw, lambda given: world.throw_spare(**given)),
         "step": (bench.of_step, lambda given: world.step(**given)),
+        "torques": (bench.of_torques, lambda given: world.torques(**given)),
         "gravity": (lambda: {"gravity": np.zeros(3)}, lambda given: world.set_gravity(**given)),
         "answer": (bench.of_answer, lambda given: _core.answer(**given)),
         "look": (dict, lambda given: look(world)),

@@ -26,6 +26,7 @@ from kane_systems import (
 
 from poise import dynamics, kane
 from poise.characters import load_character
+from poise.errors import PoiseError
 from poise.kane.text import text_of
 from poise.reference.kane import kane_inverse_dynamics
 
@@ -306,3 +307,12 @@ def test_the_figure_of_the_spin_has_both_forms(tmp_path: Path) -> None:
     assert [len(axes.lines) for axes in figure.axes] == [2, 2]
     figure.savefig(tmp_path / "spin.png")
     assert (tmp_path / "spin.png").stat().st_size > 1000
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(PoiseError, match="expected a Character, got None"):
+        kane.agreement(None)  # type: ignore[arg-type]
+    with pytest.raises(PoiseError, match="gravity must be 3 numbers"):
+        kane.tree_of(system("two-link"), gravity=(0, 0))
+    with pytest.raises(PoiseError, match="rates is nan"):
+        kane.fast_spin(np.nan)  # type: ignore[arg-type]

@@ -266,3 +266,12 @@ def test_a_wrong_profile_is_refused_with_what_would_be_right(
     with pytest.raises(PoiseError) as error:
         make()
     assert all(word in str(error.value) for word in words)
+
+
+def test_what_is_no_controller_is_refused() -> None:
+    with pytest.raises(poise.PoiseError, match="called with state and target; got None"):
+        Profiled(None)
+    arm = poise.load_character("two-link")
+    servo = poise.InverseDynamics(arm, dt=0.01)
+    with pytest.raises(poise.PoiseError, match="InverseDynamics has no pin"):
+        Profiled(servo, pin=Profile(arm, {"all": 1.0}))

@@ -142,6 +142,18 @@ def test_a_hinge_carries_the_bend_of_a_ball_that_bends_askew() -> None:
     assert angles["left_shin"].max() < 3.0
 
 
+@pytest.mark.filterwarnings("ignore:feet are not kept")
+def test_along_a_chain_of_sixty_links_turns_stay_turns() -> None:
+    slither = load_clip("snake-slither").trimmed(0.0, 0.05)
+    made = slither.retargeted(poise.load_character("snake-195"))
+    # each error of a quaternion's length used to double from link to link
+    balls = made.frames[:, 7:].reshape(len(made), -1, 4)
+    assert np.abs(np.linalg.norm(balls, axis=-1) - 1.0).max() < 1e-12
+    # segments that both have bend alike; those of the longer one follow straight
+    theirs = slither.frames[:, 7:].reshape(len(made), -1, 4)
+    assert np.allclose(np.abs((balls[:, :22] * theirs).sum(axis=-1)), 1.0, atol=1e-3)
+
+
 def test_level_feet_are_level() -> None:
     clip = squats(biped("a"))
     q = clip.frames.copy()

@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from test_cli_track import same_motion
+from test_html import told
+from test_video import pictures
 
 from poise import load_recording
 from poise.dynamics import forward_kinematics
@@ -130,6 +133,45 @@ def test_a_person_plays_with_it(browser: Any, studio: Studio, tmp_path: Path) ->
     assert np.array_equal(recording.q[shown.frame], shown.moment.q)
     picture(page, "downloads")
     page.close()
+
+
+def test_a_take_comes_home_as_bvh_glb_video_and_page(
+    browser: Any, studio: Studio, tmp_path: Path
+) -> None:
+    page, session = opened(browser, studio), studio.session
+    page.get_by_text("Record", exact=True).first.click()
+    page.get_by_role("button", name="Record", exact=True).click()
+    assert until(lambda: session.newest.taken > 0.5)
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Pause").click()
+    assert until(lambda: not session.newest.playing and not session.newest.recording)
+    got = {}
+    for button in ("Recording", "BVH", "GLB", "Video", "HTML"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=button, exact=True).click()
+        got[button] = tmp_path / download.value.suggested_filename
+        download.value.save_as(got[button])
+    picture(page, "took")
+
+    # the take is opened, and shown beside itself
+    page.get_by_role("button", name="Open", exact=True).click()
+    assert until(lambda: session.newest.mode == "recorded")
+    page.get_by_role("button", name="Compare beside").click()
+    assert until(lambda: session.newest.beside is not None)
+    updates = studio.page.updates
+    assert until(lambda: studio.page.updates > updates + 10)
+    picture(page, "compares")
+    page.close()
+
+    # all tell of the same take
+    recording = load_recording(got["Recording"])
+    assert recording.time[-1] - recording.time[0] > 0.5
+    same_motion(got["BVH"], recording)
+    same_motion(got["GLB"], recording)
+    frames = pictures(got["Video"]).astype(int)
+    assert abs(len(frames) / 30.0 - recording.clip().duration) < 0.1
+    assert np.abs(frames[0] - frames[-1]).max() > 50
+    assert told(got["HTML"]).duration == pytest.approx(len(recording) / 60.0, abs=0.05)
 
 
 @pytest.mark.slow

@@ -83,6 +83,17 @@ def test_a_clip_that_cannot_be_looped_is_held() -> None:
     assert np.array_equal(rounds.sample(np.array([3.0]), None)[0][0], humanoid.rest_q)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_links_that_the_clip_moves_through_each_other_do_not_press(count: int) -> None:
+    made = setup("humanoid-ball", "squat", count=count)
+    recording = short(made, round(made.rounds.clip.duration * 60))
+    assert ("spine", "left_thigh") in made.rounds.apart
+    # they overlap by 20 mm in the clip, and would be pressed apart
+    steps = [recording.contacts(i) for i in range(len(recording))]
+    pressed = [touches.force[touches.other >= 0] for touches in steps]
+    assert not np.concatenate(pressed).any()
+
+
 @pytest.mark.parametrize("count", [1, 5, 20])
 def test_characters_stand_apart_and_the_first_where_the_clip_has_it(count: int) -> None:
     places = places_of(count, load_character("humanoid"))
@@ -240,11 +251,16 @@ def test_a_limp_arm_hangs_and_a_pinned_hand_stays() -> None:
         assert (error.rotation[arm].max() > 20.0) == (key == "strength")
 
 
-def test_a_controller_without_strength_says_so() -> None:
-    made = setup(controller="pd")
-    weak = tuned(made.controls, made.cast.character, None, strength=0.5)
-    with pytest.raises(PoiseError, match="'pd' has no strength; 'spd' has"):
-        controller_for(made, weak)
+@pytest.mark.parametrize("name", ["pd", "spd-torque", "kane"])
+def test_a_controller_without_pins_says_so(name: str) -> None:
+    made = setup(controller=name)
+    held = tuned(made.controls, made.cast.character, None, pin=0.5)
+    with pytest.raises(PoiseError, match=f"'{name}' has no pin; 'spd' has"):
+        controller_for(made, held)
+
+
+def test_a_wrong_limb_lists_the_near_ones() -> None:
+    made = setup()
     with pytest.raises(PoiseError, match="did you mean 'left_arm'"):
         tuned(made.controls, made.cast.character, "left_arms", strength=0.5)
 

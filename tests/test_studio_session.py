@@ -43,6 +43,7 @@ from poise.view.studio.requests import (
     Watch,
 )
 from poise.view.studio.session import Session
+from poise.view.studio.sources import chosen_by
 from poise.view.studio.speed import session_speed
 
 # ---- pace
@@ -532,6 +533,19 @@ def test_twenty_characters_need_less_than_a_core() -> None:
     assert speed.load / speed.pace < 0.8
     assert speed.pace < 1.05
     until(lambda: threading.active_count() < 50)
+
+
+def test_recordings_are_called_by_their_files(tmp_path: Path) -> None:
+    show = Studio(tmp_path / "show")
+    show.ask(Step(3))
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        show.simulation.recent().recording().save(tmp_path / folder / "recording.npz")
+    files = [tmp_path / folder / "recording.npz" for folder in ("one", "two")]
+    session = Session(out=tmp_path, **chosen_by(*files))
+    names = session.newest.name, session.newest.beside_name
+    assert names == ("one/recording.npz", "two/recording.npz")
+    assert chosen_by(None, load_recording(files[0]))["names"] == ("first", "second")
 
 
 def test_a_recording_that_was_given_is_played_to_its_end(tmp_path: Path) -> None:

@@ -287,7 +287,7 @@ def test_smoothing_is_as_one_likes(tmp_path: Path) -> None:
     assert np.abs(found["0"] - found["auto"]).max() > 1e-6
     assert not trial_of("walk").notes
     assert "smoothed at 5 Hz" in trial_of("walk", cutoff=5.0).notes[0]
-    with pytest.raises(PoiseError, match="it must be auto, or a number of Hz"):
+    with pytest.raises(PoiseError, match="it must be auto, 0 or a number of Hz"):
         trial_of("walk", cutoff="much")
 
 
@@ -312,7 +312,7 @@ def test_wrong_names_list_the_near_ones(tmp_path: Path) -> None:
     raw_take(tmp_path)
     with pytest.raises(PoiseError, match="did you mean 'walk'"):
         trial_of("wolk")
-    with pytest.raises(PoiseError, match=r"no such file; did you mean 'take\.bvh'"):
+    with pytest.raises(PoiseError, match=r"No such file .*did you mean 'take\.bvh'"):
         trial_of(tmp_path / "tale.bvh")
     with pytest.raises(PoiseError, match="did you mean 'humanoid'"):
         trial_of("walk", "humanoit")

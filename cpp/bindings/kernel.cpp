@@ -235,7 +235,7 @@ class WorldOf final : public WorldKernel {
             tile.spin = spin_.data() + t * f.nb;
             tile.tau = tau_.data() + t * f.nv;
             tile.limited = limits_ ? limited_.data() + t * f.nv : nullptr;
-            tile.passive = passive_;
+            tile.passive = passive_ || call.load.p;
             tile.limits = limits_;
             tile.seen = seen_;
             const int out = spares_out(t);

@@ -281,6 +281,8 @@ NB_MODULE(_core, m) {
              "target_a"_a.none(), "strength"_a.none(), "pin"_a.none(), "force"_a.none(),
              "acceleration"_a.none(), "steps"_a, "rows"_a, "form"_a, "method"_a, "embedded"_a,
              "feedforward"_a)
+        .def("torques", &World::torques, "q"_a, "v"_a, "gains"_a, "target_q"_a, "target_v"_a.none(),
+             "load"_a.none(), "form"_a, "method"_a)
         .def("set_gravity", &World::set_gravity, "gravity"_a)
         .def_prop_ro("threads", &World::threads);
 

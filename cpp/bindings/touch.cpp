@@ -16,6 +16,19 @@ void check_range(std::int64_t value, std::int64_t low, std::int64_t high, const 
     if (value < low || value >= high) throw Error(std::string(what) + " is out of range");
 }
 
+// Further than this nothing stands, nor is as large [m]: in float32 its square would overflow.
+constexpr double kFar = 1e9;
+
+std::vector<double> lengths_in(nb::handle source, const char* name,
+                               const std::vector<std::int64_t>& shape) {
+    auto lengths = copy_in(source, name, shape);
+    for (const double x : lengths)
+        if (!(std::abs(x) <= kFar))
+            throw Error(std::string(name) + " holds " + std::to_string(x) +
+                        " m; at most 1e9 m is possible");
+    return lengths;
+}
+
 }  // namespace
 
 const Touchables& OwnTouchables::read(nb::handle source, const Model& model, std::int64_t n) {
@@ -87,10 +100,10 @@ void OwnTouchables::read_colliders(nb::handle source, const Model& model) {
     const auto link = copy_ints(source.attr("collider_link"), "collider_link", count);
     const auto surface = copy_ints(source.attr("collider_surface"), "collider_surface", count);
     const auto kind = copy_ints(source.attr("collider_kind"), "collider_kind", count);
-    const auto size = copy_in(source.attr("collider_size"), "collider_size", {count, 3});
-    const auto p = copy_in(source.attr("collider_p"), "collider_p", {count, 3});
+    const auto size = lengths_in(source.attr("collider_size"), "collider_size", {count, 3});
+    const auto p = lengths_in(source.attr("collider_p"), "collider_p", {count, 3});
     const auto E = copy_in(source.attr("collider_E"), "collider_E", {count, 4});
-    const auto reach = copy_in(source.attr("collider_reach"), "collider_reach", {count});
+    const auto reach = lengths_in(source.attr("collider_reach"), "collider_reach", {count});
     collider_.resize(count);
     for (std::int64_t i = 0; i < count; ++i) {
         check_range(body[i], -1, model.forest().nb, "collider_body");
@@ -143,10 +156,10 @@ void OwnTouchables::hold_bodies(int nb) {
 void OwnTouchables::read_probes(nb::handle source) {
     const std::int64_t count = length(source, "probe_collider");
     const auto collider = copy_ints(source.attr("probe_collider"), "probe_collider", count);
-    const auto point = copy_in(source.attr("probe_point"), "probe_point", {count, 3});
+    const auto point = lengths_in(source.attr("probe_point"), "probe_point", {count, 3});
     const auto axis = copy_in(source.attr("probe_axis"), "probe_axis", {count, 3});
     // radius of the ball, radius of the rim, turn along it, rank of the facet
-    const auto numbers = copy_in(source.attr("probe_numbers"), "probe_numbers", {count, 4});
+    const auto numbers = lengths_in(source.attr("probe_numbers"), "probe_numbers", {count, 4});
     probe_.resize(count);
     for (std::int64_t i = 0; i < count; ++i) {
         check_range(collider[i], 0, view_.colliders, "probe_collider");
@@ -233,17 +246,17 @@ void OwnTouchables::read_ground(nb::handle source) {
     const int kind = nb::cast<int>(source.attr("ground_kind"));
     check_range(kind, 0, 3, "ground_kind");
     g.kind = static_cast<GroundKind>(kind);
-    const auto plane = copy_in(source.attr("ground_plane"), "ground_plane", {4});
+    const auto plane = lengths_in(source.attr("ground_plane"), "ground_plane", {4});
     std::copy_n(plane.data(), 3, g.normal);
     g.offset = plane[3];
     if (g.kind != GroundKind::field) return;
-    const auto grid = copy_in(source.attr("ground_grid"), "ground_grid", {4});
+    const auto grid = lengths_in(source.attr("ground_grid"), "ground_grid", {4});
     const nb::object heights = source.attr("ground_height");
     const auto shape = shape_of(array_in(heights, "ground_height"));
     if (shape.size() != 2 || shape[0] < 2 || shape[1] < 2)
         throw Error("ground_height has shape " + shape_text(shape) + ", expected 2 x 2 or more");
     if (!(grid[2] > 0) || !(grid[3] > 0)) throw Error("ground_grid: spacings must be positive");
-    height_ = copy_in(heights, "ground_height", {shape[0], shape[1]});
+    height_ = lengths_in(heights, "ground_height", {shape[0], shape[1]});
     g.rows = static_cast<std::int32_t>(shape[0]);
     g.cols = static_cast<std::int32_t>(shape[1]);
     g.x0 = grid[0];

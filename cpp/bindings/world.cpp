@@ -476,34 +476,82 @@ int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::
         call.acceleration = take(acceleration, "acceleration", nv, 0, keep[6]);
     if (form < 0 || form > 3 || method < 0 || method > 3) throw Error("no such form or method");
     call.steps = steps;
-    call.dt = dt_;
-    std::copy(gravity_, gravity_ + 3, call.gravity);
     call.form = static_cast<Form>(form);
     call.method = static_cast<Method>(method);
     call.embedded = embedded;
     call.feedforward = feedforward && call.gains >= 0;
-    call.time = time_.data();
-    call.frozen = frozen_.data();
-    call.fault = fault_.data();
     if (push_until_ > kNever) {
         const double first = *std::min_element(time_.begin(), time_.end());
         if (first < push_until_) call.memory = memory_.data();
     }
+    run(call);
+    return static_cast<int>(std::count(frozen_.begin(), frozen_.end(), 1));
+}
+
+void World::run(StepCall& call) {
+    call.dt = dt_;
+    std::copy(gravity_, gravity_ + 3, call.gravity);
+    call.time = time_.data();
+    call.frozen = frozen_.data();
+    call.fault = fault_.data();
     kernel_->prepare(call.method);
     struct Busy {
         bool& flag;
         explicit Busy(bool& f) : flag(f) { flag = true; }
         ~Busy() { flag = false; }
     };
-    {
-        const Busy busy(busy_);
-        nb::gil_scoped_release release;
-        const Pool::Work work = [&](std::int64_t begin, std::int64_t end, int thread) {
-            kernel_->step(call, begin, end, thread);
-        };
-        pool_.run(kernel_->tiles(), work);
+    const Busy busy(busy_);
+    nb::gil_scoped_release release;
+    const Pool::Work work = [&](std::int64_t begin, std::int64_t end, int thread) {
+        kernel_->step(call, begin, end, thread);
+    };
+    pool_.run(kernel_->tiles(), work);
+}
+
+OutArray World::torques(nb::object q, nb::object v, nb::object gains, nb::object target_q,
+                        nb::object target_v, nb::object load, int form, int method) {
+    check_idle();
+    if (impulse_size_ || spare_size_) throw Error("torques are for worlds without contact");
+    if (!nb::isinstance<Gains>(gains)) throw Error("gains must be Gains");
+    if (form < 0 || form > 3 || method < 0 || method > 3) throw Error("no such form or method");
+    const int nq = model_.nq(), nv = model_.nv();
+    InArray keep[5];
+    const auto take = [&](nb::handle h, const char* name, InArray& hold) {
+        const Rows r = rows_in(h, name, nv, 0, hold);
+        check_finite(r.p, static_cast<std::int64_t>(hold.size()), name);
+        return r;
+    };
+    const auto place = [&](nb::handle h, const char* name, InArray& hold) {
+        const Rows r = rows_in(h, name, nq, 0, hold);
+        model_.check_q(r.p, static_cast<std::int64_t>(hold.size()) / nq, name);
+        return r;
+    };
+    const Rows rq = place(q, "q", keep[0]), rv = take(v, "v", keep[1]);
+    check_size(rq.p, static_cast<std::int64_t>(keep[0].size()), "q");
+    check_size(rv.p, static_cast<std::int64_t>(keep[1].size()), "v");
+    StepCall call;
+    call.gains = place_of(nb::cast<const Gains&>(gains));
+    call.target_q = place(target_q, "target.q", keep[2]);
+    if (!target_v.is_none()) call.target_v = take(target_v, "target.v", keep[3]);
+    if (!load.is_none()) call.load = take(load, "force", keep[4]);
+    call.torques_only = true;
+    call.form = static_cast<Form>(form);
+    call.method = static_cast<Method>(method);
+    kernel_->write(rq.p, rv.p, rq.copy, rv.copy, nullptr);
+    std::fill(frozen_.begin(), frozen_.end(), 0);
+    run(call);
+    for (std::int64_t i = 0; i < n_; ++i) {
+        if (!frozen_[i]) continue;
+        const std::string where = "joint '" + whole_.joint_name(fault_[i].body) + "'" +
+                                  (n_ > 1 ? " of state " + std::to_string(i) : std::string());
+        throw Error(fault_[i].singular
+                        ? "the mass matrix is singular at " + where +
+                              ": axes in line, or nothing to move; give the joint some armature"
+                        : where + " would reach a million rad/s: the state has diverged");
     }
-    return static_cast<int>(std::count(frozen_.begin(), frozen_.end(), 1));
+    OutArray tau = keep[0].ndim() == 1 && n_ == 1 ? make_array({nv}) : make_array({n_, nv});
+    kernel_->read_torque(tau.data());
+    return tau;
 }
 
 }  // namespace poise

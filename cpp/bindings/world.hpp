@@ -54,6 +54,9 @@ class World {
     int step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
              nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
              int steps, int rows, int form, int method, bool embedded, bool feedforward);
+    // torques of a drive at these states, for worlds without contact; the world's own state is lost
+    OutArray torques(nb::object q, nb::object v, nb::object gains, nb::object target_q,
+                     nb::object target_v, nb::object load, int form, int method);
     int threads() const { return pool_.size(); }
     void set_gravity(nb::object gravity);
 
@@ -68,6 +71,7 @@ class World {
     std::vector<int> slots_for(nb::object which, int dragged);
     Push* pushes_of(std::int64_t copy);
     void check_idle() const;
+    void run(StepCall& call);
 
     nb::object owner_, whole_owner_;  // keep the models alive
     const Model &model_, &whole_;

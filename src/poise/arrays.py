@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from poise.errors import PoiseError
 
 Floats = NDArray[np.float64]
+FLOAT64 = np.dtype(np.float64)
+
+
+def is_plain(value: object) -> TypeGuard[Floats]:
+    """Whether it is a C-contiguous float64 array as it stands."""
+    return type(value) is np.ndarray and value.dtype is FLOAT64 and value.flags.c_contiguous
 
 
 def floats(value: ArrayLike, name: str) -> Floats:
@@ -21,6 +27,8 @@ def floats(value: ArrayLike, name: str) -> Floats:
         value: Anything NumPy reads as real numbers.
         name: What the array is called in the error.
     """
+    if is_plain(value):
+        return value
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:

@@ -2,63 +2,98 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from poise import measure
-from poise.arrays import Floats
-from poise.character import Character
-from poise.control.named import named, named_controller
+from poise.control.named import named
 from poise.errors import Diverged, PoiseError
+from poise.forest import KINDS
 from poise.measure import Summary, TrackingError
 from poise.recording import Recording
-from poise.state import State
-from poise.trial import Trial, run_trial
-from poise.world import World
+from poise.run import run
+from poise.timing import best
+from poise.trial import Trial, set_up
 
-LADDER = (1 / 2000, 1 / 1000, 1 / 600, 1 / 480, 1 / 300, 1 / 240, 1 / 180, 1 / 120, 1 / 90, 1 / 60,
-          1 / 45, 1 / 30, 1 / 20, 1 / 15)  # fmt: skip
+LADDER = tuple(
+    1 / rate
+    for rate in (
+        16000,
+        8000,
+        4000,
+        2000,
+        1000,
+        600,
+        480,
+        300,
+        240,
+        180,
+        120,
+        90,
+        60,
+        45,
+        30,
+        20,
+        15,
+    )
+)
 """Steps among which the largest stable one is looked for [s]."""
 
-LOST = 1.0
-"""A run whose links are further off than this, relative to the root, is not stable [m]."""
+SEARCHED = 1.0
+"""How much of a clip that search simulates, at most [s]."""
 
-APART = 1.6
-"""Between characters that stand side by side [m]."""
+LOST = 0.5
+"""A run in which a link is further from its place than this, relative to the root, is lost [m]."""
+
+STEPS = 40
+"""That the cost of a step is the mean of."""
 
 Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a trial.
+    """What came of a trial; numbers are those up to where it was lost.
 
     Attributes:
         trial: The trial.
-        recording: What happened, up to where it diverged.
-        stable: Whether it reached its end, no link more than a metre off.
-        error: Tracking error of its frames, or None.
-        torque: Sizes of the joints' torques [N·m, N], or None.
-        power: Mean of what the joints' drives gave and took, without sign [W], or None.
-        seconds: Of one step, controller and world together, the mean.
+        recording: What happened.
+        lost: When a link was half a metre off, or the simulation diverged [s]; None if never.
+        error: Tracking error of the frames; None if it was lost before the second.
+        torque: Sizes of the joints' torques, without those of a free root [N·m, N], or None.
+        energy: What the joints gave and took, without sign and without a free root [J], or None.
     """
 
     trial: Trial
-    recording: Recording | None
-    stable: bool
+    recording: Recording
+    lost: float | None
     error: TrackingError | None
     torque: Summary | None
-    power: float | None
-    seconds: float
+    energy: float | None
+
+    @property
+    def stable(self) -> bool:
+        """Whether it was never lost."""
+        return self.lost is None
+
+    @property
+    def frames(self) -> int:
+        """How many frames are good, one at least."""
+        if self.lost is None:
+            return len(self.recording)
+        return max(1, int(np.searchsorted(self.recording.time, self.lost - 1e-9)))
 
     @property
     def name(self) -> str:
         """Controller and step, for people."""
-        return f"{self.trial.controller}, 1/{1.0 / self.trial.dt:.0f} s"
+        return f"{self.trial.controller}, {step_text(self.trial.dt)} s"
+
+    @property
+    def told(self) -> str:
+        """How it ended, for people."""
+        return "stable" if self.lost is None else f"lost at {self.lost:.2f} s"
 
 
 def compare(
@@ -78,102 +113,105 @@ def compare(
     """
     if not controllers or not steps:
         raise PoiseError("a comparison needs at least one controller and one step")
-    for name in controllers:
-        named(name)
-    runs = [(name, dt) for name in controllers for dt in steps]
+    trials = [replace(trial, controller=name, dt=dt) for name in controllers for dt in steps]
     outcomes = []
-    for k, (name, dt) in enumerate(runs):
-        outcomes.append(attempt(replace(trial, controller=name, dt=dt)))
+    for k, one in enumerate(trials):
+        outcomes.append(attempt(one))
         if progress is not None:
-            progress((k + 1) / len(runs))
+            progress((k + 1) / len(trials))
     return outcomes
 
 
-def attempt(trial: Trial) -> Outcome:
-    """Run a trial, to its end or to where it diverges."""
-    start = time.perf_counter()
+def attempt(trial: Trial, *, fps: float = 60.0) -> Outcome:
+    """Run a trial, to its end or to where it diverges.
+
+    Args:
+        trial: What to do.
+        fps: Frames per second of the recording.
+    """
+    named(trial.controller)
+    world, controller = set_up(trial)
+    recording = Recording(world, fps=fps)
+    lost = None
     try:
-        recording = run_trial(trial)
-    except Diverged:
-        return Outcome(trial, None, False, None, None, None, time.perf_counter() - start)
-    seconds = (time.perf_counter() - start) / max(1, round(trial.time / trial.dt))
-    clip, scene = trial.clip, recording.scene
-    error = measure.tracking_error(scene, recording.q, clip.q(recording.time))
-    stable = bool(np.isfinite(error.position).all() and error.position.max() < LOST)
-    torque = measure.summary(measure.joint_torque(scene, recording.torque)[:, 1:])
-    power = float(np.abs(measure.power(recording.torque, recording.v).sum(axis=-1)).mean())
-    return Outcome(trial, recording, stable, error, torque, power, seconds)
+        run(world, controller, trial.clip, trial.time, record=recording)
+    except Diverged as error:
+        lost = error.time
+    return judged(trial, recording, lost)
 
 
 def largest_step(trial: Trial, *, ladder: Sequence[float] = LADDER) -> float | None:
-    """The largest step of a ladder at which a trial is stable, as are all smaller ones [s].
+    """The largest step of a ladder at which a trial is stable, or None [s].
+
+    It goes down from the large end: large steps are quick, and unstable runs end early.
 
     Args:
-        trial: The trial; its step does not matter.
-        ladder: Steps, ascending [s].
+        trial: The trial, of which SEARCHED seconds are simulated; its own step does not matter.
+        ladder: Steps [s].
     """
-    found = None
-    # from the large end: most are stable there, and large steps are quick
-    for dt in reversed(ladder):
-        if attempt(replace(trial, dt=dt)).stable:
-            found = dt
-            break
-    return found
+    # pushes belong to the runs that are compared; some would come after the end
+    short = replace(trial, duration=min(trial.time, SEARCHED), pushes=())
+    for dt in sorted(ladder, reverse=True):
+        if attempt(replace(short, dt=dt)).stable:
+            return dt
+    return None
 
 
-def side_by_side(outcomes: Sequence[Outcome], *, fps: float = 30.0) -> Recording:
-    """One recording in which the characters of several runs move side by side.
+def cost(trial: Trial) -> tuple[float, float | None]:
+    """Seconds of a command and of a whole step; None for the latter if it diverges.
 
-    It shows poses: contacts and torques are those of the runs, which it does not hold.
+    A step is controller and world together, the mean of the clip's first ones. Embedded stable PD
+    hands over targets of many steps at once, and its work is in the world's part.
 
     Args:
-        outcomes: Runs of the same clip; those that diverged at once are left out.
-        fps: Frames per second.
+        trial: The trial.
     """
-    shown = [one for one in outcomes if one.recording is not None]
-    if not shown:
-        raise PoiseError("no run has anything to show: all diverged")
-    cast = [replace_name(one.trial.character, one.name) for one in shown]
-    ground = shown[0].trial.ground
-    world = World(cast, dt=1.0 / fps, ground=ground, contact=None, spares=0)
-    recording = Recording(world, fps=fps)
-    longest = max(one.trial.time for one in shown)
-    for k in range(int(longest * fps) + 1):
-        q = [_pose_at(one, k / fps, i, len(shown)) for i, one in enumerate(shown)]
-        world.reset(State(np.concatenate(q), None, np.array(k / fps)))
-        recording.append()
-    return recording
+    world, controller = set_up(replace(trial, pushes=()))
+    start = world.state.copy()
+    target = trial.clip.target(trial.dt)
+
+    def steps() -> None:
+        world.reset(start)
+        run(world, controller, trial.clip, STEPS * trial.dt)
+
+    decide = best(lambda: controller(start, target), windows=10)
+    try:
+        return decide, best(steps, windows=10) / STEPS
+    except Diverged:
+        return decide, None
 
 
-def replace_name(character: Character, name: str) -> Character:
-    """The same character under another name."""
-    return replace(character, name=name)
+def step_text(dt: float) -> str:
+    """A step as people write it: 1/60, or 0.013."""
+    rate = 1.0 / dt
+    return f"1/{rate:.0f}" if abs(rate - round(rate)) < 1e-6 * rate else f"{dt:.4g}"
 
 
-def _pose_at(one: Outcome, t: float, i: int, count: int) -> Floats:
-    """Where the i-th of some characters is at time t [s], moved aside."""
-    recording = one.recording
-    assert recording is not None
-    frame = int(np.searchsorted(recording.time, t - 1e-9))
-    q = recording.q[min(frame, len(recording) - 1)].copy()
-    joints: Any = one.trial.character.joints
-    if joints and joints[0].kind == "free":
-        q[1] += APART * (i - 0.5 * (count - 1))
-    return np.asarray(q)
+def judged(trial: Trial, recording: Recording, lost: float | None) -> Outcome:
+    """The outcome of a run.
 
-
-def controller_cost(trial: Trial, calls: int = 200) -> float:
-    """Seconds of one call of the controller itself, in the clip's first state."""
-    world = World(trial.character, dt=trial.dt, ground=trial.ground)
-    world.reset(trial.clip.state(0.0))
-    servo = named_controller(
-        trial.controller, world, root=trial.root, frequency=trial.frequency, damping=trial.damping
+    Args:
+        trial: The trial.
+        recording: What happened.
+        lost: When it diverged [s]; None if it reached its end.
+    """
+    scene = recording.scene
+    error = measure.tracking_error(scene, recording.q, trial.clip.q(recording.time))
+    near = np.isfinite(error.position).all(axis=1) & (error.position.max(axis=1) < LOST)
+    if not near.all():
+        lost = float(recording.time[near.argmin()])
+    outcome = Outcome(trial, recording, lost, None, None, None)
+    k = outcome.frames
+    if k < 2:
+        return outcome
+    error = TrackingError(*(values[:k] for values in error))
+    joints = scene.forest.kind != KINDS["free"]
+    sizes = measure.joint_torque(scene, recording.torque[1:k])[:, joints]
+    power = measure.joint_power(scene, recording.torque[1:k], recording.v[1:k])[:, joints]
+    passed = np.diff(recording.time[:k])
+    return replace(
+        outcome,
+        error=error,
+        torque=measure.summary(sizes),
+        energy=float((np.abs(power).sum(axis=1) * passed).sum()),
     )
-    target, state = trial.clip.target(trial.dt), world.state
-    best = np.inf
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(calls):
-            servo(state, target)
-        best = min(best, (time.perf_counter() - start) / calls)
-    return float(best)

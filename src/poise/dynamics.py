@@ -8,37 +8,37 @@ in single precision; arrays are float64 at the door either way.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise import _core
-from poise.arrays import Floats, choice, floats, number
+from poise.answers import DTYPES, FORMS, GRAVITY, METHODS, ask, ask1
+from poise.arrays import Floats, floats, number
 from poise.errors import PoiseError
-from poise.scene import Scene, SceneLike, scene_of
+from poise.scene import SceneLike, scene_of
 
-FORMS = ("pd", "explicit", "spd", "implicit")
-METHODS = ("maba", "df", "sf", "pcg")
-DTYPES = ("float64", "float32")
-GRAVITY = (0.0, 0.0, -9.81)
-
-_WHAT = (
-    "forward_kinematics",
-    "inverse_dynamics",
-    "forward_dynamics",
-    "mass_matrix",
-    "jacobian",
-    "jacobian_bias",
+__all__ = [
+    "DTYPES",
+    "FORMS",
+    "GRAVITY",
+    "METHODS",
+    "bias_force",
     "center_of_mass",
     "centroidal_momentum",
-    "energy",
-    "stable_pd",
     "drive",
-    "kane",
-)
-_ORIGIN = np.zeros(3)
+    "energy",
+    "forward_dynamics",
+    "forward_kinematics",
+    "inverse_dynamics",
+    "jacobian",
+    "jacobian_bias",
+    "kane_control",
+    "kane_inverse_dynamics",
+    "mass_matrix",
+    "pd_force",
+    "stable_pd",
+]
 
 
 def forward_kinematics(
@@ -54,7 +54,7 @@ def forward_kinematics(
     Returns:
         Positions of the link frames (..., nl, 3) [m] and quaternions w x y z (..., nl, 4).
     """
-    out = _ask("forward_kinematics", scene_of(character), dtype, q=q)
+    out = ask("forward_kinematics", scene_of(character), dtype, q=q)
     return out[0], out[1]
 
 
@@ -79,7 +79,7 @@ def inverse_dynamics(
         external: Wrench on each link, force at its origin [N, N m], shape (..., nl, 6).
         dtype: Precision of the computation.
     """
-    return _ask1("inverse_dynamics", character, dtype, gravity, q=q, v=v, a=a, external=external)
+    return ask1("inverse_dynamics", character, dtype, gravity, q=q, v=v, a=a, external=external)
 
 
 def kane_inverse_dynamics(
@@ -105,7 +105,7 @@ def kane_inverse_dynamics(
         as_printed: Leave out ω x I ω, as the thesis does; fast rotations then come out wrong.
         dtype: Precision of the computation.
     """
-    return _ask(
+    return ask(
         "kane", scene_of(character), dtype, gravity, q=q, v=v, a=a, external=external,
         as_printed=as_printed,
     )[0]  # fmt: skip
@@ -152,7 +152,7 @@ def kane_control(
     """
     scene = scene_of(character)
     target_q, target_v = _pair(target)
-    out = _ask(
+    out = ask(
         "kane", scene, dtype, gravity, dt=number(dt, "dt"), q=q, v=v, external=external,
         target_q=target_q, target_v=target_v, target_a=getattr(target, "a", None),
         past=getattr(target, "past", None), kp=_gain(kp, "kp", scene.nv),
@@ -172,7 +172,7 @@ def bias_force(
     dtype: str = "float64",
 ) -> Floats:
     """The part h of M a + h = tau: velocity terms, gravity and external forces."""
-    return _ask1("inverse_dynamics", character, dtype, gravity, q=q, v=v, external=external)
+    return ask1("inverse_dynamics", character, dtype, gravity, q=q, v=v, external=external)
 
 
 def forward_dynamics(
@@ -196,14 +196,12 @@ def forward_dynamics(
         external: Wrench on each link, force at its origin [N, N m], shape (..., nl, 6).
         dtype: Precision of the computation.
     """
-    return _ask1(
-        "forward_dynamics", character, dtype, gravity, q=q, v=v, tau=tau, external=external
-    )
+    return ask1("forward_dynamics", character, dtype, gravity, q=q, v=v, tau=tau, external=external)
 
 
 def mass_matrix(character: SceneLike, q: ArrayLike, *, dtype: str = "float64") -> Floats:
     """Joint-space inertia M (..., nv, nv), armature on its diagonal. CRBA."""
-    return _ask1("mass_matrix", character, dtype, q=q)
+    return ask1("mass_matrix", character, dtype, q=q)
 
 
 def jacobian(
@@ -224,7 +222,7 @@ def jacobian(
         dtype: Precision of the computation.
     """
     scene = scene_of(character)
-    return _ask1("jacobian", scene, dtype, link=scene.link_index(link), point=point, q=q)
+    return ask1("jacobian", scene, dtype, link=scene.link_index(link), point=point, q=q)
 
 
 def jacobian_bias(
@@ -238,12 +236,12 @@ def jacobian_bias(
 ) -> Floats:
     """J̇ v (..., 6): acceleration of the point of `jacobian` while the joints do not accelerate."""
     scene = scene_of(character)
-    return _ask1("jacobian_bias", scene, dtype, link=scene.link_index(link), point=point, q=q, v=v)
+    return ask1("jacobian_bias", scene, dtype, link=scene.link_index(link), point=point, q=q, v=v)
 
 
 def center_of_mass(character: SceneLike, q: ArrayLike, *, dtype: str = "float64") -> Floats:
     """Mass centre of the whole character or scene (..., 3) [m]."""
-    return _ask1("center_of_mass", character, dtype, q=q)
+    return ask1("center_of_mass", character, dtype, q=q)
 
 
 def centroidal_momentum(
@@ -254,7 +252,7 @@ def centroidal_momentum(
     Returns:
         Matrix A (..., 6, nv) and bias (..., 6): the momentum is A v, its rate A a + bias.
     """
-    out = _ask("centroidal_momentum", scene_of(character), dtype, q=q, v=v)
+    out = ask("centroidal_momentum", scene_of(character), dtype, q=q, v=v)
     return out[0], out[1]
 
 
@@ -267,7 +265,7 @@ def energy(
     dtype: str = "float64",
 ) -> tuple[Floats, Floats]:
     """Kinetic and potential energy [J], each of shape (...)."""
-    out = _ask1("energy", character, dtype, gravity, q=q, v=v)
+    out = ask1("energy", character, dtype, gravity, q=q, v=v)
     return out[..., 0], out[..., 1]
 
 
@@ -309,7 +307,7 @@ def stable_pd(
     """
     scene = scene_of(character)
     target_q, target_v = _pair(target)
-    out = _ask(
+    out = ask(
         "stable_pd",
         scene,
         dtype,
@@ -353,22 +351,62 @@ def pd_force(
         dt: How far ahead the target is [s]; it is taken back by dt v̄.
         dtype: Precision of the computation.
     """
+    ahead = 0.0 if dt == 0 else number(dt, "dt")
+    return _drive(character, q, v, target, kp, kd, ahead, "pd", dtype)[0]
+
+
+def drive(
+    character: SceneLike,
+    q: ArrayLike,
+    v: ArrayLike,
+    target: Any,
+    kp: ArrayLike,
+    kd: ArrayLike,
+    dt: float,
+    form: str = "implicit",
+    *,
+    dtype: str = "float64",
+) -> tuple[Floats, Floats]:
+    """What a drive asks of its joints: forces Q - K a, linear in the accelerations to come.
+
+    For solvers of one's own: K goes beside the armature, Q among the forces. `stable_pd` is that
+    with the dynamics solved.
+
+    Args:
+        character: The character, or a scene.
+        q: Positions, shape (..., nq).
+        v: Velocities, shape (..., nv).
+        target: A Target or State, or a pair (q, v), at t + dt; v may be None.
+        kp: Stiffness [N·m/rad, N/m], a number or shape (..., nv).
+        kd: Damping [N·m·s/rad, N·s/m], a number or shape (..., nv).
+        dt: Time step [s].
+        form: As of `stable_pd`.
+        dtype: Precision of the computation.
+
+    Returns:
+        Q [N, N·m] and K [kg, kg·m²], each of shape (..., nv).
+    """
+    return _drive(character, q, v, target, kp, kd, number(dt, "dt"), form, dtype)
+
+
+def _drive(
+    character: SceneLike,
+    q: ArrayLike,
+    v: ArrayLike,
+    target: Any,
+    kp: ArrayLike,
+    kd: ArrayLike,
+    dt: float,
+    form: str,
+    dtype: str,
+) -> tuple[Floats, Floats]:
     scene = scene_of(character)
     target_q, target_v = _pair(target)
-    out = _ask(
-        "drive",
-        scene,
-        dtype,
-        dt=0.0 if dt == 0 else number(dt, "dt"),
-        form="pd",
-        q=q,
-        v=v,
-        target_q=target_q,
-        target_v=target_v,
-        kp=_gain(kp, "kp", scene.nv),
-        kd=_gain(kd, "kd", scene.nv),
-    )
-    return out[0]
+    out = ask(
+        "drive", scene, dtype, dt=dt, form=form, q=q, v=v, target_q=target_q, target_v=target_v,
+        kp=_gain(kp, "kp", scene.nv), kd=_gain(kd, "kd", scene.nv),
+    )  # fmt: skip
+    return out[0], out[1]
 
 
 def _pair(target: Any) -> tuple[ArrayLike, ArrayLike | None]:
@@ -382,124 +420,3 @@ def _pair(target: Any) -> tuple[ArrayLike, ArrayLike | None]:
 def _gain(k: ArrayLike, name: str, nv: int) -> Floats:
     k = floats(k, name)
     return np.full(nv, float(k)) if k.ndim == 0 else k
-
-
-def _ask1(
-    what: str, character: SceneLike, dtype: str, gravity: ArrayLike = GRAVITY, **given: Any
-) -> Floats:
-    out: Floats = _ask(what, scene_of(character), dtype, gravity, **given)[0]
-    return out
-
-
-def _ask(
-    what: str,
-    scene: Scene,
-    dtype: str,
-    gravity: ArrayLike = GRAVITY,
-    *,
-    dt: float = 1.0,
-    form: str = "implicit",
-    method: str = "maba",
-    limits: bool = False,
-    link: int = 0,
-    point: ArrayLike = _ORIGIN,
-    velocity: bool = True,
-    feedforward: bool = True,
-    as_printed: bool = False,
-    **arrays: ArrayLike | None,
-) -> tuple[Floats, ...]:
-    """Bring the arrays to rows of one batch, ask the core, and give the batch its shape back."""
-    rows = _single(scene, arrays)
-    batch: tuple[int, ...] = ()
-    if rows is None:
-        rows, batch = _batched(scene, arrays)
-    n = math.prod(batch)
-    out = _core.answer(
-        scene.model,
-        scene.numbers,
-        _WHAT.index(what),
-        n,
-        choice(dtype, "dtype", DTYPES) == 1,
-        rows.get("q"),
-        rows.get("v"),
-        rows.get("a"),
-        rows.get("tau"),
-        rows.get("external"),
-        rows.get("target_q"),
-        rows.get("target_v"),
-        rows.get("kp"),
-        rows.get("kd"),
-        floats(gravity, "gravity"),
-        dt,
-        choice(form, "form", FORMS),
-        choice(method, "method", METHODS),
-        bool(limits),
-        link,
-        floats(point, "point"),
-        rows.get("target_a"),
-        rows.get("past"),
-        velocity,
-        feedforward,
-        as_printed,
-    )
-    results = out if isinstance(out, tuple) else (out,)
-    return tuple(result.reshape(*batch, *result.shape[1:]) for result in results)
-
-
-def _size(scene: Scene, name: str) -> tuple[int, ...]:
-    """Shape of an array of one state."""
-    special = {"q": (scene.nq,), "target_q": (scene.nq,), "external": (scene.nl, 6),
-               "past": (2, scene.nq)}  # fmt: skip
-    return special.get(name, (scene.nv,))
-
-
-def _single(scene: Scene, arrays: dict[str, ArrayLike | None]) -> dict[str, Floats] | None:
-    """The arrays of one state as they are, if that is what they are: there is little to do then."""
-    if scene.copies:
-        return None
-    rows: dict[str, Floats] = {}
-    for name, value in arrays.items():
-        if value is None:
-            continue
-        if type(value) is not np.ndarray or value.shape != _size(scene, name):
-            return None
-        if value.dtype != np.float64 or not value.flags.c_contiguous:
-            return None
-        rows[name] = value if value.ndim == 1 else value.reshape(-1)
-    return rows
-
-
-def _batched(
-    scene: Scene, arrays: dict[str, ArrayLike | None]
-) -> tuple[dict[str, Floats], tuple[int, ...]]:
-    """The arrays as rows of one batch, and the batch's shape."""
-    rows: dict[str, Floats] = {}
-    lead: dict[str, tuple[int, ...]] = {}
-    for name, value in arrays.items():
-        if value is None:
-            continue
-        tail = _size(scene, name)
-        array = floats(value, name)
-        cut = array.ndim - len(tail)
-        if cut < 0 or array.shape[cut:] != tail:
-            wanted = ", ".join(map(str, tail))
-            raise PoiseError(f"{name} has shape {array.shape}, expected (..., {wanted})")
-        lead[name] = array.shape[:cut]
-        rows[name] = array.reshape(*array.shape[:cut], math.prod(tail))
-    copies = scene.copies
-    try:
-        batch = np.broadcast_shapes(*lead.values(), *([copies] if copies else []))
-    except ValueError:
-        shapes = ", ".join(f"{name} {rows[name].shape}" for name in rows)
-        also = f", and the world's own numbers {copies}" if copies else ""
-        raise PoiseError(f"the leading axes do not fit together: {shapes}{also}") from None
-    if copies and batch != copies:
-        raise PoiseError(
-            f"a world with numbers per copy answers about {copies} states, not {batch}"
-        )
-    n = math.prod(batch)
-    for name, array in rows.items():
-        if lead[name]:
-            full = np.broadcast_to(array, (*batch, array.shape[-1]))
-            rows[name] = np.ascontiguousarray(full.reshape(n, array.shape[-1]))
-    return rows, batch

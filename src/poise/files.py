@@ -7,16 +7,21 @@ JSON with care. What is not a plain file is refused, since pipes and devices may
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import os
 import re
 import secrets
 import stat
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from poise.errors import PoiseError
+
+MOST_COMPARED = 2000
+"""Names of a folder with which one that is not there is compared."""
 
 
 def write_atomically(
@@ -61,10 +66,22 @@ def check_file(
         status = os.stat(path)
     except (OSError, ValueError) as problem:  # ValueError: a zero byte in the path
         name = name if name.isprintable() else repr(name)
-        raise error(f"{name}: cannot be read: {_reason(problem)}") from problem
+        raise error(f"{name}: cannot be read: {_reason(problem)}{called_alike(path)}") from problem
     if not stat.S_ISREG(status.st_mode):
         raise error(f"{name}: is not a file")
     return status.st_size
+
+
+def called_alike(path: str | os.PathLike[str]) -> str:
+    """Of a file that is not there, a hint which ones are called alike; "" if none is."""
+    try:
+        path = Path(path)
+        there = [] if path.exists() else islice(path.parent.iterdir(), MOST_COMPARED)
+        names = [entry.name for entry in there]
+    except (OSError, ValueError):
+        return ""
+    near = difflib.get_close_matches(path.name[:80], names, n=3, cutoff=0.7)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def read_bounded(

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -89,6 +90,17 @@ class Forest:
     parts: dict[str, Part]
     nq: int
     nv: int
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of what the core is asked about, for one state, by name."""
+        per_dof = ("v", "a", "tau", "target_v", "target_a", "kp", "kd")
+        return {
+            **dict.fromkeys(("q", "target_q"), (self.nq,)),
+            **dict.fromkeys(per_dof, (self.nv,)),
+            "external": (len(self.link_names), 6),
+            "past": (2, self.nq),
+        }
 
 
 def compile_forest(characters: Sequence[Character], names: Sequence[str] | None = None) -> Forest:

@@ -84,17 +84,15 @@ def save_results(
     Returns:
         The files by their names.
     """
-    from poise import __version__
-
     if table is None:
         from poise.recording.table import table as table_of
 
         table = table_of(recording)
-    table = {**table, MAKER: f"poise {__version__}"}
+    table = {**table, **maker()}
     story = _Story(recording, clip, name, like, tuple(pushes), table)
     names = [file for file in FILES if video or file != VIDEO]
     out = check_out(out)
-    with _staged(out) as stage:
+    with staged(out) as stage:
         for file in names:
             tell = _teller(progress, file)
             tell(0.0)
@@ -110,22 +108,37 @@ def save_results(
     return {file: out / file for file in names}
 
 
-def check_out(out: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> Path:
+def maker() -> dict[str, str]:
+    """What a table says of who made it, so that a later run may replace it."""
+    from poise import __version__
+
+    return {MAKER: f"poise {__version__}"}
+
+
+def check_out(
+    out: str | os.PathLike[str],
+    inputs: Iterable[str | os.PathLike[str]] = (),
+    *,
+    files: Sequence[str] = FILES,
+    table: str = TABLE,
+) -> Path:
     """Refuse a folder that cannot take results, or in which they would replace other files.
 
     Args:
         out: The folder.
         inputs: Files that are read, and must stay.
+        files: Names of the results.
+        table: The one of them that says who made it: JSON, with the key MAKER.
     """
     path = Path(out)
     try:
         _check_place(path)
-        there = [path / file for file in FILES if os.path.lexists(path / file)]
+        there = [path / file for file in files if os.path.lexists(path / file)]
         for file in there:
             for source in inputs:
                 if os.path.exists(source) and os.path.samefile(source, file):
                     raise PoiseError(f"{file}: is the file to be read; choose another folder")
-        if there and not _is_ours(path / TABLE):
+        if there and not _is_ours(path / table):
             raise PoiseError(
                 f"{there[0]}: is there already, and no earlier run left it; choose another folder"
             )
@@ -200,8 +213,12 @@ def _on_rig(motion: Clip, like: Clip | None, tell: Callable[[float], None]) -> C
 
 
 @contextlib.contextmanager
-def _staged(out: Path) -> Iterator[Path]:
-    """A folder for files on their way into `out`; it goes away, whatever happens."""
+def staged(out: Path) -> Iterator[Path]:
+    """A folder for files on their way into `out`; it goes away, whatever happens.
+
+    Args:
+        out: The folder that gets them; it is made if it is not there, and stays if all went well.
+    """
     stage = out / f".results-{secrets.token_hex(4)}.part"
     new = not out.exists()
     try:

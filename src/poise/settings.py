@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, floats
+from poise.arrays import Floats, count, floats
 from poise.character import Character
 from poise.contact import GroundLike
 from poise.shape import Shape
@@ -41,6 +42,21 @@ class Settings(NamedTuple):
     def waiting(self) -> int:
         """How many spares there are."""
         return self.spares if isinstance(self.spares, int) else len(self.spares)
+
+
+def threads_of(threads: int | None, n: int) -> int:
+    """How many threads n copies get: the number that was asked for, or as many as are worth it."""
+    if threads is not None:
+        return count(threads, "threads", most=256)
+    # a thread is worth its while from some dozens of copies on
+    return min(cores(), max(1, n // 32))
+
+
+def cores() -> int:
+    """How many cores this process may use: a container may leave fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def kept(value: ArrayLike | None, name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -13,8 +12,9 @@ from typing import Any
 from poise.arrays import number
 from poise.character import Character
 from poise.characters import MOTIONS
+from poise.control.asked_profiles import AskedProfile, profiled
 from poise.control.gains import ROOTS
-from poise.control.named import DEFAULT, named, named_controller
+from poise.control.named import DEFAULT, Controller, named, named_controller
 from poise.errors import PoiseError, shorten, unknown_name
 from poise.motion.clip import Clip
 from poise.motion.ready import made_ready
@@ -53,6 +53,7 @@ class Trial:
         frequency: Natural frequency of the joints [Hz]; None is the controller's own.
         damping: Damping ratio; None is the controller's own.
         duration: How long [s]; None is as long as the clip. After that its last pose is held.
+        profiles: Strength and pins that change in time.
         exclude: Pairs of links that do not touch each other.
         notes: What was done to the clip before, for people to read.
     """
@@ -66,6 +67,7 @@ class Trial:
     frequency: float | None = FREQUENCY
     damping: float | None = None
     duration: float | None = None
+    profiles: tuple[AskedProfile, ...] = ()
     exclude: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -83,6 +85,8 @@ class Trial:
         if number(self.time, "duration") > LONGEST_TIME:
             raise PoiseError(f"duration is {self.time:g} s; it must be {LONGEST_TIME:g} s or less")
         self._check_pushes()
+        for profile in self.profiles:
+            profile.of(self.character)
 
     @property
     def character(self) -> Character:
@@ -118,6 +122,19 @@ def run_trial(trial: Trial, *, fps: float = 60.0, progress: Progress | None = No
         fps: Frames per second of the recording.
         progress: Called with the share that is done, 0 to 1.
     """
+    world, controller = set_up(trial)
+    recording = Recording(world, fps=fps)
+    tell = None if progress is None else _share(progress, trial.time)
+    run(world, controller, trial.clip, trial.time, record=recording, progress=tell)
+    return recording
+
+
+def set_up(trial: Trial) -> tuple[World, Controller]:
+    """The world of a trial at its start, pushes waiting, and the controller.
+
+    Args:
+        trial: What to do.
+    """
     world = World(trial.character, dt=trial.dt, ground=trial.ground, exclude=trial.exclude)
     world.reset(trial.clip.state(0.0))
     for push in trial.world_pushes:
@@ -129,10 +146,7 @@ def run_trial(trial: Trial, *, fps: float = 60.0, progress: Progress | None = No
         frequency=trial.frequency,
         damping=trial.damping,
     )
-    recording = Recording(world, fps=fps)
-    tell = None if progress is None else _share(progress, trial.time)
-    run(world, controller, trial.clip, trial.time, record=recording, progress=tell)
-    return recording
+    return world, profiled(controller, world, trial.profiles)
 
 
 def trial_of(
@@ -190,26 +204,11 @@ def _loaded(
 
     if isinstance(character, (str, os.PathLike)):
         character = load_character(character)
-    if isinstance(source, (str, os.PathLike)):
-        _check_there(Path(source))
     if not isinstance(source, Clip):
         return load_clip(source, character, progress=progress)
     if character is None or source.character == character:
         return source
     return source.retargeted(character, progress=progress)
-
-
-def _check_there(path: Path) -> None:
-    """Of a file that is not there, say which ones are called alike."""
-    try:
-        if not path.suffix or path.exists() or not path.parent.is_dir():
-            return
-        names = [entry.name for entry in path.parent.iterdir()]
-    except (OSError, ValueError):
-        return
-    near = difflib.get_close_matches(path.name[:80], names, n=3, cutoff=0.7)
-    if near:
-        raise PoiseError(f"{path}: no such file; did you mean {' or '.join(map(repr, near))}?")
 
 
 def _is_raw(source: Any) -> bool:
@@ -226,7 +225,7 @@ def _through_each_other(clip: Clip, notes: list[str]) -> tuple[tuple[str, str], 
     if found:
         pairs = shorten((f"{one}/{two}" for one, two in found), 4)
         deep = 1e3 * max(found.values())
-        notes.append(f"overlap in the clip, by {deep:.0f} mm at most, and do not collide: {pairs}")
+        notes.append(f"overlap in the clip, by {deep:.2g} mm at most, and do not collide: {pairs}")
     return tuple(found)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -36,7 +35,7 @@ from poise.errors import Diverged, PoiseError, unknown_name
 from poise.forest import Part
 from poise.own_numbers import own_numbers, with_spares
 from poise.scene import scene_of
-from poise.settings import settings_of
+from poise.settings import settings_of, threads_of
 from poise.shape import Shape
 from poise.state import State
 
@@ -124,10 +123,6 @@ class World:
         if on_divergence is None:
             on_divergence = "raise" if self.n == 1 else "freeze"
         self.on_divergence = behaviours[choice(on_divergence, "on_divergence", behaviours)]
-        if threads is None:
-            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-            # a thread is worth its while from some dozens of copies on
-            threads = min(cores or os.cpu_count() or 1, max(1, self.n // 32))
         numbers = own_numbers(self.scene, self.n, mass, inertia, armature)
         self.scene = self.scene._replace(numbers=numbers)
         self._gravity = _gravity(gravity)
@@ -161,7 +156,7 @@ class World:
             self.n,
             self.dt,
             self.dtype == "float32",
-            count(threads, "threads", most=256),
+            threads_of(threads, self.n),
             self._gravity,
             numbers,
             touch,

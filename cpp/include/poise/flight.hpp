@@ -48,13 +48,6 @@ TreeMomentum<S> tree_momentum(int root, int last, const Constants<S>* c, const W
     return o;
 }
 
-// The body after the last of a root's tree: trees are stored one after the other.
-inline int end_of_tree(const Forest& f, int root) {
-    int i = root + 1;
-    while (i < f.nb && f.body[i].parent >= root) ++i;
-    return i;
-}
-
 // What the trees must have when the step is over, kept from its start.
 template <class S>
 struct Flight {
@@ -75,13 +68,7 @@ void expect_momentum(const Forest& f, const Constants<S>* c, const Work<S>* work
         const Body& b = f.body[i];
         if (b.kind != Kind::free || b.leaf) continue;
         const int last = end_of_tree(f, i);
-        auto flying = constant_mask<S>(true);
-        for (int k = 0; k < contact.contacts; ++k) {
-            const Contact<S>& a = contact.contact[k];
-            const bool mine = a.body >= i && a.body < last, theirs = a.other >= i && a.other < last;
-            const bool ours = mine != theirs;  // what links do to each other stays in the tree
-            if (ours) flying = flying & negate(a.on & (S(Element<S>(0)) < a.ln));
-        }
+        const auto flying = negate(touches_something(contact, i, last));
         out.flying[i] = flying;
         if (!any(flying)) continue;
         const TreeMomentum<S> now = tree_momentum(i, last, c, work, origin, contact.before.data());

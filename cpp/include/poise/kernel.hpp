@@ -72,6 +72,7 @@ struct StepCall {
     double dt = 0;
     double gravity[3] = {0, 0, 0};
     Rows force, acceleration;           // (nv)
+    Rows load;                          // (nv) acts beside the torques, outside their limits
     Rows target_q, target_v, target_a;  // (nq), (nv), (nv)
     Rows strength, pin;                 // (nl)
     int gains = -1;                     // from WorldKernel::add_gains; -1 is no drive
@@ -79,6 +80,7 @@ struct StepCall {
     Method method = Method::maba;
     bool embedded = true;
     bool feedforward = false;        // of the roots, from the target's acceleration
+    bool torques_only = false;       // where the step would lead is not asked for
     double* time = nullptr;          // (n) clocks
     double* memory = nullptr;        // (n, kMemory) running pushes, or null if there are none
     std::uint8_t* frozen = nullptr;  // (n)

@@ -227,4 +227,11 @@ void normalise(const Forest& f, S* q) {
 }
 
 }  // namespace POISE_ISA
+// The body after the last of a root's tree: trees are stored one after the other.
+inline int end_of_tree(const Forest& f, int root) {
+    int i = root + 1;
+    while (i < f.nb && f.body[i].parent >= root) ++i;
+    return i;
+}
+
 }  // namespace poise

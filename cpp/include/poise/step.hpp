@@ -23,7 +23,7 @@ struct Tile {
     Quat<S>* spin;            // exp(dt v)
     S* tau;                   // torque of the last step
     MaskOf<S>* limited;       // (nv) whether it is at its limit
-    bool passive;             // some joint has armature, a spring or a damper
+    bool passive;             // some joint has armature, a spring, a damper, or carries a load
     bool limits;              // some joint has an effort limit
     Forest seen;              // the forest without spares: what is driven and asked for
     const MaskOf<S>* out;     // (spares) copies in which they have been thrown
@@ -298,6 +298,10 @@ void ask_joints(const Forest& f, const Forest& whole, const StepCall& call, int 
         for (int k = 0; k < f.nv; ++k) s.Q[k] = s.K[k] = zero;
     }
     if (t.passive) ask_passive(f, call, t, s);
+    if (call.load.p) {
+        rows_of(call.load, t).load(0, f.nv, s.load.data());
+        for (int k = 0; k < f.nv; ++k) s.Q_own[k] = s.Q_own[k] + s.load[k];
+    }
     if (call.strength.p) scale_drive(f, rows_of(call.strength, t), s.Q.data(), s.K.data());
     if (call.feedforward) add_feedforward(f, call, step, t, gravity, s);
     if (call.force.p) {
@@ -312,9 +316,10 @@ void ask_joints(const Forest& f, const Forest& whole, const StepCall& call, int 
 }
 
 // Accelerations s.qdd without contact become those with it, and with joints within their bounds.
+// held: copies that are dragged.
 template <class S>
 void touch_down(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
-                Scratch<S>& s) {
+                const MaskOf<S>& held, Scratch<S>& s) {
     using T = Element<S>;
     ContactScratch<S>& c = *t.contact;
     const S h(T(call.dt));
@@ -323,7 +328,8 @@ void touch_down(const Forest& f, const StepCall& call, const Tile<S>& t, const V
     find_rows(f, call, t, s.v_next.data(), true, s);
     if (!c.contacts && !c.limits) return;
     ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, gravity, c};
-    contact.solve();
+    const bool told = call.force.p || call.acceleration.p;
+    contact.solve({s.v_next.data(), t.gain, t.seen.nv, held, told});
     const S per(T(1 / call.dt));
     for (int k = 0; k < f.nv; ++k) s.qdd[k] = s.qdd[k] + per * c.dv[k];
 }
@@ -387,7 +393,7 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
                       s.qdd.data() + b.v);
     }
     if (!touching) return;
-    touch_down(f, call, t, gravity, s);
+    touch_down(f, call, t, gravity, held, s);
     // pins are implicit: what they add is not known before
     for (int i = 0; i < f.nb; ++i) t.flight->flying[i] = constant_mask<S>(false);
     if (pinned) return;
@@ -431,6 +437,7 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
         for (int k = 0; k < 3; ++k) speed = speed + t.q[f.body[i].q + k] * t.q[f.body[i].q + k];
     }
     const auto lost = bad | negate(speed < S(T(kFastest * kFastest)));
+    if (call.torques_only && !any(lost)) return;
     const auto still = lost | frozen;
     bool flying = false;
     for (int i = 0; i < f.nb && t.touch; ++i) flying = flying || any(t.flight->flying[i]);
@@ -505,7 +512,11 @@ POISE_NOINLINE void pull_out(const Forest& f, const StepCall& call, const Tile<S
     find_rows(f, call, t, static_cast<const S*>(s.v_old.data()), true, s);
     if (!c.contacts) return;
     ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, none, c};
-    const auto out = contact.pull_out(which & negate(bad));
+    auto out = contact.pull_out(which & negate(bad));
+    // what has almost no inertia may be thrown anywhere
+    S speed = zero;
+    for (int k = 0; k < f.nv; ++k) speed = speed + c.push[k] * c.push[k];
+    out = out & (speed < S(T(kFastest * kFastest)));
     if (!any(out)) return;
     for (int k = 0; k < f.nq; ++k) s.q_old[k] = t.q[k];
     // the velocities stay
@@ -539,6 +550,7 @@ void remember(const Tile<S>& t, const MaskOf<S>& frozen, bool report) {
         if (report && any(felt)) t.report->add(a, felt, p);
     }
     for (int k = 0; k < c.limits; ++k) {
+        if (c.limit[k].slot < 0) continue;
         t.impulses[3 * c.limit[k].slot] = select(c.limit[k].on & moving, c.limit[k].l, zero);
         t.kept->add(c.limit[k].slot);
     }

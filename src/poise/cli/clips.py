@@ -133,9 +133,11 @@ def check(
     poise clips check walk.txt --character humanoid3d.txt --json
     """
     from poise.motion.checks import check as examine
+    from poise.motion.ready import read_cutoff, without_noise
 
+    read_cutoff(cutoff)  # before a large file is read
     raw = load(source, character)
-    clip, note = _smoothed(raw, cutoff)
+    clip, note = without_noise(raw, cutoff)
     # contacts that were found go again: of hands, too, and after smoothing
     kept = clip if raw.contacts is not None else clip.with_frames(clip.frames)
     found = examine(kept)
@@ -207,25 +209,6 @@ def _with_contacts(clip: Clip) -> Clip:
     if clip.contacts is not None or not feet_of(clip.character):
         return clip
     return clip.with_frames(clip.frames, contacts=detect_contacts(clip))
-
-
-def _smoothed(clip: Clip, cutoff: str) -> tuple[Clip, str]:
-    """The clip without its noise, and what that did to it."""
-    from poise.motion.editing.smoothing import residual_cutoff, smoothing_report
-
-    if cutoff == "auto":
-        frequency = residual_cutoff(clip)
-    else:
-        try:
-            frequency = float(cutoff)
-        except ValueError:
-            raise PoiseError(
-                f"--cutoff is {cutoff!r}; it must be auto, 0 or a number of Hz"
-            ) from None
-    if frequency == 0.0:
-        return clip, ""
-    smooth = clip.smoothed(frequency)
-    return smooth, f"smoothed at {frequency:.3g} Hz, {smoothing_report(clip, smooth)}"
 
 
 def _standing(row: dict[str, Any]) -> str:

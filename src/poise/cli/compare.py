@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poise.control.named import CONTROLLERS
-from poise.errors import PoiseError
+from poise.cli.options import AsJson, ClipName, Duration, Ground, Profiles, Pushes
+from poise.control.named import CONTROLLERS, named
+from poise.trial import FREQUENCY
 
 if TYPE_CHECKING:
     from poise.comparison import Outcome
+    from poise.trial import Trial
+
+FILES = ("compare.html", "compare.npz", "compare.png", "table.json")
 
 
 def compare(
-    clip: Annotated[
-        str, typer.Argument(metavar="CLIP", help="The name of a clip (poise clips), or a file.")
-    ],
-    controllers: Annotated[
-        str, typer.Option(metavar="NAMES", help=f"With commas: {', '.join(CONTROLLERS)}.")
-    ] = ",".join(CONTROLLERS),
+    clip: ClipName,
+    controllers: Annotated[str, typer.Option(metavar="NAMES", help="With commas.")] = ",".join(
+        CONTROLLERS
+    ),
     dt: Annotated[
         str, typer.Option(metavar="SECONDS", help="Time steps, with commas.")
     ] = "1/30,1/60,1/120",
@@ -31,152 +34,153 @@ def compare(
     root: Annotated[
         str, typer.Option(metavar="soft|held|free", help="What holds the root.")
     ] = "held",
-    frequency: Annotated[float, typer.Option(metavar="HZ", help="How fast joints follow.")] = 8.0,
-    ground: Annotated[
-        bool, typer.Option("--ground/--no-ground", help="Whether there is a ground.")
-    ] = True,
-    push: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PUSH", help="LINK:FORCE[:DIRECTION]@TIME[+DURATION]; may be given again."
-        ),
-    ] = None,
+    frequency: Annotated[
+        float, typer.Option(metavar="HZ", help="How fast joints follow.")
+    ] = FREQUENCY,
+    duration: Duration = None,
+    ground: Ground = None,
+    push: Pushes = None,
+    profile: Profiles = None,
+    links: Annotated[
+        bool, typer.Option("--links", help="Print the mean error of each link, too.")
+    ] = False,
     largest: Annotated[
         bool, typer.Option("--largest/--no-largest", help="Look for the largest stable step.")
     ] = True,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where the results go.", show_default="out/compare"),
+        typer.Option(metavar="DIR", help="Where the results go.", show_default="out/compare-CLIP"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Compare controllers on one clip: errors, torques, power, cost, the largest stable step.
+    """Compare controllers on one clip: error, torque, energy, cost, the largest stable step.
 
     \b
-    It leaves in DIR:
-    compare.html  the characters side by side, in any browser
-    compare.png  errors by link and over time     table.json
+    It prints a table, and leaves in DIR:
+    compare.html  the characters side by side, in any browser: double click
+    compare.png  errors over time and by link, torque, energy
+    compare.npz  the recording, for poise view     table.json  the numbers
 
     \b
     Examples:
     poise compare walk --controllers pd,spd,kane
     poise compare squat --dt 1/60 --push chest:200N:left@1s
     """
+    from poise.cli.compare_table import print_links, print_table
     from poise.cli.progress import bars
     from poise.cli.track import seconds
     from poise.comparison import compare as run
-    from poise.comparison import controller_cost, largest_step, side_by_side
+    from poise.control.asked_profiles import parse_profile
     from poise.pushes import parse_push
     from poise.results import check_out
     from poise.trial import trial_of
-    from poise.view.comparison import save_comparison
-    from poise.view.html import save_html
 
-    folder = check_out(out or Path("out") / "compare", [clip])
-    names = [name.strip() for name in controllers.split(",") if name.strip()]
-    steps = [seconds(text) for text in dt.split(",") if text.strip()]
+    folder = out or Path("out") / f"compare-{Path(clip).stem}"
+    check_out(folder, [clip], files=FILES)
+    names = _names(controllers)
+    steps = list(dict.fromkeys(seconds(text) for text in dt.split(",") if text.strip()))
+    pushes = [parse_push(text) for text in push or []]
+    profiles = tuple(map(parse_profile, profile or []))
     with bars() as shown:
         trial = trial_of(
-            clip,
-            character,
-            ground=ground,
-            root=root,
-            frequency=frequency,
-            pushes=[parse_push(text) for text in push or []],
-        )
+            clip, character, ground=ground, root=root, frequency=frequency, duration=duration,
+            pushes=pushes, profiles=profiles, progress=shown.bar("retargeting"),
+        )  # fmt: skip
         outcomes = run(trial, names, steps, progress=shown.bar("simulating"))
         table = [row(one) for one in outcomes]
-        for name in names:
-            tell = shown.bar(f"{name}: steps")
-            mine = [r for r in table if r["controller"] == name]
-            from dataclasses import replace
-
-            own = replace(trial, controller=name)
-            found = largest_step(own) if largest else None
-            tell(0.9)
-            cost = controller_cost(own)
-            for r in mine:
-                r.update(largest_step=found, controller_seconds=cost)
-            tell(1.0)
-        folder.mkdir(parents=True, exist_ok=True)
-        paths = [folder / "compare.html", folder / "compare.png", folder / "table.json"]
-        save_html(paths[0], side_by_side(outcomes), ghost=False, title=f"{trial.clip.name}")
-        save_comparison(paths[1], outcomes)
-        from poise.files import write_atomically
-
-        write_atomically(paths[2], json.dumps(table, indent=1).encode())
+        _add_steps(table, trial, names, largest, shown.bar("steps, costs"))
+        paths = _save(folder, outcomes, table, trial, shown.bar("writing"))
     if as_json:
         typer.echo(json.dumps(table, indent=1))
         return
-    _print(table)
+    print_table(trial, table)
+    if links:
+        print_links(table)
     for path in paths:
         typer.echo(f"  {path}")
 
 
 def row(one: Outcome) -> dict[str, Any]:
-    """A run as a row of the table, ready for JSON; angles in degrees."""
+    """A run as a row of the table, ready for JSON; errors in degrees and metres."""
     from poise import measure
 
     error, torque = one.error, one.torque
-    links = one.trial.character.links
+    scene = one.recording.scene
+    of = {} if error is None else measure.by_link(scene, error)
     return {
         "controller": one.trial.controller,
         "dt": one.trial.dt,
         "stable": one.stable,
+        "lost": one.lost,
         "rotation": None if error is None else measure.summary(error.rotation)._asdict(),
         "position": None if error is None else measure.summary(error.position)._asdict(),
         "torque": None if torque is None else torque._asdict(),
-        "power": one.power,
-        "step_seconds": one.seconds,
-        "links": None
-        if error is None
-        else {
-            link.name: {
-                "rotation": float(error.rotation[:, i].mean()),
-                "position": float(error.position[:, i].mean()),
-            }
-            for i, link in enumerate(links)
+        "energy": one.energy,
+        "links": {
+            name: {key: summary._asdict() for key, summary in found.items()}
+            for name, found in of.items()
         },
     }
 
 
-def _print(table: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+def _names(controllers: str) -> list[str]:
+    names = list(dict.fromkeys(name.strip() for name in controllers.split(",") if name.strip()))
+    for name in names:
+        named(name)
+    return names
 
-    if not table:
-        raise PoiseError("nothing was compared")
-    shown = Table(
-        "controller",
-        "dt",
-        "mean [°]",
-        "95 % [°]",
-        "mean [mm]",
-        "largest torque",
-        "power [W]",
-        "µs a step",
-        "µs to decide",
-        "largest stable dt",
-    )
+
+def _add_steps(
+    table: list[dict[str, Any]], trial: Trial, names: list[str], largest: bool, tell: Any
+) -> None:
+    """Add to each row the largest stable step of its controller [s], and what a step costs [s]."""
+    from poise.comparison import cost, largest_step
+
+    done, whole = 0, len(names) * largest + len(table)
+    for name in names * largest:
+        found = largest_step(replace(trial, controller=name))
+        for r in table:
+            if r["controller"] == name:
+                r["largest_step"] = found
+        done += 1
+        tell(done / whole)
     for r in table:
-        step = f"1/{1.0 / r['dt']:.0f}"
-        largest = r.get("largest_step")
-        tail = [
-            f"{1e6 * r['controller_seconds']:.0f}",
-            f"1/{1.0 / largest:.0f}" if largest else "-",
-        ]
-        if r["rotation"] is None or not r["stable"]:
-            shown.add_row(r["controller"], step, "diverges", "", "", "", "", "", *tail)
-            continue
-        shown.add_row(
-            r["controller"],
-            step,
-            f"{r['rotation']['mean']:.3g}",
-            f"{r['rotation']['p95']:.3g}",
-            f"{1e3 * r['position']['mean']:.3g}",
-            f"{r['torque']['max']:.0f}",
-            f"{r['power']:.0f}",
-            f"{1e6 * r['step_seconds']:.0f}",
-            *tail,
+        decide, step = cost(replace(trial, controller=r["controller"], dt=r["dt"]))
+        r.update(decide_seconds=decide, step_seconds=step)
+        done += 1
+        tell(done / whole)
+
+
+def _save(
+    folder: Path, outcomes: list[Outcome], table: list[dict[str, Any]], trial: Trial, tell: Any
+) -> list[Path]:
+    """Write all results, or nothing."""
+    import os
+
+    from poise.cli.track import describe
+    from poise.files import write_atomically
+    from poise.results import maker, staged
+    from poise.side_by_side import side_by_side
+    from poise.view.comparison import save_comparison
+    from poise.view.html import save_html
+
+    about = {
+        key: value for key, value in describe(trial).items() if key not in ("controller", "dt")
+    }
+    record = {**about, **maker(), "runs": table}
+    both = side_by_side(outcomes)
+    with staged(folder) as stage:
+        save_html(
+            stage / FILES[0],
+            both,
+            mass_center=False,
+            captions=[one.name for one in both.scene.characters],
+            title=f"{trial.clip.name}, side by side",
+            progress=tell,
         )
-    Console(soft_wrap=True).print(shown)
+        both.save(stage / FILES[1])
+        save_comparison(stage / FILES[2], outcomes)
+        write_atomically(stage / FILES[3], json.dumps(record, indent=1).encode())
+        for file in FILES:
+            os.replace(stage / file, folder / file)
+    return [folder / file for file in FILES]

@@ -100,10 +100,10 @@ def convert(
     if unit is not None:
         reading["unit"] = unit
     _check_reading(source, reading)
-    editing = _Editing(character, map, like, _hertz(cutoff), level_feet, balanced, refine)
+    editing = _Editing(character, map, like, cutoff, level_feet, balanced, refine)
     _check_editing(source, editing)
     if result.suffix.lower() in (".yaml", ".yml", ".xml"):
-        _refuse_editing(result, {**editing._asdict(), "cutoff": cutoff, "rigid": rigid})
+        _refuse_editing(result, {**editing._asdict(), "rigid": rigid})
         facts = _convert_character(source, result, reading)
     else:
         facts = _convert_motion(source, result, editing, reading, {"skin": False} if rigid else {})
@@ -130,7 +130,7 @@ class _Editing(NamedTuple):
     character: str | None
     map: Path | None
     like: Path | None
-    cutoff: float | None
+    cutoff: str | None
     level_feet: bool
     balanced: bool
     refine: bool
@@ -146,8 +146,11 @@ def _convert_motion(
     """Convert a motion; return what was written, ready for JSON."""
     from poise.characters import load_character
     from poise.motion import check_writable, load_clip
+    from poise.motion.ready import read_cutoff, without_noise
 
-    check_writable(result)  # before a large file is read
+    # before a large file is read
+    check_writable(result)
+    read_cutoff(editing.cutoff or "0")
     body = None if editing.character is None else load_character(editing.character)
     level = editing.level_feet or editing.balanced
     if editing.refine or level:
@@ -161,9 +164,7 @@ def _convert_motion(
         with progress("retargeting") as tell:
             clip = load_clip(source, body, map=editing.map, progress=tell, **reading)
     unit = _guessed_unit(source, clip, reading)
-    smoothing = None
-    if editing.cutoff != 0.0:
-        clip, smoothing = _smoothed(clip, editing.cutoff)
+    clip, smoothing = without_noise(clip, editing.cutoff or "0")
     balancing = None
     if editing.balanced:
         from poise.motion.editing.balancing import made_balanced
@@ -183,7 +184,7 @@ def _convert_motion(
         "fps": clip.fps,
         "duration": clip.duration,
         "guessed_unit": unit,
-        "smoothing": smoothing,
+        "smoothing": smoothing or None,
         "balancing": balancing,
     }
 
@@ -209,27 +210,6 @@ def _authored(source: str) -> Clip:
         return author(
             keys, lambda stage, cost: status.update(f"{source}: {stage}, cost {cost:.1f}")
         )
-
-
-def _smoothed(clip: Clip, cutoff: float | None) -> tuple[Clip, str]:
-    """The clip without noise, and what that moved."""
-    from poise.motion.editing.smoothing import residual_cutoff, smoothing_report
-
-    cutoff = residual_cutoff(clip) if cutoff is None else cutoff
-    after = clip.smoothed(cutoff)
-    return after, f"smoothed at {cutoff:.3g} Hz: {smoothing_report(clip, after)}"
-
-
-def _hertz(text: str | None) -> float | None:
-    """Cutoff of an option: 0 is off, None is found by residual analysis."""
-    if text is None:
-        return 0.0
-    if text == "auto":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise PoiseError(f"--cutoff is a number of Hz, or auto, got {text!r:.40}") from None
 
 
 def _check_editing(source: str, editing: _Editing) -> None:

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from poise import __version__, _core
+from poise.settings import cores
 
 WORKSHOP = {"test", "docs", "dev"}  # extras that only the project's own developers need
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -55,7 +56,7 @@ def examine() -> dict[str, dict[str, Any]]:
             "platform": platform.platform(),
             "cpu": _cpu_name(),
             "cores": os.cpu_count(),
-            "threads": _usable_cores(),  # as many as a large world takes unasked
+            "threads": cores(),  # as many as a large world takes unasked
         },
         "kernels": {
             "chosen": _core.isa(),
@@ -164,13 +165,6 @@ def _cpu_name() -> str:
         if match:
             return match[1]
     return platform.processor() or platform.machine()
-
-
-def _usable_cores() -> int | None:
-    # a container or taskset may leave fewer than the machine has
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 def _text(value: Any) -> str:

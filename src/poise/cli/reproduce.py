@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from poise.experiments import Claim, Item
 
 
 def reproduce(
@@ -18,11 +21,17 @@ def reproduce(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where it goes.", show_default="out/reproduce/WORK"),
+        typer.Option(
+            metavar="DIR", help="Where it goes.", show_default="out/reproduce/WORK[-ITEMS]"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the claims as JSON.")] = False,
 ) -> None:
     """Run the experiments of a work: paper, here, verdict; a report as HTML and JSON.
+
+    \b
+    It leaves in DIR: report.html, report.json, and the figures as PNG.
+    A claim that differs is no error: the report says why.
 
     \b
     Examples:
@@ -31,6 +40,7 @@ def reproduce(
     """
     from poise.cli.progress import bars
     from poise.experiments import reproduce as run
+    from poise.experiments.report import plain, record_of
 
     with bars() as shown:
         tellers = {}
@@ -40,20 +50,28 @@ def reproduce(
                 tellers[key] = shown.bar(key)
             tellers[key](share)
 
-        made, paths = run(work, [item.upper() for item in items or []], out=out, progress=tell)
+        made, paths = run(work, items or [], out=out, progress=tell)
     if as_json:
-        claims = [
-            {"item": item.key, **claim.__dict__, "verdict": claim.verdict}
-            for item in made
-            for claim in item.claims
-        ]
-        typer.echo(json.dumps(claims, indent=1))
+        claims = [{"item": i.key, **record_of(claim)} for i in made for claim in i.claims]
+        typer.echo(json.dumps(plain(claims), indent=1))
         return
     for item in made:
-        typer.secho(f"{item.key}  {item.title}", bold=True)
-        for claim in item.claims:
-            color = {"holds": typer.colors.GREEN, "differs": typer.colors.RED}.get(claim.verdict)
-            typer.echo("  " + typer.style(f"{claim.verdict:8}", fg=color) + claim.what)
-            typer.echo(f"          paper: {claim.paper}; here: {claim.here} ({claim.criterion})")
+        _print(item)
     typer.echo(str(paths["html"]))
     typer.echo(str(paths["json"]))
+
+
+def _print(item: Item) -> None:
+    typer.secho(f"{item.key}  {item.title}", bold=True)
+    if item.skipped:
+        typer.echo(f"  {item.text}")
+    for claim in item.claims:
+        _print_claim(claim)
+
+
+def _print_claim(claim: Claim) -> None:
+    color = {"holds": typer.colors.GREEN, "differs": typer.colors.RED}.get(claim.verdict)
+    typer.echo("  " + typer.style(f"{claim.verdict:8}", fg=color) + claim.what)
+    typer.echo(f"          paper: {claim.paper}; here: {claim.here} ({claim.criterion})")
+    if claim.holds is False and claim.why:
+        typer.echo(f"          {claim.why}")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from poise.cli.options import AsJson, ClipName, Duration, Ground, Profiles, Pushes
+from poise.control.asked_profiles import parse_profile
 from poise.control.named import CONTROLLERS, DEFAULT
 from poise.errors import Diverged, PoiseError
 from poise.pushes import parse_push
@@ -20,9 +22,7 @@ if TYPE_CHECKING:
 
 
 def track(
-    clip: Annotated[
-        str, typer.Argument(metavar="CLIP", help="The name of a clip (poise clips), or a file.")
-    ],
+    clip: ClipName,
     character: Annotated[
         str | None,
         typer.Option(
@@ -31,15 +31,10 @@ def track(
         ),
     ] = None,
     controller: Annotated[
-        str, typer.Option(metavar="NAME", help=f"How: {' or '.join(CONTROLLERS)}.")
+        str, typer.Option(metavar="NAME", help=f"How: {', '.join(CONTROLLERS)}.")
     ] = DEFAULT,
     dt: Annotated[str, typer.Option(metavar="SECONDS", help="Time step.")] = "1/60",
-    push: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PUSH", help="LINK:FORCE[:DIRECTION]@TIME[+DURATION]; may be given again."
-        ),
-    ] = None,
+    push: Pushes = None,
     root: Annotated[
         str,
         typer.Option(
@@ -62,28 +57,19 @@ def track(
             show_default="auto for raw files",
         ),
     ] = None,
-    duration: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="How long.", show_default="as long as the clip"),
-    ] = None,
+    profile: Profiles = None,
+    duration: Duration = None,
     like: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A motion file on whose rig motion.bvh is written."),
     ] = None,
-    ground: Annotated[
-        bool | None,
-        typer.Option(
-            "--ground/--no-ground",
-            help="Whether there is a ground.",
-            show_default="yes, if the root is free",
-        ),
-    ] = None,
+    ground: Ground = None,
     video: Annotated[bool, typer.Option("--video/--no-video", help="Make video.mp4.")] = True,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where the results go.", show_default="out/CLIP"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Let a character follow a clip in a physical world, and push it.
 
@@ -95,6 +81,7 @@ def track(
 
     \b
     DIRECTION of a push: forward back left right up down, or x,y,z in the world.
+    NAME of a profile: limp weak flinch ragdoll stiff-upper loose-arms pinned.
 
     \b
     Examples:
@@ -102,6 +89,7 @@ def track(
     poise track take.bvh --out out/take
     poise track take.bvh --character humanoid --like take.bvh
     poise track squat --root free --frequency 100
+    poise track walk --profile limp:left_arm@1s+0.5s
     """
     from poise.cli.progress import bars
     from poise.results import check_out, save_results
@@ -115,6 +103,7 @@ def track(
             clip, character, cutoff, ground, push or [], shown.bar("retargeting"),
             controller=controller, dt=seconds(dt), root=root, frequency=frequency,
             damping=damping, duration=duration,
+            profiles=tuple(map(parse_profile, profile or [])),
         )  # fmt: skip
         recording, elapsed = _run(trial, shown.bar("simulating"))
         table = {**describe(trial), "speed": _speed(trial, elapsed), **_table(recording)}
@@ -168,6 +157,7 @@ def describe(trial: Trial) -> dict[str, Any]:
         "damping": trial.damping,
         "duration": trial.time,
         "pushes": [str(push) for push in trial.pushes],
+        "profiles": [str(profile) for profile in trial.profiles],
         "notes": list(trial.notes),
     }
 

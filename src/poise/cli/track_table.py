@@ -19,7 +19,7 @@ def print_table(table: dict[str, Any]) -> None:
         table: That of `poise.recording.table`, with what `poise track` adds.
     """
     typer.secho(_title(table), bold=True)
-    for note in (*table["pushes"], *table["notes"]):
+    for note in (*table["pushes"], *table["profiles"], *table["notes"]):
         typer.echo(f"  {note}")
     _print_links(table)
     for line in filter(None, (_torque(table), _contacts(table), _end(table), _speed(table))):

@@ -6,8 +6,7 @@ p_i, cones of friction μ cut to pyramids of four edges, f_i = Σ_e λ_ie d_e, �
     min | W (w - Σ_i [f_i; p_i x f_i]) |² + ε |λ|²,
 
 w the wrench that the root needs, force [N] and torque about the mass centre [N·m], W = diag(1, 1/l)
-with l the character's size. Solved by daqp, whose active set of the last call is a start for the
-next. Beyond the thesis, which holds the root by hand (kavafoglu2018, its future work).
+with l the character's size. Solved by daqp, an active-set method.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class GroundForces:
     """
 
     def __init__(self, friction: float, size: float) -> None:
-        self.friction = number(friction, "friction", positive=False)
+        self.friction = number(friction, "friction", positive=False, unit="ratio")
         if self.friction < 0.0:
             raise PoiseError(f"friction is {friction:g}; it must be 0 or more")
         self.size = number(size, "size", unit="m")

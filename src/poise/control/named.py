@@ -38,12 +38,16 @@ def _compensated(source: SceneLike, **options: Any) -> PD:
     return PD(source, gravity_compensation=True, bubble_up=True, feedforward=True, **options)
 
 
+def _standalone(source: SceneLike, **options: Any) -> StablePD:
+    return StablePD(source, embedded=False, **options)
+
+
 def _kane(
     source: SceneLike,
     *,
     root: str = "free",
     frequency: ArrayLike = FREQUENCY,
-    damping: float = 1.0,
+    damping: ArrayLike = 1.0,
 ) -> InverseDynamics:
     stiffness = (2.0 * np.pi * np.asarray(frequency, dtype=np.float64)) ** 2
     return InverseDynamics(source, stiffness, damping=damping, root=root)
@@ -51,6 +55,10 @@ def _kane(
 
 CONTROLLERS: dict[str, Named] = {
     "spd": Named("stable PD inside the dynamics: any gains at any step (yin2020)", StablePD),
+    "spd-torque": Named(
+        "stable PD as torques, for any engine: it does not see contact (yin2020, standalone)",
+        _standalone,
+    ),
     "pd": Named("explicit PD: simple, and unstable at large steps", PD),
     "pd-full": Named(
         "explicit PD with gravity compensation, bubble-up and feedforward (kavafoglu2018, 2.2)",

@@ -117,6 +117,10 @@ class Profiled:
         strength: Callable[[Floats], ArrayLike] | None = None,
         pin: Callable[[Floats], ArrayLike] | None = None,
     ) -> None:
+        if not callable(controller):
+            raise PoiseError(
+                f"a controller is called with state and target; got {controller!r:.80}"
+            )
         self.controller = controller
         self.profiles = {"strength": strength, "pin": pin}
         for name, profile in self.profiles.items():
@@ -125,7 +129,7 @@ class Profiled:
             if not callable(profile):
                 raise PoiseError(f"{name} must be a Profile or a function of time")
             if not hasattr(controller, name):
-                raise PoiseError(f"a {type(controller).__name__} has no {name} to assign")
+                raise PoiseError(f"{type(controller).__name__} has no {name} to assign")
 
     def __call__(self, state: Any, target: Any) -> Command:
         """The controller's command, with the weights of the state's time."""

@@ -121,3 +121,13 @@ class Servo:
 
     def _target(self, target: Any) -> Target:
         return target if type(target) is Target else Target.of(target)
+
+    def _asked(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:
+        """Positions, velocities and the one target of a call that computes torques."""
+        if not hasattr(state, "q") or not hasattr(state, "v"):
+            raise PoiseError(f"a state has q and v; got {state!r:.80}")
+        one = self._target(target)
+        if one.rows is not None:
+            name = type(self).__name__
+            raise PoiseError(f"{name} computes torques for one target a step, not for rows of them")
+        return state.q, state.v, one

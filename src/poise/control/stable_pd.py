@@ -111,7 +111,7 @@ class StablePD(Servo):
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, and the acceleration and torque that it leads to where nothing pushes."""
-        target = self._target(target)
+        q, v, target = self._asked(state, target)
         if self.dt is None:
             raise PoiseError("explain needs dt: StablePD(..., dt=1/60), or make it from the World")
         if self.pin is not None:
@@ -119,8 +119,8 @@ class StablePD(Servo):
         scene, kp, kd = self._weakened()
         a, tau = dynamics.stable_pd(
             scene,
-            state.q,
-            state.v,
+            q,
+            v,
             target,
             kp,
             kd,

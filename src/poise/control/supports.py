@@ -9,7 +9,7 @@ import numpy as np
 from poise.arrays import Floats
 from poise.contact.probes import shape_probes
 from poise.dynamics import forward_kinematics
-from poise.forest import quat_matrix
+from poise.forest import Ints, quat_matrix
 from poise.pose import Pose
 from poise.scene import SceneLike, scene_of
 
@@ -36,21 +36,36 @@ class Supports:
                 for probe in shape_probes(shape, Pose(shape.quat, shape.pos), math.inf):
                     # a rim is taken at its centre
                     found.append((i, probe[0], probe[2]))
-        self.link = np.array([i for i, _, _ in found], dtype=int)
+        self.link: Ints = np.array([i for i, _, _ in found], dtype=np.int32)
         self.point = np.array([p for _, p, _ in found]).reshape(-1, 3)
         self.radius = np.array([r for _, _, r in found])
 
-    def near(self, q: Floats, ground: float = 0.0, reach: float = NEAR) -> tuple[Floats, Floats]:
+    def extent(self) -> float:
+        """How far the points are apart at rest, along the axis where it is most [m]."""
+        if not len(self.point):
+            return 0.0
+        one = self.scene._replace(numbers=None)
+        places = self._places(*forward_kinematics(one, one.forest.rest_q))
+        return float(np.ptp(places, axis=0).max())
+
+    def near(
+        self, at: Floats, turn: Floats, ground: float = 0.0, reach: float = NEAR
+    ) -> tuple[Ints, Floats]:
         """Points that stand on a level ground: links (k,) and places in the world (k, 3) [m].
 
         Args:
-            q: One position, shape (nq,).
+            at: Where the links are [m], shape (nl, 3), from `dynamics.forward_kinematics`.
+            turn: How they are turned, shape (nl, 4).
             ground: Height of the ground [m].
             reach: How far above it a point still stands [m].
         """
-        at, turn = forward_kinematics(self.scene, q)
+        places = self._places(at, turn)
+        low = places[:, 2] < ground + reach
+        return self.link[low], places[low]
+
+    def _places(self, at: Floats, turn: Floats) -> Floats:
+        """The lowest of each point's sphere, in the world (k, 3) [m]."""
         arms = np.einsum("kij,kj->ki", quat_matrix(turn[self.link]), self.point)
         places: Floats = at[self.link] + arms
         places[:, 2] -= self.radius
-        low = places[:, 2] < ground + reach
-        return self.link[low], places[low]
+        return places

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 Lines = Mapping[str, tuple[ArrayLike, ArrayLike]]
 """x and y by name."""
 
 COLORS = ("#2a6fb0", "#d98a3a", "#4f9a5d", "#b8504f", "#7a68b3", "#8a8a8a", "#c0a13a")
+FEW = 20  # points that are drawn as dots
 
 
 def lines(
@@ -24,6 +27,7 @@ def lines(
     marks: Sequence[float] = (),
     dashed: Sequence[str] = (),
     height: float = 2.6,
+    bottom: float | None = None,
 ) -> bytes:
     """Panels one above the other, each with lines.
 
@@ -36,39 +40,26 @@ def lines(
         marks: Times to mark by a vertical line.
         dashed: Names of lines that are dashed and dark, as a reference is.
         height: Of a panel [inches].
+        bottom: Where the vertical axes begin; None shows all.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.6, 0.7 + height * len(panels)), layout="constrained")
+    figure = Figure(figsize=(9.6, 0.7 + height * len(panels)), layout="constrained")
     FigureCanvasAgg(figure)
     axes: Any = figure.subplots(len(panels), 1, sharex=True, squeeze=False)
     for ax, (name, curves) in zip(axes[:, 0], panels.items(), strict=True):
-        colors = iter(COLORS * 3)
-        for label, (a, b) in curves.items():
-            if label in dashed:
-                ax.plot(a, b, "--", color="0.25", linewidth=1.4, label=label, zorder=5)
-            else:
-                many = len(list(_flat(a))) > 20
-                ax.plot(
-                    a,
-                    b,
-                    "" if many else "o-",
-                    color=next(colors),
-                    linewidth=1.6,
-                    markersize=4,
-                    label=label,
-                )
+        _draw(ax, curves, dashed)
         for mark in marks:
             ax.axvline(mark, color="0.75", linewidth=1.0)
-        if "x" in log:
-            ax.set_xscale("log")
-        if "y" in log:
-            ax.set_yscale("log")
+        ax.set_xscale("log" if "x" in log else "linear")
+        ax.set_yscale("log" if "y" in log else "linear")
+        ax.set_ylim(bottom=bottom)
         ax.set_ylabel(y)
         ax.set_title(name, fontsize=10, loc="left")
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=8, ncols=2)
+        # beside the panel: it covers nothing, and no place has to be looked for
+        ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes[-1, 0].set_xlabel(x)
     figure.suptitle(title)
     data = io.BytesIO()
@@ -76,7 +67,12 @@ def lines(
     return data.getvalue()
 
 
-def _flat(values: ArrayLike) -> list[float]:
-    import numpy as np
-
-    return list(np.asarray(values, dtype=float).ravel())
+def _draw(ax: Any, curves: Lines, dashed: Sequence[str]) -> None:
+    """Lines, with dots where points are few."""
+    colors = cycle(COLORS)
+    for label, (x, y) in curves.items():
+        if label in dashed:
+            ax.plot(x, y, "--", color="0.25", linewidth=1.4, label=label, zorder=5)
+            continue
+        dots = "o" if np.size(x) <= FEW else ""
+        ax.plot(x, y, marker=dots, color=next(colors), linewidth=1.6, markersize=4, label=label)

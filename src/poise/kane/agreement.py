@@ -15,6 +15,7 @@ from numpy.random import Generator
 from poise import dynamics
 from poise.arrays import Floats, count
 from poise.character import Character
+from poise.errors import PoiseError
 from poise.kane.compiled import numpy_functions
 from poise.kane.equations import Equations
 from poise.kane.spin import gyroscopic_torque
@@ -42,6 +43,8 @@ def agreement(
         speed: Deviation of the joints' velocities [rad/s, m/s]; accelerations have twice that.
         seed: Of the random numbers.
     """
+    if not isinstance(character, Character):
+        raise PoiseError(f"expected a Character, got {character!r:.80}")
     rng, states = np.random.default_rng(seed), count(states, "states")
     q = random_poses(character, rng, states)
     v = speed * rng.normal(size=(states, character.nv))

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, floats
+from poise.arrays import Floats, finite, floats
 from poise.character import Character, Joint, Link
 from poise.command import Command
 from poise.reference import spatial
@@ -66,7 +66,7 @@ class FastSpin:
         right.set_ylabel(f"off the spin after {self.duration:g} s [degrees]")
         for axes in (left, right):
             axes.set_xlabel("rate [rad/s]")
-            axes.legend()
+            axes.legend(loc="upper left")
             axes.grid(alpha=0.3)
         return figure
 
@@ -112,7 +112,7 @@ def fast_spin(
         steps: Steps of the simulation for that.
     """
     plate = spinning_plate(moments)
-    rate = floats(rates, "rates")
+    rate = np.atleast_1d(finite(floats(rates, "rates"), "rates"))
     torques: list[Floats] = []
     drifts: list[Floats] = []
     for printed in (False, True):

@@ -151,7 +151,13 @@ class Tree:
                 known = unknown_name("body", body.parent, before, "bodies before it")
                 raise PoiseError(f"body {body.name!r}: parent: {known}")
             before.append(body.name)
-        object.__setattr__(self, "gravity", vector(self.gravity))
+        try:
+            gravity = vector(self.gravity)
+        except (TypeError, ValueError, sympy.SympifyError):
+            raise PoiseError(
+                f"gravity must be 3 numbers or expressions, got {self.gravity!r:.80}"
+            ) from None
+        object.__setattr__(self, "gravity", gravity)
         if self.points is None:
             points = tuple(Point(body.name, i) for i, body in enumerate(self.bodies))
             object.__setattr__(self, "points", points)

@@ -67,14 +67,41 @@ def _without_added_pose(clip: Clip, notes: list[str]) -> Clip:
     return clip.trimmed(first[1] / clip.fps)
 
 
-def _smoothed(clip: Clip, cutoff: float | str, notes: list[str]) -> Clip:
-    if cutoff in (0, "0"):
-        return clip
+def without_noise(clip: Clip, cutoff: float | str) -> tuple[Clip, str]:
+    """A clip smoothed as an option asks, and what that did to it, for people; "" if nothing.
+
+    Args:
+        clip: The motion.
+        cutoff: As of `read_cutoff`.
+    """
+    hertz = read_cutoff(cutoff)
+    if hertz == 0.0:
+        return clip, ""
     from poise.motion.editing.smoothing import residual_cutoff, smoothing_report
 
-    hertz = residual_cutoff(clip) if cutoff == "auto" else _hertz(cutoff)
+    hertz = residual_cutoff(clip) if hertz is None else hertz
     smooth = clip.smoothed(hertz)
-    notes.append(f"smoothed at {hertz:.3g} Hz: {smoothing_report(clip, smooth)}")
+    return smooth, f"smoothed at {hertz:.3g} Hz: {smoothing_report(clip, smooth)}"
+
+
+def read_cutoff(cutoff: float | str) -> float | None:
+    """The cutoff of an option [Hz]; 0 is off, None is to be found.
+
+    Args:
+        cutoff: What is slower passes [Hz], a number or its text; "auto" finds it.
+    """
+    if cutoff == "auto":
+        return None
+    try:
+        return float(cutoff)
+    except (TypeError, ValueError):
+        wanted = "it must be auto, 0 or a number of Hz"
+        raise PoiseError(f"cutoff is {cutoff!r:.40}; {wanted}") from None
+
+
+def _smoothed(clip: Clip, cutoff: float | str, notes: list[str]) -> Clip:
+    smooth, note = without_noise(clip, cutoff)
+    notes += [note] if note else []
     return smooth
 
 
@@ -85,13 +112,6 @@ def _smoothed_if_long(clip: Clip, notes: list[str]) -> Clip:
     except ClipError:
         notes.append("not smoothed: it is too short")
         return clip
-
-
-def _hertz(cutoff: float | str) -> float:
-    try:
-        return float(cutoff)
-    except (TypeError, ValueError):
-        raise PoiseError(f"cutoff is {cutoff!r:.40}; it must be auto, or a number of Hz") from None
 
 
 def _on_ground(clip: Clip, notes: list[str]) -> Clip:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from poise.arrays import Floats
+from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
 from poise.files import write_atomically
 from poise.pushes import Push
@@ -27,6 +28,10 @@ from poise.view.timeline import Timeline
 ASPECT = 1.6  # of a browser's window, more or less
 FOV = math.radians(35.0)
 GAP = 0.6  # between two recordings side by side [m]
+CAPTION = 0.4  # above the highest joint of a character [m]
+
+Label = tuple[str, Floats]
+"""Text, and where [m]."""
 
 
 def save_html(
@@ -42,6 +47,7 @@ def save_html(
     fps: float = 30.0,
     color: Colors = None,
     names: Sequence[str] = (),
+    captions: Sequence[str] = (),
     title: str = "poise",
     progress: Callable[[float], None] | None = None,
 ) -> None:
@@ -62,13 +68,15 @@ def save_html(
         fps: Pictures per second.
         color: As of `render`.
         names: What to write above the two recordings.
+        captions: What to write above where each character of the first recording begins.
         title: Of the page.
         progress: Called with the share that is done, 0 to 1.
     """
     if os.path.splitext(os.fspath(path))[1].lower() not in (".html", ".htm"):
         raise PoiseError(f"{os.fspath(path)}: pages are written as .html")
     lines = [Timeline(one, copy=copy, fps=fps) for one in (recording, beside) if one is not None]
-    page = _page(lines, ghost, forces, mass_center, pushes, color, names, progress)
+    labels = _names(lines, names) + _captions(lines[0], captions)
+    page = _page(lines, ghost, forces, mass_center, pushes, color, labels, progress)
     whole = re.sub("<title>.*?</title>", f"<title>{html.escape(title)}</title>", page, count=1)
     write_atomically(path, whole.encode())
 
@@ -80,7 +88,7 @@ def _page(
     mass_center: bool,
     pushes: Sequence[Push],
     color: Colors,
-    names: Sequence[str],
+    labels: Sequence[Label],
     progress: Callable[[float], None] | None,
 ) -> str:
     first = lines[0].recording
@@ -103,7 +111,8 @@ def _page(
         )
         for line, name, by in zip(lines, ("recording", "beside"), offsets, strict=False)
     ]  # fmt: skip
-    _name(tape, names, hulls, offsets)
+    for i, (text, at) in enumerate(labels):
+        tape.scene.add_label(f"/names/{i}", text, position=at)
     count = max(map(len, lines))
     for k in range(count):
         for line, play in zip(lines, plays, strict=True):
@@ -132,9 +141,25 @@ def _heading(line: Timeline) -> float:
     return heading(scene, q[0])
 
 
-def _name(tape: Tape, names: Sequence[str], hulls: list[Floats], offsets: list[Floats]) -> None:
-    """Write above where each recording begins what it is."""
-    for i, (name, hull, by) in enumerate(zip(names, hulls, offsets, strict=False)):
+def _names(lines: list[Timeline], names: Sequence[str]) -> list[Label]:
+    """What each recording is, above where it begins."""
+    if not names:
+        return []
+    hulls = [hull_of(line) for line in lines]
+    labels = []
+    for name, hull, by in zip(names, hulls, _offsets(lines, hulls), strict=False):
         top = float((hull[:, 2] + hull[:, 3]).max(initial=0.0))
-        at = (*hull[:1, :2].sum(axis=0), top + 0.15) + by
-        tape.scene.add_label(f"/names/{i}", name, position=at)
+        labels.append((name, (*hull[:1, :2].sum(axis=0), top + 0.15) + by))
+    return labels
+
+
+def _captions(line: Timeline, captions: Sequence[str]) -> list[Label]:
+    """What each character is, above where it begins."""
+    scene = line.recording.scene
+    at, _ = forward_kinematics(scene, line.recording.q[0])
+    labels: list[Label] = []
+    for part, text in zip(scene.forest.parts.values(), captions, strict=False):
+        links = at[part.links]
+        height = links[:, 2].max() + CAPTION * (1.0 + 0.5 * (len(labels) % 2))
+        labels.append((text, np.array([*links[0, :2], height])))
+    return labels

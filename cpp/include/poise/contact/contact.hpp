@@ -2,6 +2,7 @@
 #pragma once
 
 #include "poise/contact/apart.hpp"
+#include "poise/contact/brake.hpp"
 #include "poise/contact/detect.hpp"
 
 namespace poise::inline POISE_ISA {
@@ -37,7 +38,7 @@ struct ContactStep {
 
     // Change of the joint velocities in c.dv. In copies marked in c.moved bodies move by c.push
     // more than by their velocities.
-    void solve() {
+    void solve(const Limp<S>& limp) {
         if (x.model == ContactModel::penalty) soften();
         Sweeper<S> sweeper(f, work, c);
         sweeper.prepare();
@@ -46,6 +47,7 @@ struct ContactStep {
         const auto all = constant_mask<S>(true);
         find_impulses(sweeper, all);
         sweeper.rates(c.real, c.dv.data());
+        slow_down(sweeper, limp);
         move_apart(sweeper);
         if (x.model == ContactModel::penalty) return;
         const auto bounced = rebound();
@@ -64,6 +66,16 @@ struct ContactStep {
     }
 
   private:
+    void slow_down(Sweeper<S>& sweeper, const Limp<S>& limp) {
+        for (int round = 0; round < kBrakeRounds && !limp.none; ++round) {
+            const int first = c.limits;
+            const auto swift = brake(f, work, dt, limp, c);
+            if (first == c.limits) return;
+            sweeper.prepare_more(first);
+            find_impulses(sweeper, swift);
+            sweeper.rates(c.real, c.dv.data());
+        }
+    }
     void move_apart(Sweeper<S>& sweeper) {
         Apart<S> apart = {f, x, work, dt, c};
         c.moved = apart.ask(sweeper);

@@ -38,7 +38,7 @@ struct Contact {
 
 template <class S>
 struct LimitRow {
-    std::int32_t body, slot, next;
+    std::int32_t body, slot, next;  // slot: -1 is one of this step alone
     MaskOf<S> on;
     Vec3<S> g;  // ball: gradient of the slack in world axes; else x is +-1
     S slack, bound, push_bound, inv;

@@ -15,6 +15,9 @@
 
 namespace poise::inline POISE_ISA {
 
+// How often joints that turn too fast are looked for.
+constexpr int kBrakeRounds = 2;
+
 // Impulses on their way: of the velocities that stay, or of those that only move bodies apart.
 template <class S>
 struct Flow {
@@ -54,10 +57,10 @@ struct ContactScratch {
     ContactScratch(const Forest& f, const Touchables& x)
         : give(f.nb), T(f.nb), before(f.nb), base(f.nb), marked(f.nb), path(f.nb), head(f.nb),
           bound(f.nb), group(x.pairs + 1), way(2 * f.nb), contact(x.pair_slots + x.probes + 1),
-          limit(3 * x.bounds + 1), center(x.colliders + 1), axis(x.colliders + 1),
-          speed(x.colliders + 1), middle(f.nb), quickness(f.nb), tree_reach(f.nb),
-          tree_quickness(f.nb), turn(f.nb), went(f.nb), dv(f.nv), dv_first(f.nv), push(f.nv),
-          real(f.nb), apart(f.nb) {}
+          limit(3 * x.bounds + kBrakeRounds * f.nb + 1), center(x.colliders + 1),
+          axis(x.colliders + 1), speed(x.colliders + 1), middle(f.nb), quickness(f.nb),
+          tree_reach(f.nb), tree_quickness(f.nb), turn(f.nb), went(f.nb), dv(f.nv), dv_first(f.nv),
+          push(f.nv), real(f.nb), apart(f.nb) {}
 };
 
 // Which slots of a tile hold impulses.
@@ -145,6 +148,21 @@ class Sweeper {
         for (int k = 0; k < c.limits; ++k) respond(c.limit[k]);
         clear(c.real);
         clear(c.apart);
+    }
+
+    // Limits from row `first` on have come while others were solved: what was found so far stays.
+    void prepare_more(int first) {
+        for (int k = first; k < c.limits; ++k)
+            for (int i = c.limit[k].body; i >= 0 && !c.marked[i]; i = f.body[i].parent) {
+                c.marked[i] = 1;
+                c.real.W[i] = c.apart.W[i] = zero_wrench<S>();
+                c.real.j[i] = c.apart.j[i] = zero3<S>();
+            }
+        c.marks = 0;
+        for (int i = 0; i < f.nb; ++i)
+            if (c.marked[i]) c.path[c.marks++] = i;
+        mobilities(f, work, c.give.data(), c.marked.data(), c.T.data());
+        for (int k = first; k < c.limits; ++k) respond(c.limit[k]);
     }
 
     // Start from the impulses of the step before.

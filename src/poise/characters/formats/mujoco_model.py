@@ -34,7 +34,7 @@ def character_from_model(model: Any, root: Element, name: str, custom: Custom) -
     try:
         # numbers beyond reason become infinite, and are refused where they are used
         with np.errstate(all="ignore"):
-            return _Model(model, custom).character(name)
+            return TreeReader(model, custom).character(name)
     except CharacterError as error:
         raise located(root, str(error)).error(str(error)) from error
 
@@ -49,7 +49,7 @@ def with_base(
         raise located(root, str(error)).error(str(error)) from error
 
 
-class _Model:
+class TreeReader:
     """Turns an MjModel into a character."""
 
     def __init__(self, model: Any, custom: Custom) -> None:

@@ -116,7 +116,10 @@ def statics(kp: float) -> Floats:
     kp (q̄ - q) = g(q), by Newton's method: what a simulation of PD must come to.
     """
     character, q = arm(), np.array(POSE)
-    weight = lambda at: poise.dynamics.bias_force(character, at, np.zeros(2))  # noqa: E731
+
+    def weight(at: Floats) -> Floats:
+        return np.asarray(poise.dynamics.bias_force(character, at, np.zeros(2)))
+
     for _ in range(50):
         h = 1e-6
         slope = np.column_stack(

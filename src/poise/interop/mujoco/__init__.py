@@ -1,5 +1,7 @@
 """poise for MuJoCo: characters from models, states both ways, and stable PD for MuJoCo's own steps.
 
+In short::
+
     from poise.interop import mujoco as interop
 
     servo = interop.StablePD(model, kp=600.0, kd=60.0)

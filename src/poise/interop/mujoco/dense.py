@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, floats
+from poise.arrays import Floats, finite, floats
 from poise.characters.formats.mujoco_compile import import_mujoco
+from poise.errors import PoiseError
+from poise.interop.mujoco.states import check_model
 
 
 class DenseStablePD:
@@ -31,9 +33,9 @@ class DenseStablePD:
     def __init__(self, model: Any, kp: ArrayLike, kd: ArrayLike) -> None:
         from scipy.linalg import cho_factor, cho_solve
 
+        check_model(model)
         self.model = model
-        self.kp: Floats = np.broadcast_to(floats(kp, "kp"), model.nv)
-        self.kd: Floats = np.broadcast_to(floats(kd, "kd"), model.nv)
+        self.kp, self.kd = _per_dof(model, kp, "kp"), _per_dof(model, kd, "kd")
         self._mujoco, self._factor, self._solve = import_mujoco(), cho_factor, cho_solve
 
     def __call__(self, data: Any, target: Floats) -> Floats:
@@ -56,3 +58,11 @@ class DenseStablePD:
         a = self._solve(factor, right, overwrite_b=True, check_finite=False)
         tau: Floats = -self.kp * error - self.kd * (data.qvel + a * dt)
         return tau
+
+
+def _per_dof(model: Any, gain: ArrayLike, name: str) -> Floats:
+    """A gain of each degree of freedom, shape (nv,)."""
+    k = finite(floats(gain, name), name)
+    if k.shape not in ((), (model.nv,)):
+        raise PoiseError(f"{name} has shape {k.shape}, expected a number or ({model.nv},)")
+    return np.broadcast_to(k, model.nv)

@@ -109,18 +109,5 @@ class EmbeddedPD(Servo):
         self, q: Floats, v: Floats, target: tuple[Floats, Floats | None]
     ) -> tuple[Floats, Floats]:
         """Q and K of the drive."""
-        target_q, target_v = target
-        out = dynamics._ask(
-            "drive",
-            self.scene,
-            "float64",
-            dt=self.dt,
-            form=self.form,
-            q=q,
-            v=v,
-            target_q=target_q,
-            target_v=target_v,
-            kp=self.gains.kp,
-            kd=self.gains.kd,
-        )
-        return out[0], out[1]
+        kp, kd = self.gains.kp, self.gains.kd
+        return dynamics.drive(self.scene, q, v, target, kp, kd, self.dt, self.form)

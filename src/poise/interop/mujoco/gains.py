@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, choice, floats
+from poise.arrays import Floats, choice, floats, number
 from poise.control.gains import HELD_KD, HELD_KP, Gains, root_slices, suggest_gains
 from poise.errors import PoiseError, unknown_name
 from poise.scene import Scene
@@ -51,7 +51,8 @@ def _spread(scene: Scene, k: Any, name: str, at_root: float) -> Floats:
         out[at] = at_root
     if isinstance(k, Mapping):
         for joint, value in k.items():
-            out[_slice(scene, joint)] = value
+            at = _slice(scene, joint)
+            out[at] = number(value, f"{name}[{joint!r}]", positive=False, unit="N·m/rad")
     return out
 
 

@@ -18,8 +18,9 @@ from poise.arrays import number
 from poise.character import Character, Joint, Vector
 from poise.characters.formats.mjcf_write import dump
 from poise.characters.formats.mujoco_compile import floats, import_mujoco
-from poise.characters.formats.mujoco_model import CUSTOM, LIMB, _Model
+from poise.characters.formats.mujoco_model import CUSTOM, LIMB, TreeReader
 from poise.errors import CharacterError, PoiseError, shorten
+from poise.interop.mujoco.states import check_model
 
 
 def character_of(model: Any) -> Character:
@@ -67,6 +68,8 @@ def model_of(
         ground: Whether there is a plane at z = 0.
         self_collision: Whether its links touch each other.
     """
+    if not isinstance(character, Character):
+        raise PoiseError(f"expected a Character, got {character!r:.80}")
     mujoco = import_mujoco()
     spec = mujoco.MjSpec.from_string(dump(character))
     spec.option.timestep = number(dt, "dt")
@@ -113,13 +116,7 @@ def moving_trees(model: Any) -> list[list[int]]:
     return [np.flatnonzero(root == r).tolist() for r in moving]
 
 
-def check_model(model: Any) -> None:
-    """Refuse what is not an MjModel."""
-    if not hasattr(model, "jnt_bodyid") or not hasattr(model, "opt"):
-        raise PoiseError(f"expected a mujoco.MjModel, got {model!r:.80}")
-
-
-class _Tree(_Model):
+class _Tree(TreeReader):
     """Reads one tree of a model."""
 
     def __init__(self, model: Any, custom: Any, bodies: list[int]) -> None:

@@ -108,10 +108,9 @@ class StablePD(Servo):
         q, load = source.q, None
         if force is not None or self.contacts or source.pushed():
             load = self._load(source, q, force)
-        tau = self._torque(
+        return self._torque(
             q, source.v, source.n, pair_of(target), load, self._option.timestep, self._gravity
         )
-        return tau if source.lead else tau[0]
 
     def ctrl(
         self, data: Any, target: Any, last: Any = NOTHING, *, force: ArrayLike | None = None

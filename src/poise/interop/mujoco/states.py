@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import floats
+from poise.arrays import finite, floats
 from poise.errors import PoiseError
 from poise.state import State
 
@@ -43,6 +43,8 @@ def write_state(data: Any, state: Any) -> None:
         state: A State, or anything with q and v, shaped (nq,) and (nv,), or (n, nq) and (n, nv). A
             clock of its own is written, too. Without velocities it is at rest.
     """
+    if not hasattr(state, "q"):
+        raise PoiseError(f"a state has q and v; got {state!r:.80}")
     if isinstance(data, Sequence):
         if len(state.q) != len(data) or np.ndim(state.q) != 2:
             raise PoiseError(f"q has shape {np.shape(state.q)}; there are {len(data)} MjData")
@@ -52,14 +54,14 @@ def write_state(data: Any, state: Any) -> None:
             write_state(one, State(state.q[i], state.v[i] if moving else None, time))
         return
     check_data(data)
-    q = floats(state.q, "q")
+    q = finite(floats(state.q, "q"), "q")
     if q.shape != data.qpos.shape:
         raise PoiseError(f"q has shape {q.shape}, this MjData has {data.qpos.shape}")
-    v = _velocity(state)
-    if v is not None and np.shape(v) != data.qvel.shape:
-        raise PoiseError(f"v has shape {np.shape(v)}, this MjData has {data.qvel.shape}")
+    v = np.zeros_like(data.qvel) if _velocity(state) is None else floats(_velocity(state), "v")
+    if v.shape != data.qvel.shape:
+        raise PoiseError(f"v has shape {v.shape}, this MjData has {data.qvel.shape}")
     data.qpos[:] = q
-    data.qvel[:] = 0.0 if v is None else v
+    data.qvel[:] = finite(v, "v")
     if hasattr(state, "time"):
         data.time = float(state.time)
 
@@ -71,11 +73,18 @@ def rollout_state(model: Any, rows: ArrayLike) -> State:
         model: The mujoco.MjModel.
         rows: Full physics states, shape (..., nstate): time, qpos, qvel, and what follows.
     """
+    check_model(model)
     rows = floats(rows, "rows")
     nq, nv = model.nq, model.nv
     if rows.ndim == 0 or rows.shape[-1] < 1 + nq + nv:
         raise PoiseError(f"rows have shape {rows.shape}, expected (..., {1 + nq + nv} or more)")
     return State(rows[..., 1 : 1 + nq], rows[..., 1 + nq : 1 + nq + nv], rows[..., 0])
+
+
+def check_model(model: Any) -> None:
+    """Refuse what is not an MjModel."""
+    if not hasattr(model, "jnt_bodyid") or not hasattr(model, "opt"):
+        raise PoiseError(f"expected a mujoco.MjModel, got {model!r:.80}")
 
 
 def check_data(data: Any) -> None:

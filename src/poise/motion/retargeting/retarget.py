@@ -267,7 +267,9 @@ def pose_of(character: Character, wanted: Wanted) -> Floats:
             q[:, at] = np.concatenate([wanted.p[:, i], wanted.R[:, i]], axis=1)
             now[link.name] = wanted.R[:, i]
             continue
-        now[link.name] = multiply(base, _turn_joints(character, link, R, q))
+        turned = multiply(base, _turn_joints(character, link, R, q))
+        # base conj(base) R is |base|^2 R: along a chain the length's rounding error doubles by link
+        now[link.name] = turned / np.linalg.norm(turned, axis=-1, keepdims=True)
     return q
 
 

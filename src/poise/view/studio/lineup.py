@@ -23,6 +23,7 @@ from poise.contact import HeightField
 from poise.errors import ClipError
 from poise.motion import quaternions
 from poise.motion.clip import Clip
+from poise.motion.overlaps import overlaps
 from poise.scene import Scene
 from poise.view.studio.cast import ground_height
 
@@ -41,18 +42,21 @@ class Rounds:
     Args:
         clip: One round.
         thrice: Three rounds, if it can be looped.
+        apart: Pairs of links that it moves through each other: they must not touch.
     """
 
     clip: Clip
     thrice: Clip | None
+    apart: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, clip: Clip) -> Rounds:
         """A clip that is looped if it can be; that may take a second."""
+        apart = tuple(overlaps(clip))
         try:
-            return cls(clip, clip.looped(3))
+            return cls(clip, clip.looped(3), apart)
         except ClipError:
-            return cls(clip, None)
+            return cls(clip, None, apart)
 
     @property
     def free(self) -> bool:

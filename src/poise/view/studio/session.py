@@ -56,6 +56,7 @@ class Session:
         ground: "plane", "hills" or "none"; None is a plane for those who can stand.
         recording: A recording to play first.
         compare: A recording to show beside.
+        names: What the two are called.
         play: Whether it begins to play at once.
     """
 
@@ -72,6 +73,7 @@ class Session:
         ground: str | None = None,
         recording: Recording | None = None,
         compare: Recording | None = None,
+        names: tuple[str, str] = ("first", "second"),
         play: bool = True,
     ) -> None:
         library = Library()
@@ -88,9 +90,9 @@ class Session:
         self._show = Show(library, Folder(out), setup, self._asked.put)
         self._number = 1
         if compare is not None:
-            acts_files.show_beside(self._show, compare, "given")
+            acts_files.show_beside(self._show, compare, names[1])
         if recording is not None:
-            acts_files.show_recording(self._show, recording, "given")
+            acts_files.show_recording(self._show, recording, names[0])
         self._show.play(play)
         self._newest = self._show.snapshot(self._number)
         self._fresh = threading.Condition()

@@ -13,10 +13,11 @@ from poise.arrays import Floats
 from poise.character import Character
 from poise.contact import GroundLike, HeightField
 from poise.control.gains import FREQUENCY, Gains
+from poise.control.inverse_dynamics import InverseDynamics
 from poise.control.named import Controller, named_controller
 from poise.errors import PoiseError, unknown_name
 from poise.objects import free_object
-from poise.scene import Scene
+from poise.scene import Scene, scene_of
 from poise.shape import Shape
 from poise.state import State
 from poise.view.studio.cast import Cast, ground_height, size_of
@@ -77,13 +78,15 @@ def set_up(controls: Controls, rounds: Rounds, objects: Sequence[Character] = ()
         # who hangs on the world is hung up elsewhere
         people = [_hung(character, place) for place in places]
     ground = ground_of(controls.ground)
+    scene = scene_of([*people, *objects])
     world = World(
-        [*people, *objects],
+        scene.characters,
         dt=controls.dt,
         ground=ground,
         friction=controls.friction,
         gravity=controls.gravity,
         spares=BALLS,
+        exclude=_apart(scene, rounds, controls.count),
         on_divergence="freeze",
     )
     lineup = Lineup(
@@ -170,6 +173,14 @@ def hills() -> HeightField:
     return HeightField(height * waves * rim * rim * (3.0 - 2.0 * rim), spacing)
 
 
+def _apart(scene: Scene, rounds: Rounds, count: int) -> list[tuple[str, str]]:
+    """Links of each character that the clip moves through each other, by their names in a scene."""
+    names, own = scene.forest.link_names, [link.name for link in rounds.clip.character.links]
+    starts = [part.links.start for part in scene.forest.parts.values()][:count]
+    pairs = [(own.index(one), own.index(two)) for one, two in rounds.apart]
+    return [(names[at + i], names[at + j]) for at in starts for i, j in pairs]
+
+
 def _hung(character: Character, place: Floats) -> Character:
     root = character.links[0]
     x, y, z = root.pos
@@ -195,9 +206,12 @@ def controller_for(setup: Setup, controls: Controls) -> Controller:
     if setup.objects and isinstance(getattr(made, "gains", None), Gains):
         mine = np.arange(scene.nv) < m * character.nv
         made.gains = Gains(setup.world, made.gains.kp * mine, made.gains.kd * mine)
+    if setup.objects and isinstance(made, InverseDynamics):
+        # it has no gains, and would carry them
+        links["strength"][m * len(character.links) :] = 0.0
     for key, none in (("strength", 1.0), ("pin", 0.0)):
         if (links[key] != none).any():
-            if not hasattr(made, key):
+            if not hasattr(made, key) or (key == "pin" and not made.embedded):
                 raise PoiseError(f"controller {controls.controller!r} has no {key}; 'spd' has")
             setattr(made, key, links[key])
     return made  # type: ignore[no-any-return]

@@ -22,7 +22,7 @@ def chosen_by(source: Source, beside: Source = None) -> dict[str, Any]:
         source: What to show first.
         beside: What to compare with.
     """
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, Any] = {"names": (called(source, "first"), called(beside, "second"))}
     if isinstance(source, (str, os.PathLike)) and is_recording(source):
         chosen["recording"] = load_recording(source)
     elif isinstance(source, Recording):
@@ -36,6 +36,20 @@ def chosen_by(source: Source, beside: Source = None) -> dict[str, Any]:
             raise PoiseError(f"beside must be a recording, got {beside!r:.80}")
         chosen["compare"] = beside
     return chosen
+
+
+def called(source: Source, otherwise: str) -> str:
+    """What to call a recording: its file with the folder, since those of `poise track` are alike.
+
+    Args:
+        source: The file, or something else.
+        otherwise: The name of something else.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        return otherwise
+    path = Path(source)
+    name = Path(path.absolute().parent.name, path.name).as_posix()
+    return "".join(c for c in name if c.isprintable())[-80:]
 
 
 def is_recording(source: str | os.PathLike[str]) -> bool:

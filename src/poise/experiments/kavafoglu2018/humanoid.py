@@ -1,0 +1,155 @@
+"""K8: sprints, jumps and sudden stops of the humanoid of 51 degrees of freedom."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import poise
+from poise import measure
+from poise.arrays import Floats
+from poise.experiments import figures
+from poise.experiments.report import Claim, Item, Table
+
+STIFFNESS = 500.0  # [1/s²]
+PD_FREQUENCY = 2.0  # of PD with its additions [Hz]: about the most that is stable at its step
+STEP, PD_STEP = 1 / 100, 1 / 2000  # [s]
+FAR = 2.0  # PD is far above ours from this factor on
+
+Progress = Callable[[float], None]
+
+
+class Errors(NamedTuple):
+    """Errors of a run, infinite if it diverged.
+
+    Attributes:
+        time: [s], shape (k,).
+        rotation: [degrees], shape (k, nl).
+        position: Relative to the root [m], shape (k, nl).
+    """
+
+    time: Floats
+    rotation: Floats
+    position: Floats
+
+
+def k8(progress: Progress) -> Item:
+    """Every body's error at or below the thesis's own; PD with compensation far above it."""
+    clip = poise.load_clip("sprint-jump-stop", poise.load_character("humanoid-51"))
+    air = follow(clip, STEP, ground=False)
+    progress(0.1)
+    ours = follow(clip, STEP)
+    progress(0.2)
+    pd = follow(clip, PD_STEP, pd=True)
+    progress(0.9)
+    coarse = follow(clip, STEP, pd=True)
+    item = Item(
+        "K8",
+        "Humanoid: sprints, jumps and sudden stops",
+        "Table 3.3, Figs. 3.20 to 3.25",
+        "Our humanoid-51 (16 links, 51 degrees of freedom, 52 kg) and our clip sprint-jump-stop "
+        "stand in for the thesis's. The root is held as in the thesis. Ours at 1/100 s, stiffness "
+        f"{STIFFNESS:g}; PD with gravity compensation and bubble-up at 1/2000 s, joints of "
+        f"{PD_FREQUENCY:g} Hz, about the most that is stable there. With the ground, and for ours "
+        "also without it.",
+    )
+    rows = [_row(printed, clip.character, pd, ours, air) for printed in _paper()]
+    item.claims = _claims(rows, pd, coarse)
+    item.tables = [Table("mean errors", COLUMNS, rows)]
+    curves = {
+        "PD with additions, 1/2000 s": (pd.time, pd.rotation.mean(axis=1)),
+        "inverse dynamics, 1/100 s": (ours.time, ours.rotation.mean(axis=1)),
+    }
+    item.figures = {"K8": figures.lines({"mean over the bodies": curves}, y="error [degrees]")}
+    return item
+
+
+def follow(clip: poise.Clip, dt: float, *, ground: bool = True, pd: bool = False) -> Errors:
+    """Follow a clip with the root held.
+
+    Args:
+        clip: The motion.
+        dt: Time step [s].
+        ground: Whether there is a ground.
+        pd: By PD with gravity compensation and bubble-up; else by inverse dynamics.
+    """
+    world = poise.World(clip.character, dt=dt, ground=ground, self_collision=False)
+    world.reset(clip.state(0.0))
+    controller: Any = poise.InverseDynamics(world, STIFFNESS, root="held")
+    if pd:
+        # the root as stiff as the joints: it is held like one of them
+        gains = poise.suggest_gains(
+            world, PD_FREQUENCY, root="soft", root_frequency=PD_FREQUENCY, per_axis=True
+        )
+        controller = poise.PD(world, gains, root="held", gravity_compensation=True, bubble_up=True)
+    recording = poise.Recording(world, fps=100)
+    try:
+        poise.run(world, controller, clip, clip.duration, record=recording)
+    except poise.Diverged:
+        nothing = np.full((2, len(clip.character.links)), np.inf)
+        return Errors(np.array([0.0, clip.duration]), nothing, nothing)
+    error = measure.tracking_error(clip.character, recording.q, clip.q(recording.time))
+    return Errors(recording.time, error.rotation, error.position)
+
+
+COLUMNS = (
+    "body",
+    "PD, thesis [°]",
+    "PD, here [°]",
+    "Kane, thesis [°]",
+    "Kane, here [°]",
+    "without ground [°]",
+    "PD, thesis [m]",
+    "PD, here [m]",
+    "Kane, thesis [m]",
+    "Kane, here [m]",
+)
+
+
+def _row(
+    printed: dict[str, str], character: poise.Character, pd: Errors, ours: Errors, air: Errors
+) -> list[Any]:
+    """A body's mean errors, as COLUMNS has them."""
+    k = [link.name for link in character.links].index(printed["body"])
+    theirs = {key: float(text) if text else None for key, text in printed.items() if key != "body"}
+    return [
+        printed["body"].replace("_", " "),
+        theirs["pd_degrees"],
+        float(pd.rotation[:, k].mean()),
+        theirs["kane_degrees"],
+        float(ours.rotation[:, k].mean()),
+        float(air.rotation[:, k].mean()),
+        theirs["pd_metres"],
+        float(pd.position[:, k].mean()),
+        theirs["kane_metres"],
+        float(ours.position[:, k].mean()),
+    ]
+
+
+def _claims(rows: list[list[Any]], pd: Errors, coarse: Errors) -> list[Claim]:
+    pairs = [(row[4], row[3]) for row in rows] + [(row[9], row[8]) for row in rows]
+    better = [here <= thesis for here, thesis in pairs if thesis is not None]
+    far = [row[2] > FAR * row[4] for row in rows]
+    mean = float(coarse.rotation.mean())
+    return [
+        Claim("ours, every body: mean error at or below the thesis's", "Table 3.3",
+              f"{sum(better)} of {len(better)} errors are; the largest is "
+              f"{max(row[4] for row in rows):.2g} degrees", "all", all(better)),
+        Claim("PD with additions at a twentieth of the step is far above it", "Table 3.3",
+              f"{sum(far)} of {len(far)} bodies are over twice as far off; "
+              f"{float(pd.rotation.mean()):.3g} degrees on average", "all", all(far)),
+        Claim("PD does not run at 1/100 s", "unstable",
+              "diverges" if np.isinf(mean) else f"{mean:.3g} degrees on average",
+              "diverges, or over ten times the error at 1/2000 s",
+              np.isinf(mean) or mean > 10.0 * float(pd.rotation.mean())),
+    ]  # fmt: skip
+
+
+def _paper() -> list[dict[str, str]]:
+    """Rows of Table 3.3."""
+    text = resources.files(__package__).joinpath("paper.csv").read_text()
+    return list(csv.DictReader(text.splitlines()))
