@@ -21,7 +21,7 @@ import pytest
 from numpy.random import Generator
 from trees import random_character, random_state
 
-from poise import PoiseError, _core
+from poise import PoiseError, _core, load_character
 from poise.character import Character
 from poise.contact import HeightField, Touch, compile_touch, default_spares
 from poise.forest import Forest
@@ -531,6 +531,15 @@ def test_odd_arguments_are_answered_or_refused_and_never_crash(seed: int) -> Non
 def test_many_odd_arguments_are_answered_or_refused_and_never_crash(seed: int) -> None:
     done = run_batch(seed, 20_000)
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+
+
+def test_a_forest_that_is_not_depth_first_is_refused() -> None:
+    """Contact walks from body to body along the tree."""
+    forest = load_character("humanoid").forest
+    parent = forest.parent.copy()
+    parent[4] = 2  # 3 hangs on 1: the branch of 2 has been left
+    with pytest.raises(PoiseError, match="depth first"):
+        _core.Model(replace(forest, parent=parent))
 
 
 def pair(out: Any) -> Any:

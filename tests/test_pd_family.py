@@ -239,7 +239,7 @@ class Swing:
         return Target(0.6 * s, 0.6 * self.w * c, -0.6 * self.w**2 * s)
 
     def targets(self, t: float, dt: float, k: int) -> Target:
-        raise NotImplementedError
+        raise AssertionError("these controllers take one target a step")
 
 
 def worst_error(**options: Any) -> float:

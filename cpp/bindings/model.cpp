@@ -89,6 +89,9 @@ void Model::check() const {
         const std::string at = "body " + std::to_string(i) + ": ";
         if (kind_[i] < 0 || kind_[i] > 3) throw Error(at + "kind must be 0 to 3");
         if (parent_[i] < -1 || parent_[i] >= i) throw Error(at + "its parent must come before it");
+        int up = i - 1;
+        while (up > parent_[i]) up = parent_[up];
+        if (up != parent_[i]) throw Error(at + "bodies must come depth first");
         if (kind_[i] == 0 && parent_[i] != -1) throw Error(at + "a free joint must be at a root");
         if (q_adr_[i] != q || v_adr_[i] != v) throw Error(at + "q and v must follow the bodies");
         if (link_[i] < 0 || link_[i] >= view_.nl) throw Error(at + "link out of range");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,7 @@ from poise.forest import Ints
 from poise.scene import SceneLike, scene_of
 
 
-class Servo:
+class Servo(ABC):
     """A controller that pulls joints to a target. Subclasses say how.
 
     Args:
@@ -66,9 +67,9 @@ class Servo:
         """The command for a state and a target at t + dt."""
         return self.explain(state, target)[0]
 
+    @abstractmethod
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, and what led to it."""
-        raise NotImplementedError
 
     @property
     def gravity(self) -> ArrayLike:
