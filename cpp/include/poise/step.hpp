@@ -269,7 +269,8 @@ bool contact_forces(const Forest& f, const StepCall& call, const Tile<S>& t, con
     }
     c.groups = 0;
     if (!c.contacts) return false;
-    ContactStep<S>{f, *t.touch, s.work.data(), call.dt, gravity, c}.solve();
+    const Limp<S> none = {s.v_next.data(), t.gain, 0, constant_mask<S>(true), true};
+    ContactStep<S>{f, *t.touch, s.work.data(), call.dt, gravity, c}.solve(none);
     for (int i = 0; i < f.nb; ++i) s.external[i] = zero_wrench<S>();
     const S per(T(1 / call.dt));
     for (int k = 0; k < c.contacts; ++k) {
