@@ -193,6 +193,19 @@ void Model::check_q(const double* q, std::int64_t rows, const char* name, double
     }
 }
 
+Rows query_rows(nb::handle h, const char* name, std::int64_t n, std::int64_t size, InArray& keep) {
+    if (h.is_none()) return {};
+    keep = array_in(h, name);
+    const auto shape = shape_of(keep);
+    const bool per_copy = shape.size() == 2 && shape[0] == n && shape[1] == size;
+    if (!per_copy && !(shape.size() == 1 && shape[0] == size))
+        throw Error(std::string(name) + " has shape " + shape_text(shape) + ", expected (" +
+                    std::to_string(size) + ",) or (" + std::to_string(n) + ", " +
+                    std::to_string(size) + ")");
+    check_finite(keep.data(), static_cast<std::int64_t>(keep.size()), name);
+    return {keep.data(), 0, per_copy ? size : 0};
+}
+
 Numbers OwnNumbers::read(nb::handle given, const Model& model, std::int64_t n) {
     Numbers x = model.numbers();
     if (given.is_none()) return x;

@@ -7,6 +7,7 @@
 #include <nanobind/stl/map.h>
 
 #include "dispatch.hpp"
+#include "planner.hpp"
 #include "render.hpp"
 #include "sample.hpp"
 #include "world.hpp"
@@ -14,20 +15,6 @@
 namespace poise {
 
 namespace {
-
-// (m,) is shared by all n states, (n, m) is one row each
-Rows query_rows(nb::handle h, const char* name, std::int64_t n, std::int64_t size, InArray& keep) {
-    if (h.is_none()) return {};
-    keep = array_in(h, name);
-    const auto shape = shape_of(keep);
-    const bool per_copy = shape.size() == 2 && shape[0] == n && shape[1] == size;
-    if (!per_copy && !(shape.size() == 1 && shape[0] == size))
-        throw Error(std::string(name) + " has shape " + shape_text(shape) + ", expected (" +
-                    std::to_string(size) + ",) or (" + std::to_string(n) + ", " +
-                    std::to_string(size) + ")");
-    check_finite(keep.data(), static_cast<std::int64_t>(keep.size()), name);
-    return {keep.data(), 0, per_copy ? size : 0};
-}
 
 struct Sizes {
     std::vector<std::int64_t> out0, out1;
@@ -141,37 +128,6 @@ nb::object answer(const Model& model, nb::object numbers, int what, std::int64_t
                         ": axes in line, or nothing to move; give the joint some armature");
     if (sizes.out1.empty()) return nb::cast(out0);
     return nb::make_tuple(out0, out1);
-}
-
-// All numbers of `task_size` about n states, shape (n, size).
-nb::object tasks(const Model& model, nb::object numbers, std::int64_t n, nb::object q, nb::object v,
-                 nb::object gravity, nb::object points) {
-    if (n < 1) throw Error("n must be 1 or more");
-    InArray keep[4];
-    Query o{};
-    o.what = What::tasks;
-    o.n = n;
-    o.q = query_rows(q, "q", n, model.nq(), keep[0]);
-    o.v = query_rows(v, "v", n, model.nv(), keep[1]);
-    const Rows g = query_rows(gravity, "gravity", 1, 3, keep[2]);
-    keep[3] = array_in(points, "points");
-    if (!o.q.p || !g.p || keep[3].size() % 4) throw Error("q, gravity or points are missing");
-    model.check_q(o.q.p, o.q.copy ? n : 1, "q");
-    check_finite(keep[3].data(), static_cast<std::int64_t>(keep[3].size()), "points");
-    o.points = keep[3].data();
-    o.point_count = static_cast<int>(keep[3].size() / 4);
-    for (int i = 0; i < o.point_count; ++i)
-        if (!(o.points[4 * i] >= 0 && o.points[4 * i] < model.nl())) throw Error("no such link");
-    std::copy(g.p, g.p + 3, o.gravity);
-    OutArray out = make_array({n, task_size(model.nv(), o.point_count)});
-    o.out0 = out.data();
-    OwnNumbers own;
-    const Numbers x = own.read(numbers, model, n);
-    {
-        nb::gil_scoped_release release;
-        kernel(n > 1 ? 2 : 0).answer(model.forest(), x, o, 0, n);
-    }
-    return nb::cast(out);
 }
 
 std::map<std::string, std::string> build_info() {
@@ -293,8 +249,7 @@ NB_MODULE(_core, m) {
           "target_a"_a.none() = nb::none(), "past"_a.none() = nb::none(), "velocity"_a = true,
           "feedforward"_a = true, "as_printed"_a = false,
           "One question of poise.dynamics about n states.");
-    m.def("tasks", &tasks, "model"_a, "numbers"_a.none(), "n"_a, "q"_a, "v"_a, "gravity"_a,
-          "points"_a, "Momentum, inertia, and points of n states, for controllers.");
+    bind_planner(m);
 }
 
 }  // namespace poise

@@ -113,3 +113,10 @@ def answer(model: Model, numbers: object | None, what: int, n: int, single_preci
 
 def tasks(model: Model, numbers: object | None, n: int, q: object, v: object, gravity: object, points: object) -> object:
     """Momentum, inertia, and points of n states, for controllers."""
+
+class Planner:
+    """Plans of a controller of balance."""
+
+    def __init__(self, model: object, threads: int) -> None: ...
+
+    def plan(self, numbers: object | None, ask: object, n: int, q: object, v: object, target_q: object, target_v: object | None, target_a: object | None, when: object | None, gravity: object) -> tuple: ...

@@ -357,8 +357,10 @@ class Answer {
         const Vec3<S> c = center_now();
         store(center_at, c);
         momentum_matrix(f, s.composite.data(), s.work.data(), s.origin.data(), c, A);
-        mass_matrix(f, s.composite.data(), s.work.data(), M);
-        for (int k = 0; k < nv; ++k) M[k * nv + k] = M[k * nv + k] + axis[k].armature;
+        if (!o.brief) {
+            mass_matrix(f, s.composite.data(), s.work.data(), M);
+            for (int k = 0; k < nv; ++k) M[k * nv + k] = M[k * nv + k] + axis[k].armature;
+        }
         inverse_dynamics<S>(f, constants.data(), s.work.data(), nullptr, s.total.data(), h);
         Wrench<S> sum = {zero3<S>(), zero3<S>()};
         for (int i = 0; i < f.nb; ++i)
@@ -379,7 +381,7 @@ class Answer {
                 a = s.work[b].motion.a + s.work[b].motion.W * (p - s.origin[b]);
                 al = s.work[b].motion.al;
             }
-            point_jacobian(f, b, p, s.work.data(), s.origin.data(), J + 6 * nv * i);
+            if (!o.brief) point_jacobian(f, b, p, s.work.data(), s.origin.data(), J + 6 * nv * i);
             store(bias + 6 * i, a);
             store(bias + 6 * i + 3, al);
             store(place_at + 3 * i, p);

@@ -143,6 +143,7 @@ struct Query {
     double point[3];
     const double* points;  // tasks: (point_count, 4) link, and the point in its frame
     int point_count;
+    bool brief;  // tasks: without mass matrix, Jacobians and bias force, which are left as they are
     double* out0;
     double* out1;
     std::int32_t* fault;  // (n) body of a singular joint, -1 is none
@@ -156,6 +157,37 @@ constexpr std::int64_t task_size(std::int64_t nv, std::int64_t k) {
     return nv * (nv + 6 + 6 * k + 1) + 9 + 18 * k;
 }
 
+// What a controller of balance asks of n states: see poise.control.balance, whose numbers these
+// are. Points are the origins of the links that may stand, then those of goals.
+struct PlanCall {
+    std::int64_t nv, soles, goals, corners;
+    const double* corner;  // (corners, 4) which sole, and the point in its frame
+    const double* goal;    // (goals, 3) where the points should be
+    const double* weight;  // (nv) of tracking
+    double k_support[2], k_linear[2], k_goal[2];
+    double beta_linear, gamma, reach, margin, ground, friction, goal_weight, farthest;
+    double lifts[2], leaves[2];  // heights between which a support fades: its own, the target's
+    double press, soft, firm, held, ease, rank;
+    double mass, gravity[3], center[2];
+    bool linear, angular, cones, motion, always;  // motion: the mass centre follows the target's
+    const double* tasks;                          // (n, task_size) of the states
+    const double* then;                           // of the targets
+    std::int64_t then_copy;  // doubles from one copy's target to the next; 0: they share it
+    const double* a_des;     // (n, nv)
+    Rows q, v, target_v, target_a;
+    Rows when;       // (soles) how firmly each should stand; NaN: the target says
+    double* a;       // (n, nv) accelerations
+    double* torque;  // (n, nv), with cones
+    double* told;    // (n, told_size)
+};
+
+// Of each plan: rate of momentum (6), weight of the angular objective, how far constraints
+// contradict each other, strain, c_des (2), mass centre (3), shares (soles), and of every corner
+// its place (3) and the force on it (3).
+constexpr std::int64_t told_size(std::int64_t soles, std::int64_t corners) {
+    return 14 + soles + 6 * corners;
+}
+
 // One scalar type of one instruction set.
 class Kernel {
   public:
@@ -166,6 +198,7 @@ class Kernel {
     // states begin .. end - 1, in steps of lanes()
     virtual void answer(const Forest& forest, const Numbers& numbers, const Query& query,
                         std::int64_t begin, std::int64_t end) const = 0;
+    virtual void plan(const PlanCall& call, std::int64_t begin, std::int64_t end) const = 0;
     // ten times count multiply-adds in every lane, for benchmarks to time; returns their sum
     virtual double multiply_adds(std::int64_t count) const = 0;
 

@@ -18,23 +18,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise import dynamics
+from poise import _core
 from poise.arrays import Floats, choice, floats, number
 from poise.command import Command, Drive, Target
+from poise.control.balance.asked import Told, rows_of
 from poise.control.balance.cones import Cones
 from poise.control.balance.goals import Goals
 from poise.control.balance.pace import Paced
 from poise.control.balance.parts import Parts, friction_of
-from poise.control.balance.plan import Plan, plan
 from poise.control.balance.soft_limits import SoftLimits
-from poise.control.balance.stance import (
-    Schedule,
-)
-from poise.control.balance.tasks import Tasks, tasks_of
+from poise.control.balance.stance import Schedule
 from poise.control.gains import Gains
 from poise.errors import PoiseError, unknown_name
 from poise.motion.clip import Clip
 from poise.scene import SceneLike, scene_of
+from poise.settings import threads_of
 
 OBJECTIVES = ("track", "linear", "angular")
 FORMS = ("thesis", "cones")
@@ -72,6 +70,7 @@ class Balance(Parts):
             impulses: joints that keep their accelerations between two feet that cannot move are
             overdetermined there.
         ground: Height of the ground [m].
+        threads: At most this many for a batch; None takes the cores.
     """
 
     def __init__(
@@ -99,6 +98,7 @@ class Balance(Parts):
         gives: str | None = None,
         firmness: float = 0.3,
         ground: float = 0.0,
+        threads: int | None = None,
     ) -> None:
         self.scene = scene_of(character)
         self._source = character
@@ -126,7 +126,8 @@ class Balance(Parts):
         self._limits = None if soft_limits is None else SoftLimits(self.character, *soft_limits)
         self._stand(supports)
         self._goals = Goals(self.scene, goals or {}, goal_weight)
-        self._cones = Cones.of(friction_of(character, friction))
+        self.friction = friction_of(character, friction)
+        self._cones = Cones.of(self.friction)
         dt = getattr(character, "dt", None)
         self._dt = dt
         self._firm = None
@@ -139,7 +140,7 @@ class Balance(Parts):
             if rate is None or dt is None or self.gives == "force"
             else max(1, round(1.0 / (rate * dt)))
         )
-        self._kept: tuple[tuple[Floats, ...], list[Tasks]] | None = None
+        self._planner = _core.Planner(self.scene.model, threads_of(threads, 2))
         self.strain: Floats = np.zeros(1)
         """How far the last call was from what was asked, per copy: 0 is calm; for `Paced`."""
 
@@ -184,8 +185,7 @@ class Balance(Parts):
 
     def __call__(self, state: Any, target: Any) -> Command:
         """The command for a state and a target."""
-        plans, shape = self._plans(state, target)
-        return self._command(plans, shape, state)
+        return self._command(self.told(state, target), state)
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, and what led to it.
@@ -193,84 +193,72 @@ class Balance(Parts):
         Returns:
             The command and {"acceleration", "force" of the ground [N], "rate" of momentum [N, N·m],
             "cop", "cmp" [m], "supports" {link: weight}, "beta" of the angular objective, "center"
-            c_des [m], "points", "forces" and "torque" with cones, "miss" of supports}; of n copies
-            a list of such.
+            c_des [m], "com", "points", "forces" and "torque" with cones, "miss" of supports}; of n
+            copies {"copies": a list of such}.
         """
-        plans, shape = self._plans(state, target)
-        told = [one | _told(found, one["com"], self.ground) for found, one in plans]
-        command = self._command(plans, shape, state)
-        return command, told[0] if len(shape) == 1 else {"copies": told}
+        told = self.told(state, target)
+        copies = [self._explained(told, i) for i in range(len(told.a))]
+        command = self._command(told, state)
+        return command, copies[0] if np.ndim(state.q) == 1 else {"copies": copies}
 
-    def _command(self, plans: list[tuple[Plan, dict[str, Any]]], shape: Any, state: Any) -> Command:
-        if self.gives == "force":
-            force = np.array([one.torque for one, _ in plans]).reshape(shape)
-            if self._firm is None:
-                return Command(force=force)
-            a = np.array([one.a for one, _ in plans]).reshape(shape)
-            goal = Target(state.q, _velocity(state, self.scene.nv) + self._dt * a)
-            return Command(force=force, drive=Drive(self._firm, goal, form="spd"))
-        return Command(acceleration=np.array([one.a for one, _ in plans]).reshape(shape))
-
-    def _plans(
-        self, state: Any, target: Any
-    ) -> tuple[list[tuple[Plan, dict[str, Any]]], tuple[int, ...]]:
+    def told(self, state: Any, target: Any) -> Told:
+        """The plans of all copies, from the core."""
         target = target if isinstance(target, Target) else Target.of(target)
         if target.rows is not None:
             raise PoiseError("balance follows one target a call, not rows of them")
-        q, v = np.atleast_2d(state.q), np.atleast_2d(_velocity(state, self.scene.nv))
-        n, nv = len(q), self.scene.nv
-        tq = _rows(target.q, n, self.scene.nq)
-        tv = np.zeros((n, nv)) if target.v is None else _rows(target.v, n, nv)
-        ta = np.zeros((n, nv)) if target.a is None else _rows(target.a, n, nv)
-        now = tasks_of(self.scene, q, v, self.gravity, self._points())
-        then = self._then(tq, tv)
-        self.strain = np.zeros(n)
-        time = np.broadcast_to(np.nan if target.time is None else target.time, (n,))
-        plans = [
-            self._one(i, now[i], then[i], (q[i], v[i]), (tq[i], tv[i], ta[i]), float(time[i]))
-            for i in range(n)
-        ]
-        return plans, (*np.shape(state.q)[:-1], nv)
+        n, nq, nv = (1 if np.ndim(state.q) == 1 else len(state.q)), self.scene.nq, self.scene.nv
+        tq = self._goal(target.q, n, nq)
+        tv = None if target.v is None else self._goal(target.v, n, nv)
+        ta = None if target.a is None else self._goal(target.a, n, nv)
+        q, v = rows_of(state.q, n, nq), rows_of(_velocity(state, nv), n, nv)
+        when = self._when(target.time, n)
+        asked, gravity = self._asked(), self.gravity
+        numbers = self.scene.numbers
+        a, torque, told = self._planner.plan(numbers, asked, n, q, v, tq, tv, ta, when, gravity)
+        found = Told.of(a, torque, told, len(self._soles.names))
+        self.strain = found.strain.copy()
+        return found
 
-    def _then(self, q: Floats, v: Floats) -> list[Tasks]:
-        """The target's tasks; of one that is held they are asked for once."""
-        points, kept = self._points(), self._kept
-        if kept is None or not all(map(np.array_equal, kept[0], (q, v, points))):
-            found = tasks_of(self.scene, q, v, self.gravity, points)
-            self._kept = kept = ((q.copy(), v.copy(), points), found)
-        return kept[1]
+    def _goal(self, value: Floats, n: int, size: int) -> Floats:
+        """Rows of a target."""
+        if value.shape[-1] != size or value.ndim > 2 or (value.ndim == 2 and len(value) != n):
+            raise PoiseError(f"the target has shape {value.shape}, expected (..., {size})")
+        return np.ascontiguousarray(value)
 
-    def _one(self, i: int, now: Tasks, then: Tasks, state: Any, target: Any,
-             time: float) -> tuple[Plan, dict[str, Any]]:  # fmt: skip
-        """The plan of one copy."""
-        (q, v), (tq, tv, ta) = state, target
-        k_s, k_d = self.k_s, self.k_d
-        if self._limits is not None:
-            k_s, k_d = self._limits.stiffen(q, k_s, k_d)
-        a_des = dynamics.pd_force(self.scene, q, v, (tq, tv), k_s, k_d) + ta
-        places = self._soles.places(now)
-        share = self._share(then, places, time)
-        rows = self._rows(now, then, a_des, v, share, places)
-        wished = self._wish(now, then, v, (tv, ta), places, share)
-        if wished is not None and "linear" in self._objectives:
-            root = math.sqrt(self.beta_linear)
-            E, e = root * now.A[:2], root * (wished.linear - now.rate[:2])
-            if len(rows.e):
-                E, e = np.concatenate([rows.E, E]), np.concatenate([rows.e, e])
-            rows = rows._replace(E=E, e=e)
-        weight = self._mass * self.gravity
-        turned = wished if "angular" in self._objectives else None
-        found = plan(rows, now, turned, self.gamma, weight, self._grounds(q, places, share))
-        if wished is not None:
-            miss = wished.center - now.c[:2]
-            speed = (now.A[:2] @ v) / self._mass
-            self.strain[i] = math.hypot(*(miss - 0.3 * speed))
-        told = {
-            "supports": dict(zip(self._soles.names, share.tolist(), strict=True)),
-            "center": None if wished is None else wished.center,
-            "com": now.c,
+    def _command(self, told: Told, state: Any) -> Command:
+        shape = (*np.shape(state.q)[:-1], self.scene.nv)
+        a = told.a.reshape(shape)
+        if self.gives == "acceleration":
+            return Command(acceleration=a)
+        force = told.torque.reshape(shape)
+        if self._firm is None:
+            return Command(force=force)
+        goal = Target(state.q, _velocity(state, self.scene.nv) + self._dt * a)
+        return Command(force=force, drive=Drive(self._firm, goal, form="spd"))
+
+    def _explained(self, told: Told, i: int) -> dict[str, Any]:
+        """Of one plan, for people: the ground alone changes the angular momentum."""
+        from poise.measure.pressure import center_of_pressure, centroidal_moment_pivot
+
+        rate, com, cones = told.rate[i], told.com[i], self.form == "cones"
+        force = rate[:3] - self._mass * self.gravity
+        carries = (told.share[i][self._soles.owner] > 1e-3) & cones
+        center = told.center[i]
+        return {
+            "supports": dict(zip(self._soles.names, told.share[i].tolist(), strict=True)),
+            "center": center if np.isfinite(center).all() else None,
+            "com": com,
+            "acceleration": told.a[i],
+            "cop": center_of_pressure(force, rate[3:], com, self.ground),
+            "cmp": centroidal_moment_pivot(com, force, self.ground),
+            "force": force,
+            "rate": rate,
+            "beta": float(told.beta[i]),
+            "points": told.points[i][carries],
+            "forces": told.forces[i][carries],
+            "torque": told.torque[i] if cones else None,
+            "miss": float(told.miss[i]),
         }
-        return found, told
 
 
 def _velocity(state: Any, nv: int) -> Floats:
@@ -279,28 +267,3 @@ def _velocity(state: Any, nv: int) -> Floats:
         v: Floats = state.v
         return v
     return np.zeros((*state.q.shape[:-1], nv))
-
-
-def _rows(value: Floats, n: int, size: int) -> Floats:
-    if value.shape[-1] != size:
-        raise PoiseError(f"the target has shape {value.shape}, expected (..., {size})")
-    return np.ascontiguousarray(np.broadcast_to(value, (n, size)))
-
-
-def _told(found: Plan, com: Floats, ground: float) -> dict[str, Any]:
-    """Of a plan, for people: the ground alone changes the angular momentum."""
-    from poise.measure.pressure import center_of_pressure, centroidal_moment_pivot
-
-    cop = center_of_pressure(found.force, found.rate[3:], com, ground)
-    return {
-        "acceleration": found.a,
-        "cop": cop,
-        "cmp": centroidal_moment_pivot(com, found.force, ground),
-        "force": found.force,
-        "rate": found.rate,
-        "beta": found.beta,
-        "points": found.points,
-        "forces": found.forces,
-        "torque": found.torque,
-        "miss": found.miss,
-    }

@@ -10,12 +10,14 @@ import numpy as np
 
 from poise.arrays import Floats, choice, floats, number
 from poise.character import Character
+from poise.control.balance.asked import K_GOAL, Asked
 from poise.control.balance.cones import EDGES, Cones
 from poise.control.balance.goals import Goals
 from poise.control.balance.least_squares import check_weight
 from poise.control.balance.momentum import Wish, wish
 from poise.control.balance.plan import Ground, Rows
 from poise.control.balance.polygon import hull
+from poise.control.balance.soft_limits import SoftLimits
 from poise.control.balance.stance import LEAVES, LEFT, LIFTED, LIFTS, Schedule, faded, soles_of
 from poise.control.balance.tasks import Tasks, cross, matrices
 from poise.control.link_sets import links_of
@@ -30,6 +32,8 @@ ROOT_WEIGHT = 0.03
 PRESS = 0.3
 """Acceleration at which a sole that should stand, and does not touch, goes down [m/s²]. Tuned: at 2
 it bounces, at 0 a foot that has landed carries nothing."""
+
+NO_LIMITS: Floats = np.zeros((0, 9))
 
 UNTRACKED = 0.03
 """What is left of the weights of tracking without its objective: nothing else asks of a finger."""
@@ -50,8 +54,14 @@ class Parts:
     support_gains: tuple[float, float]
     _objectives: tuple[str, ...]
     _source: Any
+    beta_linear: float
+    gamma: float
+    friction: float
+    k_s: Floats
+    k_d: Floats
     _goals: Goals
     _cones: Cones
+    _limits: SoftLimits | None
 
     @property
     def gravity(self) -> Floats:
@@ -78,6 +88,48 @@ class Parts:
 
     def _points(self) -> Floats:
         return np.concatenate([self._links, self._goals.points])
+
+    def _when(self, time: Any, n: int) -> Floats | None:
+        """How firmly the schedule lets each link stand, shape (n, s); None: the target says."""
+        if self._schedule is None or time is None:
+            return None
+        return np.ascontiguousarray(
+            np.broadcast_to(self._schedule(np.asarray(time)), (n, len(self._soles.names)))
+        )
+
+    def _asked(self) -> Asked:
+        """The settings, for the core."""
+        given, limits = set(self._objectives), self._limits
+        motion = isinstance(self.center, str)
+        x, y = (0.0, 0.0) if motion else (float(c) for c in self.center)
+        return Asked(
+            points=self._points(),
+            corners=self._soles.corners,
+            goals=self._goals.wanted,
+            weight=self.weight if "track" in given else UNTRACKED * self.weight,
+            limits=NO_LIMITS if limits is None else limits.table,
+            stiffening=(0.0, 0.0) if limits is None else (limits.stiffness, limits.damping),
+            k_s=self.k_s,
+            k_d=self.k_d,
+            k_support=self.support_gains,
+            k_linear=self.linear_gains,
+            k_goal=K_GOAL,
+            center=(x, y),
+            beta_linear=self.beta_linear,
+            gamma=self.gamma,
+            reach=self.reach,
+            margin=self.margin,
+            ground=self.ground,
+            friction=self.friction,
+            goal_weight=self._goals.weight,
+            mass=self._mass,
+            press=PRESS,
+            linear="linear" in given,
+            angular="angular" in given,
+            cones=self.form == "cones",
+            motion=motion,
+            always=self._always,
+        )
 
     def _share(self, then: Tasks, places: Floats, time: float) -> Floats:
         """How firmly each link stands, shape (s,)."""

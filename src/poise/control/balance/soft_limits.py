@@ -41,6 +41,17 @@ class SoftLimits:
         self._v = np.array(at, dtype=int)
         self._one = np.array(single, dtype=int).reshape(-1, 2)
         self._low, self._high = np.array(low), np.array(high)
+        self.table: Floats = np.zeros((len(balls) + len(others), 9))
+        """For the core, a row per joint: 1 of a ball, where its q and v begin, its axis, and swing
+        and twist, or 0 and low and high."""
+        for row, joint in zip(self.table, [*balls, *others], strict=True):
+            row[:3] = (
+                joint.kind == "ball",
+                character.q_slice(joint).start,
+                character.v_slice(joint).start,
+            )
+            row[3:6] = joint.axis if joint.kind == "ball" else 0.0
+            row[6:] = joint.limits if joint.kind == "ball" else (0.0, *(joint.limits or ()))
 
     def excess(self, q: Floats) -> tuple[Floats, Floats]:
         """e_axis + e_twist of each ball, and how far hinges and slides are out, for one q (nq,)."""

@@ -45,6 +45,11 @@ class Soles(NamedTuple):
     owner: Ints
     first: Ints
 
+    @property
+    def corners(self) -> Floats:
+        """Owner and point of each, shape (m, 4)."""
+        return np.column_stack([self.owner.astype(np.float64), self.point])
+
     def places(self, now: Tasks) -> Floats:
         """Where the points are [m], shape (m, 3); the links are the first points of the tasks."""
         turned = np.matmul(now.R[self.owner], self.point[:, :, None])[:, :, 0]

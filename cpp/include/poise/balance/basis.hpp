@@ -1,0 +1,230 @@
+// Least squares with equality constraints, by rows that are made orthonormal one after another.
+//
+//     min |x|^2 + |E x - e|^2   subject to   C x = d
+//
+// The rows of C become Q (modified Gram-Schmidt with pivoting, each row twice): C = L Q. What is
+// below the rank repeats the rest or contradicts it. The rows of E, with a unit of their own beside
+// each, [E | 1], follow: what is left of them across Q is L [V | U], and with G that part of E
+//     1 + G G^T = L L^T,   V^T V = G^T (1 + G G^T)^-1 G,
+// so that the condition of the weights is not squared. Then x = Q^T u + V^T z, L z = e - E Q^T u,
+// and K^-1 = 1 - Q^T Q - V^T V is how x gives way. The twin in Python is
+// poise.control.balance.least_squares, by LAPACK.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "poise/pack.hpp"
+
+namespace poise::inline POISE_ISA {
+
+#if defined(__AVX512F__)
+using Wide = Pack<double, 8>;
+#elif defined(__AVX2__)
+using Wide = Pack<double, 4>;
+#else
+using Wide = Pack<double, 2>;
+#endif
+constexpr int kWide = static_cast<int>(sizeof(Wide) / sizeof(double));
+
+POISE_INLINE Wide wide_at(const double* p) {
+    Wide r;
+    std::memcpy(&r.x, p, sizeof r.x);
+    return r;
+}
+
+inline double dot(const double* a, const double* b, int n) {
+    Wide s(0.0), t(0.0);
+    int i = 0;
+    for (; i + 2 * kWide <= n; i += 2 * kWide) {
+        s = s + wide_at(a + i) * wide_at(b + i);
+        t = t + wide_at(a + i + kWide) * wide_at(b + i + kWide);
+    }
+    s = s + t;
+    double sum = 0;
+    for (int k = 0; k < kWide; ++k) sum += get(s, k);
+    for (; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
+// y += by x
+inline void add(double by, const double* x, double* y, int n) {
+    int i = 0;
+    const Wide f(by);
+    for (; i + kWide <= n; i += kWide) {
+        const Wide r = wide_at(y + i) + f * wide_at(x + i);
+        std::memcpy(y + i, &r.x, sizeof r.x);
+    }
+    for (; i < n; ++i) y[i] += by * x[i];
+}
+
+class Basis {
+  public:
+    // room for rows of n numbers
+    void begin(int n, int constraints, int objectives) {
+        n_ = n;
+        held_ = kept_ = 0;
+        most_ = objectives;
+        Q_.resize(static_cast<std::size_t>(constraints) * n);
+        V_.resize(static_cast<std::size_t>(objectives) * n);
+        U_.assign(static_cast<std::size_t>(objectives) * objectives, 0);
+        z_.resize(objectives);
+        x_.assign(n, 0);
+    }
+
+    const double* x() const { return x_.data(); }
+
+    // C x = d, m rows; rows smaller than `rank` beside the largest do not count. How far the rows
+    // contradict each other.
+    double hold(double* C, const double* d, int m, double rank) {
+        if (!m) return 0;
+        L_.assign(static_cast<std::size_t>(m) * m, 0);
+        order_.resize(m);
+        for (int i = 0; i < m; ++i) order_[i] = i;
+        double first = 0;
+        for (int r = 0; r < m; ++r) {
+            int best = r;
+            double most = -1;
+            for (int i = r; i < m; ++i) {
+                const double* row = C + order_[i] * n_;
+                const double size = dot(row, row, n_);
+                if (size > most) most = size, best = i;
+            }
+            std::swap(order_[r], order_[best]);
+            double* row = C + order_[r] * n_;
+            double* L = L_.data() + order_[r] * m;
+            for (int k = 0; k < r; ++k) L[k] += across(row, Q_.data() + k * n_);
+            const double size = std::sqrt(dot(row, row, n_));
+            if (r == 0) first = size;
+            if (!(size > rank * first)) break;
+            double* q = Q_.data() + r * n_;
+            for (int k = 0; k < n_; ++k) q[k] = row[k] / size;
+            L[r] = size;
+            for (int i = r + 1; i < m; ++i) L_[order_[i] * m + r] = across(C + order_[i] * n_, q);
+            held_ = r + 1;
+        }
+        return put_together(d, m);
+    }
+
+    // E x = e beside the rest
+    void want(const double* E, double e) {
+        double* v = V_.data() + kept_ * n_;
+        double* u = U_.data() + kept_ * most_;
+        std::memcpy(v, E, n_ * sizeof(double));
+        double left = e - dot(E, x_.data(), n_);
+        for (int twice = 0; twice < 2; ++twice)
+            for (int k = 0; k < held_; ++k) across(v, Q_.data() + k * n_);
+        u[kept_] = 1;
+        for (int twice = 0; twice < 2; ++twice)
+            for (int j = 0; j < kept_; ++j) {
+                const double *a = V_.data() + j * n_, *b = U_.data() + j * most_;
+                const double by = dot(v, a, n_) + dot(u, b, j + 1);
+                add(-by, a, v, n_);
+                add(-by, b, u, j + 1);
+                left -= by * z_[j];
+            }
+        const double size = std::sqrt(dot(v, v, n_) + dot(u, u, kept_ + 1));
+        for (int k = 0; k < n_; ++k) v[k] /= size;
+        for (int k = 0; k <= kept_; ++k) u[k] /= size;
+        z_[kept_++] = left / size;
+    }
+
+    // x, once all has been said
+    void finish() {
+        for (int k = 0; k < kept_; ++k) add(z_[k], V_.data() + k * n_, x_.data(), n_);
+    }
+
+    // E K^-1: the way of least cost to move E x
+    void give(const double* E, double* out) const {
+        std::memcpy(out, E, n_ * sizeof(double));
+        for (int k = 0; k < held_; ++k)
+            add(-dot(E, Q_.data() + k * n_, n_), Q_.data() + k * n_, out, n_);
+        for (int k = 0; k < kept_; ++k)
+            add(-dot(E, V_.data() + k * n_, n_), V_.data() + k * n_, out, n_);
+    }
+
+  private:
+    double across(double* row, const double* q) const {
+        const double by = dot(row, q, n_);
+        add(-by, q, row, n_);
+        return by;
+    }
+
+    // x_ = Q^T u with L u = d, in the sense of least squares where rows contradict each other
+    double put_together(const double* d, int m) {
+        const int r = held_;
+        if (!r) {
+            double most = 0;
+            for (int i = 0; i < m; ++i) most = std::fmax(most, std::fabs(d[i]));
+            return most;
+        }
+        u_.assign(r, 0);
+        if (r == m) {
+            for (int i = 0; i < m; ++i) {
+                const double* L = L_.data() + order_[i] * m;
+                u_[i] = (d[order_[i]] - dot(L, u_.data(), i)) / L[i];
+            }
+        } else {
+            least_squares(d, m, r);
+        }
+        double miss = 0;
+        for (int i = 0; i < m && r < m; ++i)
+            miss = std::fmax(miss, std::fabs(dot(L_.data() + i * m, u_.data(), r) - d[i]));
+        for (int k = 0; k < r; ++k) add(u_[k], Q_.data() + k * n_, x_.data(), n_);
+        return miss;
+    }
+
+    // min |L u - d|, the columns of L made orthonormal
+    void least_squares(const double* d, int m, int r) {
+        std::vector<double> column(static_cast<std::size_t>(r) * m),
+            R(static_cast<std::size_t>(r) * r), left(d, d + m);
+        for (int k = 0; k < r; ++k) {
+            double* a = column.data() + k * m;
+            for (int i = 0; i < m; ++i) a[i] = L_[i * m + k];
+            for (int twice = 0; twice < 2; ++twice)
+                for (int j = 0; j < k; ++j) {
+                    const double by = dot(a, column.data() + j * m, m);
+                    add(-by, column.data() + j * m, a, m);
+                    R[j * r + k] += by;
+                }
+            const double size = std::sqrt(dot(a, a, m));
+            R[k * r + k] = size;
+            for (int i = 0; i < m; ++i) a[i] /= size;
+            u_[k] = dot(a, left.data(), m);
+            add(-u_[k], a, left.data(), m);
+        }
+        for (int k = r - 1; k >= 0; --k) {
+            for (int j = k + 1; j < r; ++j) u_[k] -= R[k * r + j] * u_[j];
+            u_[k] /= R[k * r + k];
+        }
+    }
+
+    int n_ = 0, held_ = 0, kept_ = 0, most_ = 0;
+    std::vector<double> Q_, V_, U_, L_, z_, x_, u_;
+    std::vector<int> order_;
+};
+
+// A x = b for a symmetric, positive definite A of n <= 6 rows, by Cholesky; A and b are lost, and b
+// is x. False if it is not positive definite.
+inline bool solve_small(double* A, double* b, int n) {
+    for (int i = 0; i < n; ++i) {
+        for (int j = 0; j <= i; ++j) {
+            double s = A[i * n + j];
+            for (int k = 0; k < j; ++k) s -= A[i * n + k] * A[j * n + k];
+            if (i == j && !(s > 0)) return false;
+            A[i * n + j] = i == j ? std::sqrt(s) : s / A[j * n + j];
+        }
+    }
+    for (int i = 0; i < n; ++i) {
+        for (int k = 0; k < i; ++k) b[i] -= A[i * n + k] * b[k];
+        b[i] /= A[i * n + i];
+    }
+    for (int i = n - 1; i >= 0; --i) {
+        for (int k = i + 1; k < n; ++k) b[i] -= A[k * n + i] * b[k];
+        b[i] /= A[i * n + i];
+    }
+    return true;
+}
+
+}  // namespace poise::inline POISE_ISA

@@ -1,0 +1,438 @@
+// One plan of a controller of balance (macchietto2008, chapter 5):
+//     min |W (a_des - a)|^2 + b_l |L'_des - L'|^2 + b_a |H'_des - H'|^2 + sum b_p |p''_des - p''|^2
+//     subject to   J_sup a + J'_sup v = a_sup
+// in x = W (a - a_des), and with cones the forces of the ground and the torques that go with a. The
+// mathematics is told in poise.control.balance, function by function; that is the twin of this.
+#pragma once
+
+#include "poise/balance/basis.hpp"
+#include "poise/balance/cones.hpp"
+#include "poise/balance/polygon.hpp"
+#include "poise/kernel.hpp"
+
+namespace poise::inline POISE_ISA {
+
+// The numbers of `task_size`, one after another.
+struct TaskView {
+    const double *A, *M, *J, *h, *rate, *c, *bias, *p, *R;
+
+    TaskView(const double* at, std::int64_t nv, std::int64_t k)
+        : A(at), M(A + 6 * nv), J(M + nv * nv), h(J + 6 * nv * k), rate(h + nv), c(rate + 6),
+          bias(c + 3), p(bias + 6 * k), R(p + 3 * k) {}
+};
+
+// 1 below bounds[0], 0 above bounds[1], smooth between
+inline double faded(double value, const double* bounds) {
+    const double s = (bounds[1] - value) / (bounds[1] - bounds[0]);
+    const double share = std::fmin(std::fmax(s, 0.0), 1.0);
+    return share * share * (3 - 2 * share);
+}
+
+class Planner {
+  public:
+    void plan(const PlanCall& call, std::int64_t i) {
+        o = &call;
+        nv = static_cast<int>(call.nv);
+        const std::int64_t points = call.soles + call.goals;
+        const std::int64_t size = task_size(nv, points);
+        const TaskView now(call.tasks + i * size, nv, points);
+        const TaskView then(call.then + i * call.then_copy, nv, points);
+        v = call.v.p + i * call.v.copy;
+        a_des = call.a_des + i * nv;
+        a = call.a + i * nv;
+        told = call.told + i * told_size(call.soles, call.corners);
+        places(now, here);
+        places(then, there);
+        stand(i);
+        const bool wished = wish(now, then, i);
+        gather(now, then, wished);
+        solve();
+        double beta = 0;
+        late = 0;
+        if (wished && call.angular) beta = turn(now);
+        if (call.cones) ground(now, i);
+        for (int k = 0; k < 6; ++k) told[k] = dot(now.A + k * nv, a, nv) + now.rate[k];
+        told[6] = beta;
+        told[7] = miss;
+        for (int k = 0; k < 3; ++k) told[11 + k] = now.c[k];
+    }
+
+  private:
+    // ---- what stands
+
+    // places of the soles' corners, and the height of the lowest of each sole
+    struct Soles {
+        std::vector<double> at, low;
+    };
+    void places(const TaskView& t, Soles& s) {
+        s.at.resize(3 * o->corners);
+        s.low.assign(o->soles, INFINITY);
+        for (int j = 0; j < o->corners; ++j) {
+            const double* c = o->corner + 4 * j;
+            const int k = static_cast<int>(c[0]);
+            const double *R = t.R + 9 * k, *p = t.p + 3 * k;
+            for (int x = 0; x < 3; ++x)
+                s.at[3 * j + x] =
+                    p[x] + R[3 * x] * c[1] + R[3 * x + 1] * c[2] + R[3 * x + 2] * c[3];
+            s.low[k] = std::fmin(s.low[k], s.at[3 * j + 2]);
+        }
+    }
+    double share_of(int corner) const { return share[static_cast<int>(o->corner[4 * corner])]; }
+
+    void stand(std::int64_t i) {
+        share.resize(o->soles);
+        const double* when = o->when.p ? o->when.p + i * o->when.copy : nullptr;
+        for (int k = 0; k < o->soles; ++k) {
+            share[k] = faded(here.low[k] - o->ground, o->lifts);
+            if (o->always) continue;
+            const bool known = when && std::isfinite(when[k]);
+            share[k] *= known ? when[k] : faded(there.low[k] - o->ground, o->leaves);
+        }
+        for (int k = 0; k < o->soles; ++k) told[14 + k] = share[k];
+    }
+
+    // ---- what momentum should do (M 5.9, 5.15); false without supports, or if it does not matter
+
+    bool wish(const TaskView& now, const TaskView& then, std::int64_t i) {
+        told[8] = 0;
+        told[9] = told[10] = NAN;
+        if (!o->linear && !o->angular) return false;
+        double sum = 0, most = 0;
+        Corner s = {0, 0}, motion = {0, 0};
+        hull.clear();
+        for (int j = 0; j < o->corners; ++j) {
+            const double w = share_of(j), *p = here.at.data() + 3 * j, *r = there.at.data() + 3 * j;
+            sum += w;
+            most = std::fmax(most, w);
+            s.x += w * p[0], s.y += w * p[1];
+            motion.x += w * r[0], motion.y += w * r[1];
+            if (w > 0.3) hull.push_back({p[0], p[1]});
+        }
+        if (!(most > 0.5) || !(sum > 1e-3)) return false;
+        take_hull(hull, room, o->margin);
+        double center[2] = {s.x / sum, s.y / sum}, speed[2] = {0, 0}, rise[2] = {0, 0};
+        const double* tv = o->target_v.p ? o->target_v.p + i * o->target_v.copy : nullptr;
+        const double* ta = o->target_a.p ? o->target_a.p + i * o->target_a.copy : nullptr;
+        const double mid[2] = {motion.x / sum, motion.y / sum};
+        for (int k = 0; k < 2; ++k) {
+            if (!o->motion) {
+                center[k] += o->center[k];
+                continue;
+            }
+            center[k] += then.c[k] - mid[k];
+            if (tv) speed[k] = dot(then.A + k * nv, tv, nv) / o->mass;
+            rise[k] = ((ta ? dot(then.A + k * nv, ta, nv) : 0) + then.rate[k]) / o->mass;
+        }
+        const double fz = o->mass * std::fabs(o->gravity[2]), mass = fz / 9.81;
+        const Corner goal = nearest_inside(hull, {center[0], center[1]});
+        const double at[2] = {goal.x, goal.y};
+        const double height = std::fmax(now.c[2], 1e-3);
+        double L[2], pivot[2];
+        for (int k = 0; k < 2; ++k) {
+            L[k] = dot(now.A + k * nv, v, nv);
+            linear[k] = mass * (o->k_linear[0] * (at[k] - now.c[k]) + rise[k]) +
+                        o->k_linear[1] * (mass * speed[k] - L[k]);
+            pivot[k] = now.c[k] - height / fz * linear[k];
+        }
+        const Corner pressure = nearest_inside(hull, {pivot[0], pivot[1]});
+        double away[2] = {pivot[0] - pressure.x, pivot[1] - pressure.y};
+        const double far = std::hypot(away[0], away[1]);
+        if (far > o->reach) {
+            for (int k = 0; k < 2; ++k) {
+                away[k] *= o->reach / far;
+                pivot[k] = (k ? pressure.y : pressure.x) + away[k];
+                linear[k] = (now.c[k] - pivot[k]) * (fz / height);
+            }
+        }
+        apart = std::hypot(away[0], away[1]);
+        angular[0] = -away[1] * fz, angular[1] = away[0] * fz, angular[2] = 0;
+        told[9] = at[0], told[10] = at[1];
+        told[8] = std::hypot(at[0] - now.c[0] - 0.3 * L[0] / o->mass,
+                             at[1] - now.c[1] - 0.3 * L[1] / o->mass);
+        return true;
+    }
+
+    // ---- the rows of the least squares, in x
+
+    struct RowSet {
+        std::vector<double> row, want;
+        int count = 0;
+
+        double* next(int n) {
+            ++count;
+            if (static_cast<int>(row.size()) < count * n) row.resize(count * n);
+            if (static_cast<int>(want.size()) < count) want.resize(count);
+            return row.data() + (count - 1) * n;
+        }
+    };
+    void put(RowSet& to, const double* E, double e, double by) {
+        double* row = to.next(nv);
+        for (int k = 0; k < nv; ++k) row[k] = by * E[k] / o->weight[k];
+        to.want[to.count - 1] = by * (e - dot(E, a_des, nv));
+    }
+
+    void gather(const TaskView& now, const TaskView& then, bool wished) {
+        hard.count = easy.count = 0;
+        for (int k = 0; k < o->soles; ++k)
+            if (share[k] > 1e-3) support(now, then, k);
+        for (int g = 0; g < o->goals; ++g) reach_for(now, g);
+        if (!wished || !o->linear) return;
+        const double root = std::sqrt(o->beta_linear);
+        for (int k = 0; k < 2; ++k) put(easy, now.A + k * nv, linear[k] - now.rate[k], root);
+    }
+
+    // a sole that stands: level, as high as in the target, and at rest
+    void support(const TaskView& now, const TaskView& then, int k) {
+        const double *J = now.J + 6 * nv * k, *R = now.R + 9 * k, *T = then.R + 9 * k;
+        double wanted[6];
+        for (int x = 0; x < 6; ++x)
+            wanted[x] = -o->k_support[1] * dot(J + x * nv, v, nv) - now.bias[6 * k + x];
+        if (o->k_support[0] != 0) {
+            // sum of the cross products of their columns, level
+            double tilt[2] = {0, 0};
+            for (int c = 0; c < 3; ++c) {
+                tilt[0] += R[3 + c] * T[6 + c] - R[6 + c] * T[3 + c];
+                tilt[1] += R[6 + c] * T[c] - R[c] * T[6 + c];
+            }
+            for (int x = 0; x < 2; ++x) wanted[3 + x] += 0.5 * o->k_support[0] * tilt[x];
+            wanted[2] += o->k_support[0] * (then.p[3 * k + 2] - now.p[3 * k + 2]);
+        }
+        if (here.low[k] > o->ground) wanted[2] -= o->press;
+        const bool held = !o->cones && share[k] >= o->held;
+        const double by = held       ? 1
+                          : o->cones ? o->firm * share[k]
+                                     : o->soft * share[k] / std::fmax(1 - share[k], 1e-9);
+        for (int x = 0; x < 6; ++x) put(held ? hard : easy, J + x * nv, wanted[x], by);
+    }
+
+    void reach_for(const TaskView& now, int g) {
+        const std::int64_t at = o->soles + g;
+        const double *J = now.J + 6 * nv * at, *p = now.p + 3 * at, *to = o->goal + 3 * g;
+        double far = 0;
+        for (int x = 0; x < 3; ++x) far += (to[x] - p[x]) * (to[x] - p[x]);
+        const double near = std::fmin(1.0, o->farthest / std::fmax(std::sqrt(far), 1e-9));
+        const double by = std::sqrt(o->goal_weight) * near * near;
+        for (int x = 0; x < 3; ++x) {
+            const double wanted = o->k_goal[0] * near * (to[x] - p[x]) -
+                                  o->k_goal[1] * dot(J + x * nv, v, nv) - now.bias[6 * at + x];
+            put(easy, J + x * nv, wanted, by);
+        }
+    }
+
+    void solve() {
+        basis.begin(nv, hard.count, easy.count);
+        miss = basis.hold(hard.row.data(), hard.want.data(), hard.count, o->rank);
+        for (int k = 0; k < easy.count; ++k) basis.want(easy.row.data() + k * nv, easy.want[k]);
+        basis.finish();
+        for (int k = 0; k < nv; ++k) a[k] = a_des[k] + basis.x()[k] / o->weight[k];
+    }
+
+    // ---- the angular objective, at the weight that agrees with its own answer
+
+    double turn(const TaskView& now) {
+        double T[9], lack[3], rate[3];
+        spun.resize(3 * nv);
+        given.resize(3 * nv);
+        for (int x = 0; x < 3; ++x) {
+            const double* A = now.A + (3 + x) * nv;
+            rate[x] = dot(A, a, nv) + now.rate[3 + x];
+            lack[x] = angular[x] - rate[x];
+            for (int k = 0; k < nv; ++k) spun[x * nv + k] = A[k] / o->weight[k];
+            basis.give(spun.data() + x * nv, given.data() + x * nv);
+        }
+        for (int x = 0; x < 3; ++x)
+            for (int y = 0; y < 3; ++y)
+                T[3 * x + y] = dot(given.data() + x * nv, spun.data() + y * nv, nv);
+        const double weight = o->mass * o->gravity[2];
+        const double lift = dot(now.A + 2 * nv, a, nv) + now.rate[2] - weight;
+        const double fz = std::fmax(lift, -0.1 * weight);
+        const double beta = o->gamma * apart + consistent_weight(lack, T, fz);
+        if (!(beta > 0)) return 0;
+        // (T + 1 / beta)^-1
+        for (int x = 0; x < 3; ++x) {
+            double B[9], unit[3] = {0, 0, 0};
+            for (int k = 0; k < 9; ++k) B[k] = T[k] + (k % 4 ? 0 : 1 / beta);
+            unit[x] = 1;
+            if (!solve_small(B, unit, 3)) return 0;
+            for (int y = 0; y < 3; ++y) firmly[3 * y + x] = unit[y];
+        }
+        late = 3;
+        for (int x = 0; x < 3; ++x) {
+            const double by =
+                firmly[3 * x] * lack[0] + firmly[3 * x + 1] * lack[1] + firmly[3 * x + 2] * lack[2];
+            for (int k = 0; k < nv; ++k) a[k] += by * given[x * nv + k] / o->weight[k];
+        }
+        return beta;
+    }
+
+    // b = gamma |H'_xy(b)| / fz, H'(b) = (1 + b T)^-1 H'(0)
+    double consistent_weight(const double* rate, const double* T, double fz) const {
+        const double per = o->gamma / fz;
+        double low = 0, high = per * std::hypot(rate[0], rate[1]);
+        for (int round = 0; round < 12; ++round) {
+            const double beta = 0.5 * (low + high);
+            double B[9], x[3] = {rate[0], rate[1], rate[2]};
+            for (int k = 0; k < 9; ++k) B[k] = beta * T[k] + (k % 4 ? 0 : 1);
+            if (!solve_small(B, x, 3)) return low;
+            (per * std::hypot(x[0], x[1]) > beta ? low : high) = beta;
+        }
+        return 0.5 * (low + high);
+    }
+
+    // ---- forces of the ground inside their cones, and the torques that go with them
+
+    void ground(const TaskView& now, std::int64_t i) {
+        double S[36], need[6], size[6], short_of[6];
+        base.resize(12 * nv);
+        for (int x = 0; x < 6; ++x) {
+            const double* M = now.M + x * nv;
+            double *row = base.data() + x * nv, *out = base.data() + (6 + x) * nv;
+            for (int k = 0; k < nv; ++k) row[k] = M[k] / o->weight[k];
+            basis.give(row, out);
+            for (int y = 0; y < late; ++y) {
+                double by = 0;
+                for (int z = 0; z < late; ++z)
+                    by += firmly[3 * y + z] * dot(row, given.data() + z * nv, nv);
+                add(-by, given.data() + y * nv, out, nv);
+            }
+            need[x] = dot(M, a, nv) + now.h[x];
+        }
+        for (int x = 0; x < 6; ++x)
+            for (int y = 0; y < 6; ++y)
+                S[6 * x + y] = dot(base.data() + (6 + x) * nv, base.data() + y * nv, nv);
+        push(S, need, size, short_of, o->q.p + i * o->q.copy);
+        for (int x = 0; x < 6; ++x)
+            for (int k = 0; k < nv; ++k)
+                a[k] += short_of[x] * base[(6 + x) * nv + k] / o->weight[k];
+        double* torque = o->torque + i * nv;
+        for (int k = 0; k < nv; ++k) torque[k] = k < 6 ? 0 : dot(now.M + k * nv, a, nv) + now.h[k];
+        const double* force = told + 14 + o->soles;
+        for (int j = 0; j < o->corners; ++j) {
+            const int k = static_cast<int>(o->corner[4 * j]);
+            const double *at = force + 6 * j, *f = at + 3, *p = now.p + 3 * k;
+            const double r[3] = {at[0] - p[0], at[1] - p[1], at[2] - p[2]};
+            const double w[6] = {f[0],
+                                 f[1],
+                                 f[2],
+                                 r[1] * f[2] - r[2] * f[1],
+                                 r[2] * f[0] - r[0] * f[2],
+                                 r[0] * f[1] - r[1] * f[0]};
+            for (int x = 0; x < 6; ++x)
+                add(-w[x], now.J + (6 * k + x) * nv + 6, torque + 6, nv - 6);
+        }
+    }
+
+    // forces, and S^-1 (G x - need): what the root is given beside what it needs
+    void push(double* S, double* need, double* size, double* short_of, const double* q) {
+        for (int x = 0; x < 6; ++x) size[x] = std::sqrt(std::fmax(S[7 * x], 1e-12));
+        double C[36];
+        for (int x = 0; x < 6; ++x)
+            for (int y = 0; y < 6; ++y)
+                C[6 * x + y] = S[6 * x + y] / (size[x] * size[y]) + (x == y ? 1e-9 : 0);
+        // symmetric but for rounding; C becomes its Cholesky factor
+        double none[6] = {};
+        if (!solve_small(C, none, 6)) {
+            for (int x = 0; x < 6; ++x) short_of[x] = 0;
+            return no_forces();
+        }
+        const auto forward = [&](double* x) {
+            for (int k = 0; k < 6; ++k) {
+                x[k] /= size[k];
+                for (int j = 0; j < k; ++j) x[k] -= C[6 * k + j] * x[j];
+                x[k] /= C[7 * k];
+            }
+        };
+        cone_rows(q);
+        for (int j = 0; j < unknowns; ++j) forward(P.data() + 6 * j);
+        forward(need);
+        double largest = 0;
+        for (int j = 0; j < unknowns; ++j)
+            largest = std::fmax(largest, dot(P.data() + 6 * j, P.data() + 6 * j, 6));
+        const ConeProblem problem = {unknowns, P.data(), need, caps.data(), o->ease * largest};
+        double y[6] = {};
+        lambda.resize(unknowns);
+        if (unknowns) problem.solve(y);
+        problem.unknowns(y, lambda.data());
+        for (int k = 0; k < 6; ++k) short_of[k] = -need[k];
+        for (int j = 0; j < unknowns; ++j) add(lambda[j], P.data() + 6 * j, short_of, 6);
+        for (int k = 5; k >= 0; --k) {
+            for (int j = k + 1; j < 6; ++j) short_of[k] -= C[6 * j + k] * short_of[j];
+            short_of[k] /= C[7 * k];
+        }
+        for (int k = 0; k < 6; ++k) short_of[k] /= size[k];
+        share_out();
+    }
+
+    void no_forces() {
+        unknowns = 0;
+        share_out();
+    }
+
+    static constexpr int kEdges = 4;
+
+    // the wrench on the free root of every edge of every pyramid that carries, as rows of six
+    void cone_rows(const double* q) {
+        const double w = q[3], x1 = q[4], y1 = q[5], z1 = q[6];
+        const double R[9] = {
+            1 - 2 * (y1 * y1 + z1 * z1), 2 * (x1 * y1 - w * z1),      2 * (x1 * z1 + w * y1),
+            2 * (x1 * y1 + w * z1),      1 - 2 * (x1 * x1 + z1 * z1), 2 * (y1 * z1 - w * x1),
+            2 * (x1 * z1 - w * y1),      2 * (y1 * z1 + w * x1),      1 - 2 * (x1 * x1 + y1 * y1)};
+        unknowns = 0;
+        P.resize(6 * kEdges * o->corners);
+        caps.resize(kEdges * o->corners);
+        for (int j = 0; j < o->corners; ++j) {
+            const double s = share_of(j);
+            if (!(s > 1e-3)) continue;
+            const double* at = here.at.data() + 3 * j;
+            const double r[3] = {at[0] - q[0], at[1] - q[1], at[2] - q[2]};
+            for (int e = 0; e < kEdges; ++e, ++unknowns) {
+                double* p = P.data() + 6 * unknowns;
+                edge(e, p);
+                const double t[3] = {r[1] * p[2] - r[2] * p[1], r[2] * p[0] - r[0] * p[2],
+                                     r[0] * p[1] - r[1] * p[0]};
+                for (int k = 0; k < 3; ++k)
+                    p[3 + k] = R[k] * t[0] + R[3 + k] * t[1] + R[6 + k] * t[2];
+                caps[unknowns] = 3 * o->mass * 9.81 * s;
+            }
+        }
+    }
+    void edge(int e, double* out) const {
+        const double around = (e + 0.5) * (2 * 3.14159265358979323846 / kEdges);
+        out[0] = o->friction * std::cos(around);
+        out[1] = o->friction * std::sin(around);
+        out[2] = 1;
+    }
+
+    // places of the corners and the forces on them, to those who ask
+    void share_out() {
+        double* to = told + 14 + o->soles;
+        int at = 0;
+        for (int j = 0; j < o->corners; ++j, to += 6) {
+            for (int k = 0; k < 3; ++k) to[k] = here.at[3 * j + k], to[3 + k] = 0;
+            if (!(share_of(j) > 1e-3) || !unknowns) continue;
+            for (int e = 0; e < kEdges; ++e, ++at) {
+                double d[3];
+                edge(e, d);
+                for (int k = 0; k < 3; ++k) to[3 + k] += lambda[at] * d[k];
+            }
+        }
+    }
+
+    const PlanCall* o = nullptr;
+    int nv = 0, late = 0, unknowns = 0;
+    const double *v = nullptr, *a_des = nullptr;
+    double *a = nullptr, *told = nullptr;
+    double linear[2] = {}, angular[3] = {}, firmly[9] = {}, apart = 0, miss = 0;
+    Soles here, there;
+    Polygon hull, room;
+    RowSet hard, easy;
+    Basis basis;
+    std::vector<double> share, spun, given, base, P, caps, lambda;
+};
+
+inline void plan_copies(const PlanCall& call, std::int64_t begin, std::int64_t end) {
+    static thread_local Planner planner;
+    for (std::int64_t i = begin; i < end; ++i) planner.plan(call, i);
+}
+
+}  // namespace poise::inline POISE_ISA

@@ -1,0 +1,126 @@
+"""The same plan in the core: what a Balance asks, as the core reads it.
+
+The core's planner (`cpp/include/poise/balance`) does for all copies what `Balance.planned` does for
+one in NumPy: tasks, shares, wishes, least squares and cones. Settings are read in every call, so
+that all of them may be assigned while running. Constants live here in Python alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from poise.arrays import Floats
+from poise.control.balance.cones import EASE
+from poise.control.balance.goals import FARTHEST, STIFFNESS
+from poise.control.balance.least_squares import RANK
+from poise.control.balance.plan import FIRM, HELD, SOFT
+from poise.control.balance.stance import LEAVES, LEFT, LIFTED, LIFTS
+
+
+class Asked(NamedTuple):
+    """Names as in `PlanCall` of the core.
+
+    Attributes:
+        points: Links that may stand, then those of goals, and places in them [m], shape (k, 4).
+        corners: Of the soles: which sole, and the point in its link [m], shape (c, 4).
+        goals: Where the points of goals should be [m], shape (g, 3).
+        weight: Of tracking, shape (nv,).
+        limits: Joints with a range, shape (m, 9); `SoftLimits.table`.
+    """
+
+    points: Floats
+    corners: Floats
+    goals: Floats
+    weight: Floats
+    limits: Floats
+    stiffening: tuple[float, float]
+    k_s: Floats
+    k_d: Floats
+    k_support: tuple[float, float]
+    k_linear: tuple[float, float]
+    k_goal: tuple[float, float]
+    center: tuple[float, float]
+    beta_linear: float
+    gamma: float
+    reach: float
+    margin: float
+    ground: float
+    friction: float
+    goal_weight: float
+    mass: float
+    press: float
+    linear: bool
+    angular: bool
+    cones: bool
+    motion: bool
+    always: bool
+    lifts: tuple[float, float] = (LIFTS, LIFTED)
+    leaves: tuple[float, float] = (LEAVES, LEFT)
+    farthest: float = FARTHEST
+    soft: float = SOFT
+    firm: float = FIRM
+    held: float = HELD
+    ease: float = EASE
+    rank: float = RANK
+
+
+K_GOAL = (STIFFNESS, 2.0 * math.sqrt(STIFFNESS))
+"""k_s, k_d of a goal [1/s², 1/s]."""
+
+
+class Told(NamedTuple):
+    """What the core tells of n plans.
+
+    Attributes:
+        a: Accelerations, shape (n, nv).
+        torque: Of the joints, with cones, shape (n, nv).
+        rate: L̇ and Ḣ [N, N·m], shape (n, 6).
+        beta: β_a, shape (n,).
+        miss: How far constraints contradict each other, shape (n,).
+        strain: Shape (n,).
+        center: c_des [m], NaN without, shape (n, 2).
+        com: Mass centre [m], shape (n, 3).
+        share: How firmly each sole stands, shape (n, s).
+        points: Corners of the soles [m], shape (n, c, 3), and the forces on them [N]; with cones.
+        forces: Shape (n, c, 3).
+    """
+
+    a: Floats
+    torque: Floats
+    rate: Floats
+    beta: Floats
+    miss: Floats
+    strain: Floats
+    center: Floats
+    com: Floats
+    share: Floats
+    points: Floats
+    forces: Floats
+
+    @classmethod
+    def of(cls, a: Floats, torque: Floats, told: Floats, soles: int) -> Told:
+        """The numbers by their names."""
+        n = len(told)
+        at = told[:, 14 + soles :].reshape(n, -1, 6)
+        return cls(
+            a,
+            torque,
+            told[:, :6],
+            told[:, 6],
+            told[:, 7],
+            told[:, 8],
+            told[:, 9:11],
+            told[:, 11:14],
+            told[:, 14 : 14 + soles],
+            at[..., :3],
+            at[..., 3:],
+        )
+
+
+def rows_of(value: Any, n: int, size: int) -> Floats:
+    """(size,) or (n, size), contiguous, as the core takes them."""
+    array = np.ascontiguousarray(value, dtype=np.float64)
+    return array.reshape(-1) if array.size == size else array.reshape(n, size)

@@ -1,0 +1,148 @@
+"""Plans of the core against those of their NumPy twin, with LAPACK and daqp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import poise
+from poise import PoiseError, State, Target, World, load_character
+from poise.control.balance import cones, plan, twin
+from poise.forest import quat_matrix
+from poise.reference import move
+
+Array = NDArray[np.float64]
+ALL = ("track", "linear", "angular")
+SUBSETS = (ALL, ("track", "linear"), ("track",), ("linear", "angular"))
+CHARACTERS = ("humanoid-ball", "humanoid-51", "dog", "tail-biped")
+
+
+def balance_of(name: str, contact: str, **given: Any) -> poise.Balance:
+    dt = 1e-3 if contact == "penalty" else 1 / 240
+    world = World(load_character(name), dt=dt, contact=contact, self_collision=False)
+    return poise.Balance(world, **given)
+
+
+def random_case(
+    balance: poise.Balance, rng: np.random.Generator, sizes: tuple[float, ...] = (0.01, 0.1, 0.3)
+) -> tuple[State, Target]:
+    """A pose near the rest pose, on the ground or a little above, and a target that moves."""
+    character, size = balance.character, rng.choice(sizes)
+    by = size * rng.normal(size=character.nv)
+    by[:3] *= 0.1 * rng.integers(2)
+    by[3:6] *= 0.2
+    state = State(move(character, character.rest_q, by, 1.0), size * rng.normal(size=character.nv))
+    v, a = rng.normal(size=(2, character.nv))
+    return state, Target(character.rest_q, 0.1 * v, a)
+
+
+@pytest.mark.parametrize("contact", ["penalty", "impulse"])
+@pytest.mark.parametrize("name", CHARACTERS)
+def test_the_core_plans_what_its_twin_plans(name: str, contact: str) -> None:
+    rng = np.random.default_rng(1)
+    links = load_character(name).links
+    goals = {links[-1].name: (0.3, 0.2, 1.0), links[3].name: (0.1, 0.1, 0.8)}
+    balance = balance_of(name, contact)
+    for i in range(24):
+        balance.objectives = SUBSETS[i % 4]
+        balance.goals = goals if i % 3 else {}
+        # far outside of the cones daqp is no judge of digits: see the next test
+        sizes = (0.01, 0.1, 0.3) if contact == "penalty" else (0.003, 0.01, 0.03)
+        state, target = random_case(balance, rng, sizes)
+        told = balance.told(state, target)
+        found, beside = twin.plans(balance, state, target)[0]
+        largest = max(float(np.abs(found.a).max()), 1.0)
+        # supports weigh 1e3 beside 1 of tracking and 0.03 of the root: a dozen digits are left of
+        # the squares, and daqp stops at 1e-6 or so
+        np.testing.assert_allclose(told.a[0], found.a, rtol=0, atol=1e-6 * largest)
+        np.testing.assert_allclose(told.share[0], beside["supports"], rtol=0, atol=1e-12)
+        assert told.strain[0] == pytest.approx(beside["strain"], abs=1e-12)
+        assert told.beta[0] == pytest.approx(found.beta, rel=1e-6, abs=1e-9)
+        if found.torque is not None:
+            most = max(float(np.abs(found.torque).max()), 1.0)
+            np.testing.assert_allclose(told.torque[0], found.torque, rtol=0, atol=1e-5 * most)
+
+
+def test_forces_of_the_ground_cost_no_more_than_those_of_daqp(monkeypatch: Any) -> None:
+    """Where the wrench that the root needs is far outside of the cones."""
+    seen: dict[str, Array] = {}
+
+    def spied(G: Array, need: Array, S: Array, most: Array) -> tuple[Array, Array]:
+        seen.update(G=G, need=need, S=S)
+        return cones.least_dear(G, need, S, most)
+
+    def cost(wrench: Array) -> float:
+        away = wrench - seen["need"]
+        return float(away @ np.linalg.solve(seen["S"], away))
+
+    monkeypatch.setattr(plan, "least_dear", spied)
+    rng = np.random.default_rng(7)
+    balance = balance_of("humanoid", "impulse", friction=0.3)
+    tried = 0
+    for _ in range(80):
+        state, target = random_case(balance, rng)
+        told = balance.told(state, target)
+        found, _ = twin.plans(balance, state, target)[0]
+        if not len(found.forces):
+            continue
+        turn = quat_matrix(state.q[3:7])
+        arm = told.points[0] - state.q[:3]
+        torque = np.cross(arm, told.forces[0]).sum(axis=0) @ turn
+        ours = cost(np.concatenate([told.forces[0].sum(axis=0), torque]))
+        arm = found.points - state.q[:3]
+        torque = np.cross(arm, found.forces).sum(axis=0) @ turn
+        theirs = cost(np.concatenate([found.forces.sum(axis=0), torque]))
+        # both have 1e-8 of |lambda|^2 in what they make least
+        assert ours <= theirs * (1 + 1e-4) + 1e-3
+        tried += 1
+    assert tried > 40
+
+
+def test_a_support_that_is_held_twice_is_held_once() -> None:
+    """Links of one foot say the same, or contradict each other a little."""
+    balance = balance_of("humanoid", "penalty", supports=["left_foot", "right_foot"])
+    twice = balance_of("humanoid", "penalty", supports=["left_foot", "right_foot"])
+    soles = twice._soles
+    twice._soles = soles._replace(
+        names=(*soles.names, "again"),
+        link=np.append(soles.link, soles.link[0]),
+        point=np.concatenate([soles.point, soles.point[soles.owner == 0]]),
+        owner=np.append(soles.owner, np.full(np.count_nonzero(soles.owner == 0), 2)),
+        first=np.append(soles.first, len(soles.owner)).astype(np.int32),
+    )
+    twice._links = np.concatenate([twice._links, twice._links[:1]])
+    state, target = State(balance.character.rest_q), Target(balance.character.rest_q)
+    once, again = balance.told(state, target), twice.told(state, target)
+    np.testing.assert_allclose(again.a, once.a, rtol=0, atol=1e-8)
+    assert again.miss[0] < 1e-9
+
+
+@pytest.mark.parametrize("contact", ["penalty", "impulse"])
+def test_copies_plan_alone_whatever_the_threads(contact: str) -> None:
+    rng = np.random.default_rng(1)
+    one = balance_of("humanoid", contact, threads=1)
+    two = balance_of("humanoid", contact, threads=2)
+    cases = [random_case(one, rng)[0] for _ in range(11)]
+    target = random_case(one, rng)[1]
+    many = State(np.array([s.q for s in cases]), np.array([s.v for s in cases]))
+    told = one.told(many, target)
+    np.testing.assert_array_equal(told.a, two.told(many, target).a)
+    alone = np.concatenate([one.told(state, target).a for state in cases])
+    # lanes round in another order than one copy does
+    np.testing.assert_allclose(told.a, alone, rtol=0, atol=1e-7 * np.abs(alone).max())
+    rows = (np.tile(x, (11, 1)) for x in (target.q, target.v, target.a) if x is not None)
+    own = Target(*rows)
+    np.testing.assert_allclose(one.told(many, own).a, told.a, rtol=0, atol=1e-7)
+
+
+def test_the_planner_refuses_what_does_not_fit() -> None:
+    balance = balance_of("humanoid", "penalty")
+    state = State(balance.character.rest_q)
+    with pytest.raises(PoiseError, match="the target has shape"):
+        balance(state, Target(np.zeros(5)))
+    balance.weight = np.zeros(balance.scene.nv)
+    with pytest.raises(PoiseError, match="weights of tracking must be above 0"):
+        balance(state, Target(state.q))
