@@ -278,6 +278,12 @@ bool contact_forces(const Forest& f, const StepCall& call, const Tile<S>& t, con
         const Vec3<S> push =
             select(negate(bad) & a.on, per, zero) * (a.ln * a.n + a.lt * a.t + a.lu * a.u);
         s.external[a.body] = s.external[a.body] + impulse_at(a.r, push);
+        // what the step itself will find, if nothing else pushes: it starts from there
+        if (a.other >= 0) continue;
+        const Vec3<S> start = S(T(call.dt)) * push;
+        S* m = t.impulses + 3 * a.slot;
+        m[0] = start.x, m[1] = start.y, m[2] = start.z;
+        t.kept->add(a.slot);
     }
     return true;
 }
