@@ -16,6 +16,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from balancing import balancing
 from calls import calls, imports, threads
 from contact import contact
 from control import features, overhead
@@ -49,6 +50,7 @@ SECTIONS = {
     "ragdolls": ragdolls,
     "memory": memory,
     "studio": studio,
+    "balance": balancing,
 }
 
 
