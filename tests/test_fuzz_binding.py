@@ -31,7 +31,7 @@ from poise.shape import Shape
 # MemoryError: for copies by the billion; AttributeError: for what is no Touch
 ALLOWED = (PoiseError, TypeError, ValueError, OverflowError, MemoryError, AttributeError)
 MEMORY = 4 << 30
-ODDS = (0.06, 0.06, 0.06, 0.1, 0.06, 0.06, 0.02, 0.06, 0.1, 0.02, 0.12, 0.06, 0.02, 0.12, 0.08)
+ODDS = np.array([6, 6, 6, 10, 6, 6, 2, 6, 10, 2, 12, 6, 1, 1, 12, 8]) / 100
 HUGE = (2**31, 2**31 - 2**40, 2**50, 2**62, 2**63, -(2**63), 2**70, -1)
 
 
@@ -379,6 +379,7 @@ class Bench:
             "target_q": self.poses((self.n,) if rng.random() < 0.5 else ()),
             "target_v": self.rows(nv),
             "load": self.rows(nv),
+            "gravity": _core.View(rng.normal(size=3)) if rng.random() < 0.5 else np.zeros(3),
             "form": int(rng.integers(4)),
             "method": int(rng.integers(4)),
         }
@@ -461,6 +462,7 @@ def one_call(bench: Bench) -> tuple[str, dict[str, Any], Callable[[], Any]]:
         "throw": (bench.of_throw, lambda given: world.throw_spare(**given)),
         "step": (bench.of_step, lambda given: world.step(**given)),
         "torques": (bench.of_torques, lambda given: world.torques(**given)),
+        "View": (lambda: {"array": rng.normal(size=5)}, lambda given: _core.View(**given).any()),
         "gravity": (lambda: {"gravity": np.zeros(3)}, lambda given: world.set_gravity(**given)),
         "answer": (bench.of_answer, lambda given: _core.answer(**given)),
         "look": (dict, lambda given: look(world)),

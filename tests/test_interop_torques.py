@@ -12,7 +12,7 @@ from peers import mujoco_state, to_mujoco
 from trees import random_character, random_state
 
 import poise
-from poise import dynamics
+from poise import _core, dynamics
 from poise.errors import PoiseError
 from poise.interop import mujoco as interop
 
@@ -238,3 +238,13 @@ def test_limits_may_be_left_out() -> None:
     tight, loose = (interop.StablePD(model, 900.0, 9.0, limits=x) for x in (True, False))
     data = moving(model)
     assert abs(tight(data, np.zeros(2))[1]) <= 1.0 < abs(loose(data, np.zeros(2))[1])
+
+
+def test_a_view_follows_the_memory_it_was_made_of() -> None:
+    numbers = np.zeros(3)
+    view = _core.View(numbers)
+    assert not view.any()
+    numbers[1] = -2.0
+    assert view.any()
+    with pytest.raises(PoiseError, match="array must be a C-contiguous float64 array"):
+        _core.View(np.zeros((4, 4))[:, 1])

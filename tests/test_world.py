@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import math
@@ -1059,6 +1060,13 @@ def long_call() -> tuple[World, int]:
     return world, max(20, int(20 * 0.5 / (time.perf_counter() - start)))
 
 
+def again_and_again(use: Any, world: World) -> None:
+    """Of many tries, some may fall between two steps of another thread."""
+    for _ in range(10_000):
+        use(world)
+        time.sleep(0.001)
+
+
 def test_other_threads_run_while_the_world_steps() -> None:
     world, steps = long_call()
     ticks: list[float] = []
@@ -1069,15 +1077,21 @@ def test_other_threads_run_while_the_world_steps() -> None:
             ticks.append(time.perf_counter())
             time.sleep(0.001)
 
+    def ticked() -> bool:
+        start = time.perf_counter()
+        world.step(steps=steps)
+        end = time.perf_counter()
+        third = (end - start) / 3
+        return sum(start + third < t < end - third for t in ticks) >= 3
+
     thread = threading.Thread(target=tick)
     thread.start()
-    start = time.perf_counter()
-    world.step(steps=steps)
-    end = time.perf_counter()
-    done.set()
-    thread.join()
-    third = (end - start) / 3
-    assert sum(start + third < t < end - third for t in ticks) >= 3
+    try:
+        # a step that keeps the others waiting never lets them in; a busy machine may once
+        assert any(ticked() for _ in range(10))
+    finally:
+        done.set()
+        thread.join()
 
 
 @pytest.mark.parametrize(
@@ -1095,20 +1109,20 @@ def test_other_threads_run_while_the_world_steps() -> None:
 )
 def test_a_world_that_another_thread_is_stepping_refuses_to_be_used(use: Any) -> None:
     world, steps = long_call()
-    started = threading.Event()
+    done = threading.Event()
 
     def work() -> None:
-        started.set()
-        world.step(steps=steps)
+        while not done.is_set():
+            with contextlib.suppress(PoiseError):  # it is refused, too, while `use` is at work
+                world.step(steps=steps)
 
     thread = threading.Thread(target=work)
     thread.start()
-    started.wait()
-    time.sleep(0.1)
     try:
         with pytest.raises(PoiseError, match="another thread is stepping this world"):
-            use(world)
+            again_and_again(use, world)
     finally:
+        done.set()
         thread.join()
     use(world)
     assert world.diverged == []

@@ -7,6 +7,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -25,6 +26,17 @@ struct Error : std::runtime_error {
 using InArray = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 using InInts = nb::ndarray<const std::int32_t, nb::c_contig, nb::device::cpu>;
 using OutArray = nb::ndarray<nb::numpy, double>;
+
+// An array whose memory was looked up once. To ask NumPy for it takes longer than to read it, where
+// a controller reads the same memory of an engine in every call.
+struct View {
+    InArray array;
+
+    bool any() const {
+        const double* p = array.data();
+        return std::any_of(p, p + array.size(), [](double x) { return x != 0; });
+    }
+};
 
 std::string shape_text(const std::vector<std::int64_t>& shape);
 

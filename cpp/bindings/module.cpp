@@ -212,6 +212,13 @@ NB_MODULE(_core, m) {
         .def(nb::init<const Model&, nb::object, nb::object, nb::object>(), "model"_a, "kp"_a,
              "kd"_a, "pin"_a);
 
+    nb::class_<View>(m, "View", "An array whose memory was looked up once.")
+        .def(
+            "__init__",
+            [](View* self, nb::object array) { new (self) View{array_in(array, "array")}; },
+            "array"_a)
+        .def("any", &View::any, "Whether a number in it is not zero.");
+
     nb::class_<World>(m, "World", "n copies of a scene.")
         .def(nb::init<nb::object, nb::object, std::int64_t, double, bool, int, nb::object,
                       nb::object, nb::object>(),
@@ -238,7 +245,7 @@ NB_MODULE(_core, m) {
              "acceleration"_a.none(), "steps"_a, "rows"_a, "form"_a, "method"_a, "embedded"_a,
              "feedforward"_a)
         .def("torques", &World::torques, "q"_a, "v"_a, "gains"_a, "target_q"_a, "target_v"_a.none(),
-             "load"_a.none(), "form"_a, "method"_a)
+             "load"_a.none(), "gravity"_a, "form"_a, "method"_a)
         .def("set_gravity", &World::set_gravity, "gravity"_a)
         .def_prop_ro("threads", &World::threads);
 

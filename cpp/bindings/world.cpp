@@ -95,9 +95,9 @@ World::World(nb::object model, nb::object whole, std::int64_t n, double dt, bool
 void World::set_gravity(nb::object gravity) {
     check_idle();
     const InArray a = array_in(gravity, "gravity");
-    const double* g = shaped(a, "gravity", {3});
-    check_finite(g, 3, "gravity");
-    std::copy(g, g + 3, gravity_);
+    if (a.ndim() != 1 || a.shape(0) != 3) shaped(a, "gravity", {3});
+    check_finite(a.data(), 3, "gravity");
+    std::copy_n(a.data(), 3, gravity_);
 }
 
 void World::check_idle() const {
@@ -509,8 +509,9 @@ void World::run(StepCall& call) {
 }
 
 OutArray World::torques(nb::object q, nb::object v, nb::object gains, nb::object target_q,
-                        nb::object target_v, nb::object load, int form, int method) {
-    check_idle();
+                        nb::object target_v, nb::object load, nb::object gravity, int form,
+                        int method) {
+    set_gravity(gravity);
     if (impulse_size_ || spare_size_) throw Error("torques are for worlds without contact");
     if (!nb::isinstance<Gains>(gains)) throw Error("gains must be Gains");
     if (form < 0 || form > 3 || method < 0 || method > 3) throw Error("no such form or method");

@@ -56,7 +56,8 @@ class World {
              int steps, int rows, int form, int method, bool embedded, bool feedforward);
     // torques of a drive at these states, for worlds without contact; the world's own state is lost
     OutArray torques(nb::object q, nb::object v, nb::object gains, nb::object target_q,
-                     nb::object target_v, nb::object load, int form, int method);
+                     nb::object target_v, nb::object load, nb::object gravity, int form,
+                     int method);
     int threads() const { return pool_.size(); }
     void set_gravity(nb::object gravity);
 

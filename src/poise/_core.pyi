@@ -66,6 +66,14 @@ class Gains:
 
     def __init__(self, model: Model, kp: object, kd: object, pin: object) -> None: ...
 
+class View:
+    """An array whose memory was looked up once."""
+
+    def __init__(self, array: object) -> None: ...
+
+    def any(self) -> bool:
+        """Whether a number in it is not zero."""
+
 class World:
     """n copies of a scene."""
 
@@ -101,7 +109,7 @@ class World:
 
     def step(self, gains: object | None, target_q: object | None, target_v: object | None, target_a: object | None, strength: object | None, pin: object | None, force: object | None, acceleration: object | None, steps: int, rows: int, form: int, method: int, embedded: bool, feedforward: bool) -> int: ...
 
-    def torques(self, q: object, v: object, gains: object, target_q: object, target_v: object | None, load: object | None, form: int, method: int) -> NDArray[numpy.float64]: ...
+    def torques(self, q: object, v: object, gains: object, target_q: object, target_v: object | None, load: object | None, gravity: object, form: int, method: int) -> NDArray[numpy.float64]: ...
 
     def set_gravity(self, gravity: object) -> None: ...
 

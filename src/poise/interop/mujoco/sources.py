@@ -2,16 +2,17 @@
 
 Each source has q and v, and, where MuJoCo is behind it, the pushes on the bodies and the constraint
 forces of the step before. Those of one MjData are its own arrays: they are looked up once and stay
-current.
+current. `views` are q and v as the core takes them the quickest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from poise import _core
 from poise.arrays import Floats, floats
 from poise.errors import PoiseError
 from poise.interop.mujoco.states import check_data
@@ -27,13 +28,10 @@ class One:
         self.steady = True  # the same object has the same arrays at its next visit
         self.q: Floats = data.qpos  # (nq,)
         self.v: Floats = data.qvel  # (nv,)
+        self.views = _core.View(self.q), _core.View(self.v)
         self.pushes: Floats = data.xfrc_applied  # (nbody, 6), force at the mass centre
         self.constraint: Floats | None = data.qfrc_constraint  # (nv,)
-        self._calm = bytes(self.pushes.nbytes)
-
-    def pushed(self) -> bool:
-        """Whether any body is pushed; zeros are told by their bytes, the quickest way there is."""
-        return self.pushes.tobytes() != self._calm
+        self.pushed: Callable[[], bool] = _core.View(self.pushes).any
 
 
 class Many:
@@ -54,6 +52,10 @@ class Many:
     @property
     def v(self) -> Floats:
         return _stacked([one.v for one in self.ones])
+
+    @property
+    def views(self) -> tuple[Floats, Floats]:
+        return self.q, self.v
 
     @property
     def pushes(self) -> Floats:
@@ -77,6 +79,7 @@ class Rows:
                 f"q has shape {self.q.shape} and v {self.v.shape}, expected (nq,) and (nv,), or "
                 "(n, nq) and (n, nv)"
             )
+        self.views = self.q, self.v
         self.lead = self.q.shape[:-1]
         self.n = self.lead[0] if self.lead else 1
         self.steady = False

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise import dynamics
+from poise import _core, dynamics
 from poise.arrays import Floats, choice, floats
 from poise.control.gains import FREQUENCY
 from poise.errors import PoiseError
@@ -32,7 +32,7 @@ from poise.interop.mujoco.gains import GainsLike
 from poise.interop.mujoco.models import as_simulated, characters_of, moving_trees
 from poise.interop.mujoco.motors import Motors
 from poise.interop.mujoco.servo import NOTHING, Servo, pair_of
-from poise.interop.mujoco.solver import Solver
+from poise.interop.mujoco.solver import Solvers
 from poise.interop.mujoco.sources import Source
 from poise.motion.quaternions import rotate
 
@@ -80,8 +80,10 @@ class StablePD(Servo):
         number = choice(method, "method", dynamics.METHODS)
         self.method = dynamics.METHODS[number]
         self.contacts = contacts
-        self._solver = Solver(self.scene, self.gains, dynamics.FORMS.index(form), number, threads)
-        self._torque = self._solver.torque
+        self._drive = self.gains.core
+        self._form, self._method = dynamics.FORMS.index(form), number
+        self._pull = _core.View(self._gravity)
+        self._solvers = Solvers(self.scene, self._option.timestep, threads)
         self._bodies = np.concatenate(moving_trees(model))
         self._coms: Floats = np.array(model.body_ipos[self._bodies])
         self._motors: Motors | None = None
@@ -105,11 +107,16 @@ class StablePD(Servo):
         if last is not NOTHING:
             data, target = self._of_model(data, target, last)
         source = self._source if data is self._data else self._look_at(data)
-        q, load = source.q, None
+        load = None
         if force is not None or self.contacts or source.pushed():
-            load = self._load(source, q, force)
-        return self._torque(
-            q, source.v, source.n, pair_of(target), load, self._option.timestep, self._gravity
+            load = self._load(source, force)
+        solvers, dt = self._solvers, self._option.timestep
+        if dt != solvers.dt:
+            solvers = self._solvers = Solvers(self.scene, dt, solvers.threads)
+        q, v = source.views
+        tq, tv = (target, None) if type(target) is np.ndarray else pair_of(target)
+        return solvers[source.n](
+            q, v, self._drive, tq, tv, load, self._pull, self._form, self._method
         )
 
     def ctrl(
@@ -120,7 +127,7 @@ class StablePD(Servo):
             self._motors = self._found_motors()
         return self._motors.controls(self(data, target, last, force=force))
 
-    def _load(self, source: Source, q: Floats, force: ArrayLike | None) -> Floats | None:
+    def _load(self, source: Source, force: ArrayLike | None) -> Floats | None:
         """All that acts beside torques, gravity and joints, (nv,) or (n, nv)."""
         nv = self.scene.nv
         loads = [] if force is None else [floats(force, "force")]
@@ -129,7 +136,7 @@ class StablePD(Servo):
                 f"force has shape {loads[0].shape}, expected ({nv},) or one row for each state"
             )
         if source.pushed():
-            loads.append(self._pushed(q, source.pushes))
+            loads.append(self._pushed(source.q, source.pushes))
         if self.contacts and source.constraint is not None:
             loads.append(source.constraint)
         return np.asarray(sum(loads)) if loads else None
