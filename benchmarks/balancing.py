@@ -45,9 +45,9 @@ def balancing(plan: Plan) -> Section:
     section.tables.append(Table("one balance step, µs", columns, rows))
     loops = measure({"": list(_loops(character, plan))}, plan)[""]
     section.timings += loops.values()
-    rows = [(name, f"{1 / t.best:.1f}", f"{1e3 * t.best:.1f}") for name, t in loops.items()]
-    columns = ("loop", "times real time", "ms per second")
-    section.tables.append(Table("seconds of balance", columns, rows))
+    seconds = [(name, f"{1 / t.best:.1f}", f"{1e3 * t.best:.1f}") for name, t in loops.items()]
+    heads = ("loop", "times real time", "ms per second")
+    section.tables.append(Table("seconds of balance", heads, seconds))
     one, *batches = loops
     section.bounds.append(Bound(f"{one}, times real time", 1 / loops[one].best, least=20.0))
     for name in batches:
