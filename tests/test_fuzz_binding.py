@@ -31,7 +31,7 @@ from poise.shape import Shape
 # MemoryError: for copies by the billion; AttributeError: for what is no Touch
 ALLOWED = (PoiseError, TypeError, ValueError, OverflowError, MemoryError, AttributeError)
 MEMORY = 4 << 30
-ODDS = np.array([6, 6, 6, 10, 6, 6, 2, 6, 10, 2, 12, 6, 1, 1, 12, 8]) / 100
+ODDS = np.array([6, 6, 6, 8, 6, 6, 2, 6, 8, 2, 10, 6, 6, 1, 1, 12, 8]) / 100
 HUGE = (2**31, 2**31 - 2**40, 2**50, 2**62, 2**63, -(2**63), 2**70, -1)
 
 
@@ -384,6 +384,45 @@ class Bench:
             "method": int(rng.integers(4)),
         }
 
+    def of_plan(self) -> dict[str, Any]:
+        rng, nv, n = self.rng, self.forest.nv, self.n
+        own = (n,) if rng.random() < 0.5 else ()
+        return {
+            "numbers": self.numbers(),
+            "ask": SimpleNamespace(**spoiled(rng, self.asked())),
+            "n": n,
+            "q": self.poses((n,)),
+            "v": self.rows(nv, some=False),
+            "target_q": self.poses(own),
+            "target_v": self.rows(nv),
+            "target_a": self.rows(nv),
+            "when": rng.uniform(0, 1, (n, 2)) if rng.random() < 0.5 else None,
+            "gravity": rng.normal(size=3),
+        }
+
+    def asked(self) -> dict[str, Any]:
+        """What a controller of balance asks, with two soles and a goal."""
+        rng, nv, nl = self.rng, self.forest.nv, len(self.forest.link_body)
+        link = rng.integers(nl, size=3).astype(np.float64)
+        some: dict[str, Any] = {
+            "points": np.column_stack([link, rng.normal(size=(3, 3))]),
+            "corners": np.column_stack([[0.0, 0.0, 1.0, 1.0], rng.normal(size=(4, 3))]),
+            "goals": rng.normal(size=(1, 3)),
+            "weight": rng.uniform(0.1, 1, nv),
+            "limits": np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -0.1, 0.1]]),
+            "k_s": rng.uniform(0, 300, nv),
+            "k_d": rng.uniform(0, 30, nv),
+        }
+        pairs = ("stiffening", "k_support", "k_linear", "k_goal", "center", "lifts", "leaves")
+        some |= {name: (float(rng.uniform()), 1.0 + float(rng.uniform())) for name in pairs}
+        numbers = (
+            *("beta_linear", "gamma", "reach", "margin", "ground", "friction", "goal_weight"),
+            *("mass", "press", "farthest", "soft", "firm", "held", "ease", "rank"),
+        )
+        some |= {name: float(rng.uniform()) for name in numbers}
+        flags = ("linear", "angular", "cones", "motion", "always")
+        return some | {name: bool(rng.random() < 0.5) for name in flags}
+
     def of_answer(self) -> dict[str, Any]:
         rng, nv, nl = self.rng, self.forest.nv, len(self.forest.link_body)
         gains = self.of_gains()
@@ -462,6 +501,7 @@ def one_call(bench: Bench) -> tuple[str, dict[str, Any], Callable[[], Any]]:
         "throw": (bench.of_throw, lambda given: world.throw_spare(**given)),
         "step": (bench.of_step, lambda given: world.step(**given)),
         "torques": (bench.of_torques, lambda given: world.torques(**given)),
+        "plan": (bench.of_plan, lambda given: _core.Planner(bench.model, 2).plan(**given)),
         "View": (lambda: {"array": rng.normal(size=5)}, lambda given: _core.View(**given).any()),
         "gravity": (lambda: {"gravity": np.zeros(3)}, lambda given: world.set_gravity(**given)),
         "answer": (bench.of_answer, lambda given: _core.answer(**given)),

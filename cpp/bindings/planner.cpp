@@ -87,7 +87,10 @@ nb::object tasks(const Model& model, nb::object numbers, std::int64_t n, nb::obj
 }  // namespace
 
 Planner::Planner(nb::object model, int threads)
-    : owner_(model), model_(nb::cast<const Model&>(model)), pool_(std::clamp(threads, 1, 64)) {}
+    : owner_(model), model_(nb::cast<const Model&>(model)), pool_(std::clamp(threads, 1, 64)) {
+    if (model_.forest().body[0].kind != Kind::free)
+        throw Error("balance works for a character with a free root");
+}
 
 // gains of tracking: they grow beyond a joint's range (M 6.2)
 void Planner::stiffen(const Rows& q, std::int64_t n, nb::handle ask) {
@@ -131,7 +134,6 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
     if (n < 1) throw Error("n must be 1 or more");
     if (busy_) throw Error("another thread is planning with this controller");
     const std::int64_t nv = model_.nv(), nq = model_.nq();
-    if (nv < 6) throw Error("balance works for a character with a free root");
     InArray keep[12];
     std::int64_t points = 0;
     Query now{}, drive{};

@@ -5,28 +5,10 @@
 // mathematics is told in poise.control.balance, function by function; that is the twin of this.
 #pragma once
 
-#include "poise/balance/basis.hpp"
 #include "poise/balance/cones.hpp"
-#include "poise/balance/polygon.hpp"
-#include "poise/kernel.hpp"
+#include "poise/balance/wish.hpp"
 
 namespace poise::inline POISE_ISA {
-
-// The numbers of `task_size`, one after another.
-struct TaskView {
-    const double *A, *M, *J, *h, *rate, *c, *bias, *p, *R;
-
-    TaskView(const double* at, std::int64_t nv, std::int64_t k)
-        : A(at), M(A + 6 * nv), J(M + nv * nv), h(J + 6 * nv * k), rate(h + nv), c(rate + 6),
-          bias(c + 3), p(bias + 6 * k), R(p + 3 * k) {}
-};
-
-// 1 below bounds[0], 0 above bounds[1], smooth between
-inline double faded(double value, const double* bounds) {
-    const double s = (bounds[1] - value) / (bounds[1] - bounds[0]);
-    const double share = std::fmin(std::fmax(s, 0.0), 1.0);
-    return share * share * (3 - 2 * share);
-}
 
 class Planner {
   public:
@@ -41,10 +23,9 @@ class Planner {
         a_des = call.a_des + i * nv;
         a = call.a + i * nv;
         told = call.told + i * told_size(call.soles, call.corners);
-        places(now, here);
-        places(then, there);
-        stand(i);
-        const bool wished = wish(now, then, i);
+        stance.find(call, now, then, i);
+        const auto row = [&](const Rows& r) { return r.p ? r.p + i * r.copy : nullptr; };
+        const bool wished = wish.find(stance, now, then, v, row(call.target_v), row(call.target_a));
         gather(now, then, wished);
         solve();
         double beta = 0;
@@ -54,104 +35,13 @@ class Planner {
         for (int k = 0; k < 6; ++k) told[k] = dot(now.A + k * nv, a, nv) + now.rate[k];
         told[6] = beta;
         told[7] = miss;
+        told[8] = wish.strain;
+        for (int k = 0; k < 2; ++k) told[9 + k] = wish.center[k];
         for (int k = 0; k < 3; ++k) told[11 + k] = now.c[k];
+        for (int k = 0; k < call.soles; ++k) told[14 + k] = stance.share[k];
     }
 
   private:
-    // ---- what stands
-
-    // places of the soles' corners, and the height of the lowest of each sole
-    struct Soles {
-        std::vector<double> at, low;
-    };
-    void places(const TaskView& t, Soles& s) {
-        s.at.resize(3 * o->corners);
-        s.low.assign(o->soles, INFINITY);
-        for (int j = 0; j < o->corners; ++j) {
-            const double* c = o->corner + 4 * j;
-            const int k = static_cast<int>(c[0]);
-            const double *R = t.R + 9 * k, *p = t.p + 3 * k;
-            for (int x = 0; x < 3; ++x)
-                s.at[3 * j + x] =
-                    p[x] + R[3 * x] * c[1] + R[3 * x + 1] * c[2] + R[3 * x + 2] * c[3];
-            s.low[k] = std::fmin(s.low[k], s.at[3 * j + 2]);
-        }
-    }
-    double share_of(int corner) const { return share[static_cast<int>(o->corner[4 * corner])]; }
-
-    void stand(std::int64_t i) {
-        share.resize(o->soles);
-        const double* when = o->when.p ? o->when.p + i * o->when.copy : nullptr;
-        for (int k = 0; k < o->soles; ++k) {
-            share[k] = faded(here.low[k] - o->ground, o->lifts);
-            if (o->always) continue;
-            const bool known = when && std::isfinite(when[k]);
-            share[k] *= known ? when[k] : faded(there.low[k] - o->ground, o->leaves);
-        }
-        for (int k = 0; k < o->soles; ++k) told[14 + k] = share[k];
-    }
-
-    // ---- what momentum should do (M 5.9, 5.15); false without supports, or if it does not matter
-
-    bool wish(const TaskView& now, const TaskView& then, std::int64_t i) {
-        told[8] = 0;
-        told[9] = told[10] = NAN;
-        if (!o->linear && !o->angular) return false;
-        double sum = 0, most = 0;
-        Corner s = {0, 0}, motion = {0, 0};
-        hull.clear();
-        for (int j = 0; j < o->corners; ++j) {
-            const double w = share_of(j), *p = here.at.data() + 3 * j, *r = there.at.data() + 3 * j;
-            sum += w;
-            most = std::fmax(most, w);
-            s.x += w * p[0], s.y += w * p[1];
-            motion.x += w * r[0], motion.y += w * r[1];
-            if (w > 0.3) hull.push_back({p[0], p[1]});
-        }
-        if (!(most > 0.5) || !(sum > 1e-3)) return false;
-        take_hull(hull, room, o->margin);
-        double center[2] = {s.x / sum, s.y / sum}, speed[2] = {0, 0}, rise[2] = {0, 0};
-        const double* tv = o->target_v.p ? o->target_v.p + i * o->target_v.copy : nullptr;
-        const double* ta = o->target_a.p ? o->target_a.p + i * o->target_a.copy : nullptr;
-        const double mid[2] = {motion.x / sum, motion.y / sum};
-        for (int k = 0; k < 2; ++k) {
-            if (!o->motion) {
-                center[k] += o->center[k];
-                continue;
-            }
-            center[k] += then.c[k] - mid[k];
-            if (tv) speed[k] = dot(then.A + k * nv, tv, nv) / o->mass;
-            rise[k] = ((ta ? dot(then.A + k * nv, ta, nv) : 0) + then.rate[k]) / o->mass;
-        }
-        const double fz = o->mass * std::fabs(o->gravity[2]), mass = fz / 9.81;
-        const Corner goal = nearest_inside(hull, {center[0], center[1]});
-        const double at[2] = {goal.x, goal.y};
-        const double height = std::fmax(now.c[2], 1e-3);
-        double L[2], pivot[2];
-        for (int k = 0; k < 2; ++k) {
-            L[k] = dot(now.A + k * nv, v, nv);
-            linear[k] = mass * (o->k_linear[0] * (at[k] - now.c[k]) + rise[k]) +
-                        o->k_linear[1] * (mass * speed[k] - L[k]);
-            pivot[k] = now.c[k] - height / fz * linear[k];
-        }
-        const Corner pressure = nearest_inside(hull, {pivot[0], pivot[1]});
-        double away[2] = {pivot[0] - pressure.x, pivot[1] - pressure.y};
-        const double far = std::hypot(away[0], away[1]);
-        if (far > o->reach) {
-            for (int k = 0; k < 2; ++k) {
-                away[k] *= o->reach / far;
-                pivot[k] = (k ? pressure.y : pressure.x) + away[k];
-                linear[k] = (now.c[k] - pivot[k]) * (fz / height);
-            }
-        }
-        apart = std::hypot(away[0], away[1]);
-        angular[0] = -away[1] * fz, angular[1] = away[0] * fz, angular[2] = 0;
-        told[9] = at[0], told[10] = at[1];
-        told[8] = std::hypot(at[0] - now.c[0] - 0.3 * L[0] / o->mass,
-                             at[1] - now.c[1] - 0.3 * L[1] / o->mass);
-        return true;
-    }
-
     // ---- the rows of the least squares, in x
 
     struct RowSet {
@@ -174,11 +64,11 @@ class Planner {
     void gather(const TaskView& now, const TaskView& then, bool wished) {
         hard.count = easy.count = 0;
         for (int k = 0; k < o->soles; ++k)
-            if (share[k] > 1e-3) support(now, then, k);
+            if (stance.share[k] > 1e-3) support(now, then, k);
         for (int g = 0; g < o->goals; ++g) reach_for(now, g);
         if (!wished || !o->linear) return;
         const double root = std::sqrt(o->beta_linear);
-        for (int k = 0; k < 2; ++k) put(easy, now.A + k * nv, linear[k] - now.rate[k], root);
+        for (int k = 0; k < 2; ++k) put(easy, now.A + k * nv, wish.linear[k] - now.rate[k], root);
     }
 
     // a sole that stands: level, as high as in the target, and at rest
@@ -197,11 +87,12 @@ class Planner {
             for (int x = 0; x < 2; ++x) wanted[3 + x] += 0.5 * o->k_support[0] * tilt[x];
             wanted[2] += o->k_support[0] * (then.p[3 * k + 2] - now.p[3 * k + 2]);
         }
-        if (here.low[k] > o->ground) wanted[2] -= o->press;
-        const bool held = !o->cones && share[k] >= o->held;
-        const double by = held       ? 1
-                          : o->cones ? o->firm * share[k]
-                                     : o->soft * share[k] / std::fmax(1 - share[k], 1e-9);
+        if (stance.here.low[k] > o->ground) wanted[2] -= o->press;
+        const bool held = !o->cones && stance.share[k] >= o->held;
+        const double by = held ? 1
+                          : o->cones
+                              ? o->firm * stance.share[k]
+                              : o->soft * stance.share[k] / std::fmax(1 - stance.share[k], 1e-9);
         for (int x = 0; x < 6; ++x) put(held ? hard : easy, J + x * nv, wanted[x], by);
     }
 
@@ -236,7 +127,7 @@ class Planner {
         for (int x = 0; x < 3; ++x) {
             const double* A = now.A + (3 + x) * nv;
             rate[x] = dot(A, a, nv) + now.rate[3 + x];
-            lack[x] = angular[x] - rate[x];
+            lack[x] = wish.angular[x] - rate[x];
             for (int k = 0; k < nv; ++k) spun[x * nv + k] = A[k] / o->weight[k];
             basis.give(spun.data() + x * nv, given.data() + x * nv);
         }
@@ -246,7 +137,7 @@ class Planner {
         const double weight = o->mass * o->gravity[2];
         const double lift = dot(now.A + 2 * nv, a, nv) + now.rate[2] - weight;
         const double fz = std::fmax(lift, -0.1 * weight);
-        const double beta = o->gamma * apart + consistent_weight(lack, T, fz);
+        const double beta = o->gamma * wish.apart + consistent_weight(lack, T, fz);
         if (!(beta > 0)) return 0;
         // (T + 1 / beta)^-1
         for (int x = 0; x < 3; ++x) {
@@ -381,9 +272,9 @@ class Planner {
         P.resize(6 * kEdges * o->corners);
         caps.resize(kEdges * o->corners);
         for (int j = 0; j < o->corners; ++j) {
-            const double s = share_of(j);
+            const double s = stance.of_corner(j);
             if (!(s > 1e-3)) continue;
-            const double* at = here.at.data() + 3 * j;
+            const double* at = stance.here.at.data() + 3 * j;
             const double r[3] = {at[0] - q[0], at[1] - q[1], at[2] - q[2]};
             for (int e = 0; e < kEdges; ++e, ++unknowns) {
                 double* p = P.data() + 6 * unknowns;
@@ -408,8 +299,8 @@ class Planner {
         double* to = told + 14 + o->soles;
         int at = 0;
         for (int j = 0; j < o->corners; ++j, to += 6) {
-            for (int k = 0; k < 3; ++k) to[k] = here.at[3 * j + k], to[3 + k] = 0;
-            if (!(share_of(j) > 1e-3) || !unknowns) continue;
+            for (int k = 0; k < 3; ++k) to[k] = stance.here.at[3 * j + k], to[3 + k] = 0;
+            if (!(stance.of_corner(j) > 1e-3) || !unknowns) continue;
             for (int e = 0; e < kEdges; ++e, ++at) {
                 double d[3];
                 edge(e, d);
@@ -422,12 +313,12 @@ class Planner {
     int nv = 0, late = 0, unknowns = 0;
     const double *v = nullptr, *a_des = nullptr;
     double *a = nullptr, *told = nullptr;
-    double linear[2] = {}, angular[3] = {}, firmly[9] = {}, apart = 0, miss = 0;
-    Soles here, there;
-    Polygon hull, room;
+    double firmly[9] = {}, miss = 0;
+    Stance stance;
+    MomentumWish wish;
     RowSet hard, easy;
     Basis basis;
-    std::vector<double> share, spun, given, base, P, caps, lambda;
+    std::vector<double> spun, given, base, P, caps, lambda;
 };
 
 inline void plan_copies(const PlanCall& call, std::int64_t begin, std::int64_t end) {
