@@ -88,7 +88,7 @@ class Balance(Parts):
         reach: float = 0.05,
         center: str | Sequence[float] = "motion",
         goals: Mapping[str, Any] | None = None,
-        goal_weight: float = 100.0,
+        goal_weight: float = 1000.0,
         supports: str | Sequence[str] | Schedule | Clip = "clip",
         support_gains: tuple[float, float] | None = None,
         soft_limits: tuple[float, float] | None = (400.0, 20.0),
