@@ -56,8 +56,9 @@ FLAT = 0.95
 BEYOND = 0.035
 """Joints that go less beyond their limits are left alone [rad, m]."""
 
-STRANGE = 0.1
-"""More of the weight that the ground leaves unexplained is told."""
+STRANGE, LONG = 0.1, 0.2
+"""Told: more of the weight that the ground leaves unexplained; and a mass centre that is beside
+the feet, or a flight, for longer [s]."""
 
 Progress = Callable[[float], None]
 
@@ -132,7 +133,7 @@ def made_balanced(
     notes.append(_told(clip, q, moved))
     tell(1.0)
     made = clip if q is clip.frames else clip.with_frames(q, contacts=clip.contacts)
-    return Balanced(made, moved, tuple(notes))
+    return Balanced(made, moved, (*notes, *_beside(made)))
 
 
 def _wanted(
@@ -154,7 +155,7 @@ def _wanted(
             break
         asked |= slow
         shift = least_shift(center, polygons, asked, fps, pivots)
-    return center + shift, pivots.asked
+    return center + shift, asked
 
 
 def _at_rate(contacts: Contacts, count: int) -> Contacts:
@@ -236,6 +237,18 @@ def _told(clip: Clip, q: Floats, moved: Floats) -> str:
         f"mass centre moved over the feet by up to {1e3 * far:.0f} mm; links turned by "
         f"{turned[0]:.2g} degrees on the average, {turned[1]:.2g} at most"
     )
+
+
+def _beside(clip: Clip) -> list[str]:
+    """When the mass centre is not over the feet for long: nobody balances there without a step."""
+    away = [(b - a, a) for a, b in runs(~(footing_of(clip).margin >= 0.0))]
+    frames, start = max(away, default=(0, 0))
+    if frames <= LONG * clip.fps:
+        return []
+    return [
+        f"the mass centre is beside the feet for {frames / clip.fps:.2g} s from "
+        f"{start / clip.fps:.2f} s on: balance takes no steps, and may fall there"
+    ]
 
 
 def turned_by(clip: Clip, q: Floats) -> tuple[float, float]:

@@ -29,30 +29,34 @@ from poise.motion.quaternions import Floats
 RATE = 30.0
 """Frames per second that are moved; those between follow."""
 
-ROUNDS, POSES, FORCES = 3, 8, 16
+ROUNDS, POSES, FORCES = 3, 8, 30
 """How often the mass centre's goal is asked for, and most steps of each round and of stage 2."""
 
 SPACING = 2
 """Frames between the knots of the steps."""
 
-KEEP, LEGS, FOOT, PATH, LEAN, STIFF = 0.3, 0.1, 0.05, 0.05, 0.3, 10.0
+KEEP, LEGS, FOOT, PATH, LEAN, STIFF = 0.6, 0.15, 0.08, 0.05, 0.6, 10.0
 """Weights of 0.1 rad or 10 cm off the clip: of joints, of those of legs, of the last before a foot,
 of the root's path and lean; and by how much more a knee counts across its axis."""
+
+HARDLY = 0.3
+"""A ball that swings less is all but a hinge [rad]."""
 
 STAND, SWING, ABOVE, LIMITS, CENTER = 10.0, 1.0, 5.0, 30.0, 1.0
 """Weights of a centimetre of a standing and of a swinging point, and below the ground; of 0.1 rad
 beyond a limit; of a centimetre of the mass centre."""
 
-JERK, PULL = (1.0, 0.5), 1.0
-"""Weights of 1000 rad/s³ in the two stages, and of a percent of body weight unexplained."""
+JERK, PULL, TORQUE = (1.0, 0.3), 1.0, 0.05
+"""Weights of 1000 rad/s³ in the two stages, of a percent of body weight unexplained, and of joint
+torques as `authoring.terms.ground` has them."""
 
 INSIDE = 0.03
 """How far inside of the soles the ground pushes, at most half their size [m]."""
 
-CLEAR = 0.03
-"""Height of hands that do not stand [m]."""
+CLEAR, SWINGS, RISE = 0.03, 0.05, 0.2
+"""Heights of hands and of feet that do not stand [m], and the time in which a foot rises [s]."""
 
-UNEXPLAINED, FRICTION = 0.02, 0.6
+UNEXPLAINED, FRICTION = 0.05, 0.6
 """Parts of body weight that the ground may leave unexplained, and the friction it counts on."""
 
 Goal = Callable[[Floats, float], tuple[Floats, NDArray[np.bool_]]]
@@ -67,11 +71,13 @@ class Feet(NamedTuple):
         points: The points.
         on: Which stand, shape (k, points).
         at: Their places [m], shape (k, points, 3).
+        least: Heights of those that do not stand [m], -inf of others, shape (k, points).
     """
 
     points: tuple[Point, ...]
     on: NDArray[np.bool_]
     at: Floats
+    least: Floats
 
 
 def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple[Floats, float]:
@@ -88,7 +94,9 @@ def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple
     start, fps = clip.q(time), (count - 1) / clip.duration
     on = np.asarray(contacts.on)[np.rint(time * clip.fps).astype(int)]
     character = clip.character
-    stand = Feet(contacts.points, on, _places(character, contacts.points, on, start))
+    stand = Feet(
+        contacts.points, on, _places(character, contacts.points, on, start), _least(on, fps)
+    )
     keep = keep_weights(character, contacts)
     motion = Motion(character, start, fps)
     for i in range(ROUNDS):
@@ -102,7 +110,7 @@ def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple
     inner = inner_points(stand.points)
     left = _unexplained(motion, inner, on)
     if left > UNEXPLAINED:
-        pull = terms.ground(inner, on, weight=PULL, friction=FRICTION)
+        pull = terms.ground(inner, on, weight=PULL, torque=TORQUE, friction=FRICTION)
         found = optimise(motion, [*_poses(character, stand, motion.q, keep), pull,
                                   rate_terms.smooth(JERK[1])],
                          spacing=SPACING, iterations=FORCES,
@@ -130,7 +138,7 @@ def keep_weights(character: Character, contacts: Contacts) -> Floats:
                 weights[at] = [PATH] * 3 + [LEAN] * 3
                 continue
             weights[at] = legs.get(each.name, KEEP)
-            if joint.kind == "ball" and joint.limits is not None and joint.limits[0] < KEEP:
+            if joint.kind == "ball" and joint.limits is not None and joint.limits[0] < HARDLY:
                 # a knee bends about one axis
                 weights[at] *= np.where(np.abs(joint.axis) > 0.5, 1.0, STIFF)
     return weights
@@ -162,12 +170,24 @@ def _places(
     return at
 
 
+def _least(on: NDArray[np.bool_], fps: float) -> Floats:
+    """How high points must be that do not stand: the higher, the longer before and after, -inf of
+    those that do, shape (k, points)."""
+    least = np.full(on.shape, -np.inf)
+    for i in range(on.shape[1]):
+        for a, b in runs(~on[:, i]):
+            since = np.arange(b - a) if a else np.full(b - a, np.inf)
+            until = np.arange(b - a)[::-1] if b < len(on) else np.full(b - a, np.inf)
+            least[a:b, i] = SWINGS * np.minimum(np.minimum(since, until) / (RISE * fps), 1.0)
+    return least
+
+
 def _poses(character: Character, stand: Feet, sketch: Floats, keep: Floats) -> list[Term]:
     """What all stages ask of poses."""
     firm = np.where(stand.on, STAND, SWING)[..., None] * np.ones(3)
     asked = [
         terms.standing(stand.points, stand.at, firm),
-        terms.above(stand.points, np.where(stand.on, -np.inf, 0.0), weight=ABOVE),
+        terms.above(stand.points, stand.least, weight=ABOVE),
         terms.near(sketch, keep),
         terms.limits(weight=LIMITS),
     ]
