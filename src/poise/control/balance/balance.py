@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from poise import dynamics
 from poise.arrays import Floats, choice, floats, number
 from poise.command import Command, Drive, Target
+from poise.control.balance.checks import check_settings
 from poise.control.balance.cones import Cones
 from poise.control.balance.goals import Goals
 from poise.control.balance.pace import Paced
@@ -123,6 +124,11 @@ class Balance(Parts):
         self.margin, self.ground = margin, ground
         # ground that gives way must tilt a sole to push at its edge
         self.support_gains = support_gains or ((400.0, 40.0) if rigid else (50.0, 20.0))
+        check_settings(
+            self.weight, beta_linear=beta_linear, gamma=gamma, reach=reach, margin=margin,
+            firmness=firmness, linear_gains=linear_gains, support_gains=self.support_gains,
+            rate=rate,
+        )  # fmt: skip
         self._limits = None if soft_limits is None else SoftLimits(self.character, *soft_limits)
         self._stand(supports)
         self._goals = Goals(self.scene, goals or {}, goal_weight)
