@@ -222,8 +222,8 @@ def _more(ours: Floats, theirs: Floats, who: str) -> Claim:
         f"in {worse} of {ours.size} places",
         f"more by {step:g} N on the average, the step of the bisection",
         gain > step,
-        "Likely, but not tried apart: once the mass centre is asked for what the soles can give, "
-        "little is left for the angular objective.",
+        "Likely: once the mass centre is asked only for what the soles can give, little is left "
+        "for the angular objective. With the thesis's wish it decides (M1, M2).",
     )
 
 

@@ -56,9 +56,11 @@ FLAT = 0.95
 BEYOND = 0.035
 """Joints that go less beyond their limits are left alone [rad, m]."""
 
+LEAST = 8
+"""Frames that a clip must have to be moved."""
+
 STRANGE, LONG = 0.1, 0.2
-"""Told: more of the weight that the ground leaves unexplained; and a mass centre that is beside
-the feet, or a flight, for longer [s]."""
+"""Told: more of the weight unexplained; a mass centre that is beside the feet for longer [s]."""
 
 Progress = Callable[[float], None]
 
@@ -120,13 +122,15 @@ def made_balanced(
     center = measure.center_of_mass(clip.character, clip.frames)[:, :2]
     wanted, _ = _wanted(clip.character, contacts, clip.frames, clip.fps, margin)
     q = clip.frames
-    if np.abs(wanted - center).max() > LACK or beyond_limits(clip) > BEYOND:
-        q, left = carried(
-            clip,
-            contacts,
-            lambda q, fps: _wanted(clip.character, _at_rate(contacts, len(q)), q, fps, margin),
-            lambda share: tell(0.3 + 0.7 * share),
-        )
+    off = np.abs(wanted - center).max() > LACK or beyond_limits(clip) > BEYOND
+    if off and len(clip) < LEAST:
+        notes.append(f"too short to be moved: {len(clip)} frames, it takes {LEAST}")
+    elif off:
+
+        def goal(q: Floats, fps: float) -> tuple[Floats, NDArray[np.bool_]]:
+            return _wanted(clip.character, _at_rate(contacts, len(q)), q, fps, margin)
+
+        q, left = carried(clip, contacts, goal, lambda share: tell(0.3 + 0.7 * share))
         if left > STRANGE:
             notes.append(f"the ground does not explain it all: {100.0 * left:.0f} % of the weight")
     moved = measure.center_of_mass(clip.character, q)[:, :2] - center
@@ -173,7 +177,6 @@ def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
     from poise.motion.retargeting.retarget import retarget
 
     clip = steadied(clip, contacts)
-
     made = retarget(clip, clip.character, level_feet=True, keep_feet=True, progress=tell).clip
     flat = clip.with_frames(made.frames, contacts=made.contacts)
     away = np.abs(flat.frames[:, :3] - clip.frames[:, :3]).max()

@@ -83,6 +83,9 @@ class Feet(NamedTuple):
 def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple[Floats, float]:
     """Frames (k, nq) whose feet can carry them, and the part of weight they leave unexplained.
 
+    Frames that the ground explains worse afterwards are given back as they were: who flies or turns
+    over is not to be balanced.
+
     Args:
         clip: The motion.
         contacts: When its feet stand.
@@ -118,6 +121,9 @@ def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple
         motion = found.motion
         left = _unexplained(motion, inner, on)
     tell(1.0)
+    before = _unexplained(Motion(character, start, fps), inner, on)
+    if left > max(before, UNEXPLAINED):
+        return clip.frames, before
     return Clip(character, motion.q, fps).q(np.arange(len(clip)) / clip.fps), left
 
 
