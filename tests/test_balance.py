@@ -219,6 +219,15 @@ WRONG: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "friction": (lambda: poise.Balance(BALL, friction=-1.0), ("friction", "0 or more")),
     "force": (lambda: poise.Balance(BALL, form="thesis", gives="force"), ("cones",)),
     "contacts": (lambda: Schedule(poise.Clip(BALL, [BALL.rest_q], 30.0)), ("contacts",)),
+    "no supports": (lambda: poise.Balance(BALL, supports=[]), ("no supports", "link")),
+    "singular weights": (lambda: poise.Balance(BALL, weights={"torso": 1e-12}), ("singular",)),
+    "singular objective": (lambda: poise.Balance(BALL, beta_linear=1e9), ("beta_linear", "1e+06")),
+    "negative beta": (lambda: poise.Balance(BALL, beta_linear=-1.0), ("beta_linear", "0 or more")),
+    "negative gamma": (lambda: poise.Balance(BALL, gamma=-1.0), ("gamma", "0 or more")),
+    "negative reach": (lambda: poise.Balance(BALL, reach=-1.0), ("reach", "0 or more")),
+    "NaN gain": (lambda: poise.Balance(BALL, linear_gains=(np.nan, 1.0)), ("linear_gains",)),
+    "one gain": (lambda: poise.Balance(BALL, support_gains=(1.0,)), ("support_gains", "pair")),
+    "no rate": (lambda: poise.Balance(BALL, rate=0.0), ("rate", "positive")),
     "target": (lambda: poise.Balance(BALL)(STAND, poise.Target(np.zeros(3))), ("(3,)",)),
 }
 
@@ -229,6 +238,16 @@ def test_wrong_input_is_named(case: str) -> None:
     with pytest.raises(poise.PoiseError) as caught:
         call()
     assert all(word in str(caught.value) for word in words), caught.value
+
+
+@pytest.mark.parametrize("links", [["left_foot", "head"], ["left_foot", "left_foot"], ["head"]])
+def test_supports_that_cannot_be_give_numbers(links: list[str]) -> None:
+    """A head in the air holds nothing, and a foot that is named twice is one foot."""
+    world = rigid(dt=1 / 120)
+    world.reset(STAND)
+    poise.run(world, poise.Balance(world, supports=links), STAND, 0.5)
+    assert np.isfinite(world.state.q).all()
+    assert np.isfinite(world.state.v).all()
 
 
 @pytest.mark.parametrize("name", ["humanoid", "humanoid-51", "dog", "tail-biped"])

@@ -19,6 +19,7 @@ from poise.motion.editing.balancing import (
     MARGIN,
     SLOW,
     STILL,
+    beyond_limits,
     footing_of,
     made_balanced,
     turned_by,
@@ -36,11 +37,19 @@ SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 def leaning(clip: poise.Clip, by: float) -> poise.Clip:
     """A clip whose trunk leans forward, so that its mass centre leaves the feet."""
     frames = clip.frames.copy()
-    joint = next(joint for joint in clip.character.joints if joint.name == "spine")
-    at = clip.character.q_slice(joint)
-    frames[:, at] = quaternions.multiply(
-        frames[:, at], quaternions.turn(np.array([0.0, 1.0, 0.0]), np.full(len(frames), by))
-    )
+    turn = quaternions.turn(np.array([0.0, 1.0, 0.0]), np.full(len(frames), by))
+    # about all joints of the trunk: each has its limits
+    for joint in clip.character.joints:
+        at = clip.character.q_slice(joint)
+        if joint.name in ("spine", "chest"):
+            frames[:, at] = quaternions.multiply(frames[:, at], turn)
+        elif joint.name.endswith("hip"):
+            frames[:, at] = quaternions.multiply(quaternions.conjugate(turn), frames[:, at])
+    hips = [link.pos for link in clip.character.links if link.joints[0].name.endswith("hip")]
+    middle = np.broadcast_to(np.mean(hips, axis=0), (len(frames), 3))
+    before = quaternions.rotate(frames[:, 3:7], middle)
+    frames[:, 3:7] = quaternions.multiply(frames[:, 3:7], turn)
+    frames[:, :3] += before - quaternions.rotate(frames[:, 3:7], middle)
     return clip.with_frames(frames, contacts=clip.contacts)
 
 
@@ -52,7 +61,7 @@ def slow_margin(clip: poise.Clip) -> float:
 
 
 def test_a_clip_that_leans_out_is_brought_over_its_feet() -> None:
-    lean = leaning(poise.load_clip("butterflies", BALL), 1.3)
+    lean = leaning(poise.load_clip("butterflies", BALL), 0.45)
     assert slow_margin(lean) < 0.0
     made = made_balanced(lean)
     # the solve stops within 1.5 mm of the margin
@@ -71,16 +80,16 @@ def test_a_clip_that_stands_is_left_alone(name: str) -> None:
 
 
 def test_feet_keep_their_places() -> None:
-    clip = leaning(poise.load_clip("butterflies", BALL), 1.3)
+    clip = leaning(poise.load_clip("butterflies", BALL), 0.45)
     made = made_balanced(clip).clip
     assert clip.contacts is not None
     at = [positions(BALL, clip.contacts.points, x.frames) for x in (clip, made)]
-    # standing points have a weight of 3e4 /m^2 against joints of 1 /rad^2
+    # a centimetre of a standing point weighs 10, a tenth of a radian of a joint less than 1
     assert np.abs(at[1] - at[0])[clip.contacts.on].max() < STILL
 
 
 def test_the_shift_is_smooth() -> None:
-    lean = leaning(poise.load_clip("butterflies", BALL), 1.3)
+    lean = leaning(poise.load_clip("butterflies", BALL), 0.45)
     made = made_balanced(lean)
     jerk = np.abs(np.diff(made.shift, n=2, axis=0)).max() * lean.fps**2
     # a shift of s that comes and goes within TIME needs about 2 s / TIME^2
@@ -195,16 +204,18 @@ def test_who_never_stands_is_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("path", "still"),
+    ("path", "still", "turned"),
     [
-        ("cmu_bvh/49_18.bvh", STILL),
-        ("mass/motion/balance.bvh", STILL),
-        # the captures' feet float, and legs that are stretched to their ends pull at them
-        ("cmu_bvh/22_14.bvh", 6e-3),
-        ("cmu_bvh/10_01.bvh", 6e-3),
+        ("cmu_bvh/49_18.bvh", STILL, 10.0),
+        ("mass/motion/balance.bvh", STILL, 10.0),
+        # flat feet and ankles of 20 degrees: who squats so deep leans far forward
+        ("cmu_bvh/22_14.bvh", 6e-3, 15.0),
+        ("cmu_bvh/10_01.bvh", 6e-3, 15.0),
     ],
 )
-def test_recorded_clips_come_over_their_feet(path: str, still: float, data_folder: Path) -> None:
+def test_recorded_clips_come_over_their_feet(
+    path: str, still: float, turned: float, data_folder: Path
+) -> None:
     ready = made_ready(poise.load_clip(data_folder / path), raw=True).clip
     firm = on_firm_feet(ready, BALL)
     made = made_balanced(firm).clip
@@ -212,5 +223,5 @@ def test_recorded_clips_come_over_their_feet(path: str, still: float, data_folde
     assert unsteadiness(made) < still
     assert made.contacts is not None
     assert positions(BALL, made.contacts.points, made.frames)[..., 2].min() > -5e-3
-    # most where a capture floats and limits are exceeded by far: the squats
-    assert turned_by(firm, made.frames)[0] < 10.0
+    assert beyond_limits(made) < 0.0
+    assert turned_by(firm, made.frames)[0] < turned

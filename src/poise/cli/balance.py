@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from poise.cli.options import AsJson, ClipName, Duration, Pushes
 from poise.errors import Diverged, PoiseError
 
 if TYPE_CHECKING:
@@ -19,9 +20,7 @@ PLOT = "balance.png"
 
 
 def balance(
-    clip: Annotated[
-        str, typer.Argument(metavar="CLIP", help="The name of a clip (poise clips), or a file.")
-    ],
+    clip: ClipName,
     character: Annotated[
         str | None,
         typer.Option(
@@ -30,12 +29,7 @@ def balance(
             show_default="the clip's own",
         ),
     ] = None,
-    push: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PUSH", help="LINK:FORCE[:DIRECTION]@TIME[+DURATION]; may be given again."
-        ),
-    ] = None,
+    push: Pushes = None,
     objectives: Annotated[
         str, typer.Option(metavar="NAMES", help="Any of track, linear, angular.")
     ] = "track,linear,angular",
@@ -91,16 +85,13 @@ def balance(
             show_default="auto for raw files",
         ),
     ] = None,
-    duration: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="How long.", show_default="as long as the clip"),
-    ] = None,
+    duration: Duration = None,
     video: Annotated[bool, typer.Option("--video/--no-video", help="Make video.mp4.")] = True,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where the results go.", show_default="out/CLIP-balance"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Let a character follow a clip on its own feet, and push it.
 

@@ -22,6 +22,7 @@ from poise import _core
 from poise.arrays import Floats, choice, floats, number
 from poise.command import Command, Drive, Target
 from poise.control.balance.asked import Told, rows_of
+from poise.control.balance.checks import check_settings
 from poise.control.balance.cones import Cones
 from poise.control.balance.goals import Goals
 from poise.control.balance.pace import Paced
@@ -87,7 +88,7 @@ class Balance(Parts):
         reach: float = 0.05,
         center: str | Sequence[float] = "motion",
         goals: Mapping[str, Any] | None = None,
-        goal_weight: float = 100.0,
+        goal_weight: float = 1000.0,
         supports: str | Sequence[str] | Schedule | Clip = "clip",
         support_gains: tuple[float, float] | None = None,
         soft_limits: tuple[float, float] | None = (400.0, 20.0),
@@ -123,6 +124,11 @@ class Balance(Parts):
         self.margin, self.ground = margin, ground
         # ground that gives way must tilt a sole to push at its edge
         self.support_gains = support_gains or ((400.0, 40.0) if rigid else (50.0, 20.0))
+        check_settings(
+            self.weight, beta_linear=beta_linear, gamma=gamma, reach=reach, margin=margin,
+            firmness=firmness, linear_gains=linear_gains, support_gains=self.support_gains,
+            rate=rate,
+        )  # fmt: skip
         self._limits = None if soft_limits is None else SoftLimits(self.character, *soft_limits)
         self._stand(supports)
         self._goals = Goals(self.scene, goals or {}, goal_weight)

@@ -71,6 +71,8 @@ def soles_of(character: Character, links: Sequence[str] | None = None) -> Soles:
     """
     from poise.motion.contacts import feet_of
 
+    if links is not None and not links:
+        raise PoiseError("no supports: name a link that holds the character up, or take 'clip'")
     if links is not None:
         known = [link.name for link in character.links]
         for name in links:

@@ -2,7 +2,8 @@
 
 from poise.experiments.macchietto2008.impacts import m1, m2
 from poise.experiments.macchietto2008.motions import m3, m4
-from poise.experiments.macchietto2008.others import m5, m6, m7, m8
+from poise.experiments.macchietto2008.others import m5, m7, m8
+from poise.experiments.macchietto2008.points import m6
 from poise.experiments.macchietto2008.survival import m9
 
 TITLE = "Macchietto 2008: Momentum-Based Balance Control"

@@ -92,8 +92,9 @@ def m4(progress: Progress) -> Item:
         "Single support: leg swing, side kick, forward kick, axe kick",
         "7.2, Fig. 7.3",
         "Our own clips of these motions, on the rigid ground; and clips that others recorded, on "
-        "the same character, prepared as poise balance does: feet level, the mass centre over them "
-        "while it moves slowly. These are not part of poise: the folder is $POISE_DATA, or "
+        "the same character, prepared as poise balance does: feet level, joints within limits, the "
+        "mass centre over the feet while it moves slowly, and forces that the ground can give. "
+        "These are not part of poise: the folder is $POISE_DATA, or "
         "../shared/data from where the command runs.",
     )
     found = _run_all(item, SINGLE, WHO, lambda share: progress(0.6 * share))
@@ -204,10 +205,9 @@ def _real(item: Item, progress: Progress) -> None:
             f"{sum(stood)} of {len(stood)} stand",
             "all stand",
             all(stood),
-            "The kick has a run-up of steps at 2 m/s, which balance does not take. In the squats "
-            "the feet of the capture float by a hand's breadth; flat on the ground they ask the "
-            "ankles for more than their limits. Whether that alone fells it is not known: it does "
-            "not stand when played slower, either.",
+            "The kick has a run-up: one leap from foot to foot at 2 m/s, with the mass centre far "
+            "beside the feet, and no time in which both stand. Balance takes no steps; prepared, "
+            "the leap and the kick are followed, and the fall comes when the clip walks on.",
         )
     )
 

@@ -1,17 +1,14 @@
-"""M5 to M8: low friction, dragged points, another body, and the momentum of a leg swing."""
+"""M5, M7, M8: low friction, another body, and the momentum of a leg swing."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats
-from poise.balance_trial import STEPS, BalanceTrial, balance_trial_of, place_of, run_balance
-from poise.command import Command
-from poise.control.balance import Balance
+from poise import dynamics
+from poise.balance_trial import BalanceTrial, balance_trial_of, run_balance
 from poise.errors import Diverged
 from poise.experiments.figures import lines
 from poise.experiments.macchietto2008.motions import follow
@@ -19,30 +16,18 @@ from poise.experiments.macchietto2008.setup import (
     CHARACTER,
     Progress,
     random_push,
-    standing,
     stood_text,
 )
 from poise.experiments.report import Claim, Item, Table
-from poise.motion.contacts import Point, positions
+from poise.motion.clip import Clip
+from poise.motion.contacts import feet_of
 from poise.pushes import Push
 from poise.recording import Recording
-from poise.recording.balance import balance_table, stance_of
+from poise.recording.balance import stance_of
 from poise.recording.table import table as table_of
 from poise.run import run
-from poise.world import World
 
 SLIPPERY = 0.03
-DRAG_TIME = 30.0  # [s]
-DRAGGED = {
-    "left_arm": ((0.25, 0.05, 0.30), 0.12),
-    "right_arm": ((0.25, -0.05, 0.30), 0.12),
-    "head": ((0.05, 0.0, -0.06), 0.04),
-}
-"""How far each point is drawn from where it is grasped, and the radius of its circle there [m]."""
-DRAWN, PERIOD, APART = 3.0, 6.0, 4.0
-"""Time in which a point is drawn there, of a round, and between two that are grasped [s]."""
-FOLLOWED = 0.5
-"""A point is followed if it misses by less than this part of what it would if nothing moved."""
 SEED, PUSHES, STRENGTHS = 7, 10, (60.0, 80.0, 100.0)
 """Of M7: how many pushes, up to which force [N]."""
 FAR = 5.0
@@ -58,11 +43,14 @@ def m5(progress: Progress) -> Item:
         rows.append([friction, *found[friction]["row"]])
         progress(0.5 * (k + 1))
     ice, rough = found[SLIPPERY], found[0.8]
+    asked, given = _spin(trial.clip)
     return Item(
         "M5",
         "A leg circle on one foot at friction 0.03",
         "7.3, Fig. 7.4",
-        "All objectives, on the rigid ground, where the plan knows the friction.",
+        "All objectives, on the rigid ground, where the plan knows the friction. About the "
+        f"vertical the clip changes its angular momentum by up to {asked:.0f} N·m; one foot on "
+        f"this ground can give about {given:.1f} N·m. So the body must turn against the leg.",
         [
             Claim(
                 "it stays up",
@@ -86,101 +74,16 @@ def m5(progress: Progress) -> Item:
     )  # fmt: skip
 
 
-class Dragged:
-    """A balance whose goals are grasped one after the other, and dragged on circles.
-
-    Args:
-        balance: The balance.
-        q: The pose in which the points are grasped, shape (nq,).
-    """
-
-    def __init__(self, balance: Balance, q: Floats) -> None:
-        self.balance, self.hold = balance, balance.hold
-        self.places = {name: place_of(balance.character, name) for name in DRAGGED}
-        self.grasped = {name: self.point(name, q) for name in DRAGGED}
-
-    def point(self, name: str, q: Floats) -> Floats:
-        """Where a point is in a pose [m]."""
-        link, place = self.places[name]
-        found: Floats = positions(self.balance.character, [Point(link, link, place)], q)[0]
-        return found
-
-    def wanted(self, t: float) -> dict[str, Floats]:
-        """Where the points shall be at time t [s]."""
-        out = {}
-        for k, (name, (away, radius)) in enumerate(DRAGGED.items()):
-            since = t - 1.0 - k * APART
-            if since >= 0.0:
-                angle = 2.0 * math.pi * since / PERIOD
-                share = min(since / DRAWN, 1.0)
-                circle = radius * np.array([0.0, math.sin(angle), math.cos(angle)])
-                out[name] = self.grasped[name] + share * (np.array(away) + circle)
-        return out
-
-    def __call__(self, state: Any, target: Any) -> Command:
-        """The command, after the goals have moved."""
-        goals = self.wanted(float(np.asarray(state.time).flat[0]))
-        self.balance.goals = {
-            self.places[name][0]: (point, np.array(self.places[name][1]))
-            for name, point in goals.items()
-        }
-        return self.balance(state, target)
-
-
-def m6(progress: Progress) -> Item:
-    """Three points, created and dragged."""
-    character, start = standing()
-    world = World(character, dt=STEPS["impulse"], spares=0, self_collision=False)
-    world.reset(start)
-    balance = Balance(world)
-    dragged = Dragged(balance, start.q)
-    recording = Recording(world, fps=30.0)
-    fell: float | None = None
-    try:
-        run(world, dragged, start, DRAG_TIME, record=recording,
-            progress=lambda t: progress(t / DRAG_TIME))  # fmt: skip
-        found = balance_table(stance_of(recording))
-        fell = found["fell"]
-    except Diverged as lost:
-        fell = float(lost.time)
-    missed = _missed(recording, dragged)
-    mean = {name: float(np.nanmean(each)) for name, each in missed.items()}
-    idle = {
-        name: float(np.nanmean(each)) for name, each in _missed(recording, dragged, True).items()
-    }
-    return Item(
-        "M6",
-        "Three points, created and dragged for 30 s",
-        "7.4, Fig. 7.5",
-        "Both hands and the head are grasped, one every four seconds, drawn away by 39, 39 and 8 "
-        "cm, and led on circles of 12, 12 and 4 cm, while the character stands on the rigid "
-        "ground.",
-        [
-            Claim("it balances", "balances", stood_text(fell), "no fall", fell is None),
-            *(
-                Claim(
-                    f"the {name.replace('_', ' ')} follows its point",
-                    "-",
-                    f"to {100 * mean[name]:.1f} cm on the average; {100 * idle[name]:.1f} cm if "
-                    "nothing moved",
-                    f"below {100 * FOLLOWED:g} % of that",
-                    mean[name] < FOLLOWED * idle[name],
-                    "Arms that reach out move the mass centre; the trunk leans back for it, and "
-                    "takes the head along.",
-                )
-                for name in DRAGGED
-            ),
-        ],
-        figures={
-            "M6": lines(
-                {"distance of each point": {
-                    name.replace("_", " "): (recording.time, 100.0 * each)
-                    for name, each in missed.items()
-                }},
-                y="[cm]", title="Three dragged points",
-            )
-        },
-    )  # fmt: skip
+def _spin(clip: Clip) -> tuple[float, float]:
+    """Largest rate of angular momentum about the vertical in a clip, and what friction can give
+    under one foot: its weight by the friction and the mean arm of a sole's points [N·m]."""
+    time = np.arange(len(clip)) / clip.fps
+    A, bias = dynamics.centroidal_momentum(clip.character, clip.frames, clip.v(time))
+    rate = (A[:, 5] * clip.a(time)).sum(axis=1) + bias[:, 5]
+    feet = feet_of(clip.character)
+    sole = np.array([point.pos[:2] for point in feet if point.foot == feet[0].foot])
+    arm = float(np.linalg.norm(sole - sole.mean(axis=0), axis=1).mean())
+    return float(np.abs(rate).max()), SLIPPERY * clip.character.mass * 9.81 * arm
 
 
 def m7(progress: Progress) -> Item:
@@ -253,22 +156,6 @@ def m8(progress: Progress) -> Item:
         figures={"M8": lines(curves, y="[N·m·s]", dashed=("the clip's",),
                              title="Angular momentum about the mass centre, leg swing")},
     )  # fmt: skip
-
-
-def _missed(recording: Recording, dragged: Dragged, idle: bool = False) -> dict[str, Floats]:
-    """How far each point is from where it should be [m]; NaN before it is grasped.
-
-    Args:
-        recording: What happened.
-        dragged: The points.
-        idle: How far it would be if it had stayed where it was grasped.
-    """
-    out = {name: np.full(len(recording), np.nan) for name in DRAGGED}
-    for i, t in enumerate(recording.time):
-        for name, point in dragged.wanted(float(t)).items():
-            at = dragged.grasped[name] if idle else dragged.point(name, recording.q[i])
-            out[name][i] = np.linalg.norm(at - point)
-    return out
 
 
 def _pushed(trial: BalanceTrial, pushes: list[Push], time: float) -> tuple[float | None, Recording]:

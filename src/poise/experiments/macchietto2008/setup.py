@@ -8,7 +8,7 @@ ground at 1/120 s with ground forces inside friction cones, which the thesis nam
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +94,7 @@ def push_standing(
     *,
     duration: float = 3.0,
     progress: Progress | None = None,
+    **settings: Any,
 ) -> Outcome:
     """Push a character that stands, one copy for each case, in one world.
 
@@ -105,6 +106,7 @@ def push_standing(
         ground: One of GROUNDS.
         duration: How long [s].
         progress: Called with the share that is done, 0 to 1.
+        settings: Of the balance, in the place of its own.
     """
     character, start = standing()
     n = len(cases)
@@ -118,7 +120,7 @@ def push_standing(
             world.push(push.link, push.force_vector(), push.duration, at=push.at, where=[i])
     last = max((push.at + push.duration for pushes in cases for push in pushes), default=0.0)
     watch = _Watch(character, world, start, last)
-    controller = controller_for(world, who, ground)
+    controller = controller_for(world, who, ground, **settings)
     hold = getattr(controller, "hold", 1)
     done, every = 0, max(1, round(LOOK / (world.dt * hold)))
     steps = round(duration / (world.dt * hold))
@@ -132,11 +134,11 @@ def push_standing(
     return watch.outcome()
 
 
-def controller_for(world: World, who: str, ground: str) -> Balance | StablePD:
-    """One of SUBSETS, or SERVO, for a world."""
+def controller_for(world: World, who: str, ground: str, **settings: Any) -> Balance | StablePD:
+    """One of SUBSETS, or SERVO, for a world; settings are the balance's."""
     if who == SERVO:
         return StablePD(world, root="free", frequency=SERVO_HZ)
-    return Balance(world, objectives=SUBSETS[who], form=CONTACTS[ground])
+    return Balance(world, objectives=SUBSETS[who], form=CONTACTS[ground], **settings)
 
 
 def random_push(rng: np.random.Generator, links: Sequence[str], at: float, most: float) -> Push:

@@ -1,36 +1,35 @@
 """Clips made ready for balance: feet flat and still, the mass centre over them.
 
 A captured or keyed motion stands by luck: the body it is put on has other masses, and soles that
-are guessed. Two steps make it one that can be held:
+are guessed. Three steps make it one that can be held:
 
-1. Feet that stand (`firm_feet`) become level and still, and joints stay within their limits
-   (`retargeting`, onto the character itself).
-2. The mass centre is brought over the supports while it moves slowly, and to where the supports can
-   catch it while it does not, by the smallest smooth shift (`shifting`). The shift is given to the
-   hips while inverse kinematics keeps the feet where they are, and what the mass centre still lacks
-   is given again.
+1. Feet that stand (`firm_feet`) become level and still (`retargeting`, onto the character itself).
+2. The mass centre is wanted over the supports while it moves slowly, and where the supports can
+   catch it while it does not, by the smallest smooth shift (`shifting`).
+3. All frames move together until the mass centre is there, joints are within their limits, and the
+   ground explains the motion (`carrying`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poise import measure
+from poise.character import Character
 from poise.errors import ClipError
-from poise.motion import ik, poses
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, positions, runs
+from poise.motion.editing.carrying import carried
 from poise.motion.editing.firm_feet import firm_contacts, steadied
 from poise.motion.editing.polygons import inside_by
 from poise.motion.editing.shifting import Pivots, least_shift
-from poise.motion.editing.smoothing import lowpass
 from poise.motion.limits import excesses
 from poise.motion.quaternions import Floats
-from poise.motion.retargeting.footing import near
 
 MARGIN = 0.02
 """How far inside of the supports the mass centre is brought [m]."""
@@ -42,23 +41,14 @@ EDGE, FAST = 0.005, 1.2
 """... but must be caught by forces this far inside of the soles [m]. Who is still faster goes or
 runs, and is left alone [m/s]."""
 
-CALM = 6.0
-"""Changes of joints that are faster than this go [Hz]."""
-
 STILL = 2e-3
 """Standing points that stay within this are level and still [m]."""
-
-STAND, SWING = 3e4, 1e3
-"""Weights of a foot's points while it stands, and while it does not [1/m^2], of all its points."""
-
-RAMP = 0.15
-"""Time in which the weight of a foot rises before it stands [s]."""
 
 ROUNDS = 4
 """In which frames it is slow is looked at this often."""
 
-PASSES, LACK = 5, 1.5e-3
-"""Most rounds of shift and solve; what the mass centre may lack after them [m]."""
+LACK = 1.5e-3
+"""A shift that is less is not worth it [m]."""
 
 FLAT = 0.95
 """A foot of which all points stand in this part of the time in which any does is flat."""
@@ -66,11 +56,11 @@ FLAT = 0.95
 BEYOND = 0.035
 """Joints that go less beyond their limits are left alone [rad, m]."""
 
-FIRM = 10.0
-"""Weight of what is beyond a joint's limits [1/rad^2]: they give way a little, smoothly."""
+LEAST = 8
+"""Frames that a clip must have to be moved."""
 
-LEAST = 30
-"""Frames that a clip must have to be smoothed."""
+STRANGE, LONG = 0.1, 0.2
+"""Told: more of the weight unexplained; a mass centre that is beside the feet for longer [s]."""
 
 Progress = Callable[[float], None]
 
@@ -125,102 +115,70 @@ def made_balanced(
     """
     tell = progress or (lambda share: None)
     notes: list[str] = []
-    clip = _levelled(clip, notes, lambda share: tell(0.5 * share))
-    at, on = _standing(clip)
-    if not on.any():
+    clip = _levelled(clip, notes, lambda share: tell(0.3 * share))
+    contacts = _contacts(clip)
+    if not np.any(contacts.on):
         raise ClipError(f"clip {clip.name!r}: nothing ever stands; there is nothing to balance on")
-    support = measure.polygon_of(at, on)
+    center = measure.center_of_mass(clip.character, clip.frames)[:, :2]
+    wanted, _ = _wanted(clip.character, contacts, clip.frames, clip.fps, margin)
+    q = clip.frames
+    off = np.abs(wanted - center).max() > LACK or beyond_limits(clip) > BEYOND
+    if off and len(clip) < LEAST:
+        notes.append(f"too short to be moved: {len(clip)} frames, it takes {LEAST}")
+    elif off:
+
+        def goal(q: Floats, fps: float) -> tuple[Floats, NDArray[np.bool_]]:
+            return _wanted(clip.character, _at_rate(contacts, len(q)), q, fps, margin)
+
+        q, left = carried(clip, contacts, goal, lambda share: tell(0.3 + 0.7 * share))
+        if left > STRANGE:
+            notes.append(f"the ground does not explain it all: {100.0 * left:.0f} % of the weight")
+    moved = measure.center_of_mass(clip.character, q)[:, :2] - center
+    notes.append(_told(clip, q, moved))
+    tell(1.0)
+    made = clip if q is clip.frames else clip.with_frames(q, contacts=clip.contacts)
+    return Balanced(made, moved, (*notes, *_beside(made)))
+
+
+def _wanted(
+    character: Character, contacts: Contacts, q: Floats, fps: float, margin: float
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Where the mass centre of frames should be [m], (k, 2), and when that counts, (k,)."""
+    support = measure.polygon_of(positions(character, contacts.points, q), np.asarray(contacts.on))
     polygons = inside_by(support, margin)
-    com = measure.center_of_mass(clip.character, clip.frames)
+    com = measure.center_of_mass(character, q)
     center = com[:, :2]
-    walks = _speed(center, clip.fps) > FAST
+    walks = _speed(center, fps) > FAST
     pivots = Pivots(inside_by(support, EDGE), polygons.some & ~walks, com[:, 2])
     asked = np.zeros(len(center), dtype=bool)
     shift = np.zeros_like(center)
     for _ in range(ROUNDS):
         # a shift may slow it down where it was fast
-        slow = polygons.some & (_speed(center + shift, clip.fps) < SLOW)
+        slow = polygons.some & (_speed(center + shift, fps) < SLOW)
         if not (slow & ~asked).any():
             break
         asked |= slow
-        shift = least_shift(center, polygons, asked, clip.fps, pivots)
-    q = clip.frames
-    if np.abs(shift).max() > LACK:
-        q = _shifted(clip, center + shift, lambda share: tell(0.5 + 0.5 * share))
-    moved = measure.center_of_mass(clip.character, q)[:, :2] - center
-    notes.append(_told(clip, q, moved))
-    tell(1.0)
-    made = clip if q is clip.frames else clip.with_frames(q, contacts=clip.contacts)
-    return Balanced(made, moved, tuple(notes))
+        shift = least_shift(center, polygons, asked, fps, pivots)
+    return center + shift, asked
 
 
-def _shifted(clip: Clip, wanted: Floats, tell: Progress) -> Floats:
-    """Poses (k, nq) whose mass centre is as wanted (k, 2), feet as they are."""
-    character, start = clip.character, clip.frames
-    goals = _feet_goals(clip)
-    keep = np.ones(character.nv)
-    keep[:3], keep[3:6] = 100.0, 10.0
-    root = wanted - measure.center_of_mass(character, start)[:, :2]
-    q = start
-    for done in range(PASSES):
-        begin = start.copy()
-        begin[:, :2] += root
-        q, _ = ik.solve(
-            character, begin, goals, limits=FIRM, posture=keep, iterations=10, tolerance=1e-4,
-            near=True,
-        )  # fmt: skip
-        if done + 1 < PASSES:
-            # solved one by one, frames jerk where a knee is stretched
-            change = lowpass(poses.difference(character, start, q), _calm(clip.fps), clip.fps)
-            q, _ = ik.solve(
-                character, poses.move(character, start, change), goals, limits=FIRM,
-                posture=100.0 * keep, iterations=6, tolerance=1e-4, near=True,
-            )  # fmt: skip
-        lack = wanted - measure.center_of_mass(character, q)[:, :2]
-        tell((done + 1) / PASSES)
-        if np.abs(lack).max() < LACK:
-            break
-        root = root + lack
-    return q
-
-
-def _calm(fps: float) -> float:
-    return min(CALM, 0.4 * fps)
-
-
-def _feet_goals(clip: Clip) -> list[ik.Goal]:
-    """The points of all feet stay where they are, and above the ground."""
-    contacts = _contacts(clip)
-    at = positions(clip.character, contacts.points, clip.frames)
-    goals: list[ik.Goal] = []
-    for foot in contacts.feet:
-        mine = contacts.of(foot)
-        close = near(contacts.standing(foot), RAMP * clip.fps)
-        weight = SWING * (STAND / SWING) ** close / len(mine)
-        for i in mine:
-            point = contacts.points[i]
-            goals.append(ik.Place(point.link, at[:, i], point.pos, weight, name=foot))
-            goals.append(ik.Above(point.link, (0.0,), point.pos, STAND, f"{foot} above"))
-    return goals
+def _at_rate(contacts: Contacts, count: int) -> Contacts:
+    """The contacts at another number of frames over the same time."""
+    at = np.rint(np.linspace(0.0, len(contacts.on) - 1.0, count)).astype(int)
+    return replace(contacts, on=np.asarray(contacts.on)[at])
 
 
 def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
     """The clip with feet that are level and still while they stand."""
     contacts = firm_contacts(clip)
     same = clip.contacts is not None and (contacts.on == clip.contacts.on).all()
-    if same and _is_level(clip) and beyond_limits(clip) < BEYOND:
+    if same and _is_level(clip):
         return clip
     from poise.motion.retargeting.retarget import retarget
 
     clip = steadied(clip, contacts)
-
-    made = retarget(
-        clip, clip.character, level_feet=True, keep_feet=True, limits=True, progress=tell
-    ).clip
+    made = retarget(clip, clip.character, level_feet=True, keep_feet=True, progress=tell).clip
     flat = clip.with_frames(made.frames, contacts=made.contacts)
-    if len(flat) > LEAST:
-        # joints that meet their limits stop at once
-        flat = flat.smoothed(_calm(flat.fps))
     away = np.abs(flat.frames[:, :3] - clip.frames[:, :3]).max()
     notes.append(f"feet that stand are level and still; hips moved by up to {1e3 * away:.0f} mm")
     return flat
@@ -282,6 +240,18 @@ def _told(clip: Clip, q: Floats, moved: Floats) -> str:
         f"mass centre moved over the feet by up to {1e3 * far:.0f} mm; links turned by "
         f"{turned[0]:.2g} degrees on the average, {turned[1]:.2g} at most"
     )
+
+
+def _beside(clip: Clip) -> list[str]:
+    """When the mass centre is not over the feet for long: nobody balances there without a step."""
+    away = [(b - a, a) for a, b in runs(~(footing_of(clip).margin >= 0.0))]
+    frames, start = max(away, default=(0, 0))
+    if frames <= LONG * clip.fps:
+        return []
+    return [
+        f"the mass centre is beside the feet for {frames / clip.fps:.2g} s from "
+        f"{start / clip.fps:.2f} s on: balance takes no steps, and may fall there"
+    ]
 
 
 def turned_by(clip: Clip, q: Floats) -> tuple[float, float]:

@@ -33,7 +33,7 @@ STRAYS = 0.25
 HOVERS = 0.02
 """A foot this much above another that stands hovers, if it does so half of the time [m]."""
 
-HELD, TURNED, KEPT, KEPT_PATH, KEPT_HEADING = 3e4, 100.0, 1.0, 30.0, 10.0
+HELD, TURNED, KEPT, KEPT_PATH, KEPT_HEADING = 3e4, 100.0, 1.0, 1e4, 10.0
 """Weights of a held foot's place [1/m^2], its turn [1/rad^2], and of joints, path and heading."""
 
 RAMP, CALM = 0.15, 6.0
