@@ -1,0 +1,268 @@
+"""Balance in the studio: one character on its own feet, among objects and balls.
+
+`Balance` plans for one character; in a scene with objects its command is that of the character, and
+objects are left alone. Objectives, goals and pace are values of a `Balancing`; to change one is to
+make another, so that what was simulated before can be simulated again. What goes on from step to
+step is in the `Mind` that they share:
+
+    s       strain that the balance tells [m]
+    t       the world's clock when a target was last asked for [s]
+    tau     where the motion is then [s]: t, unless it has waited
+    sigma   its speed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from poise.arrays import Floats
+from poise.balance_trial import STEPS, check_can_stand, place_of
+from poise.character import Character
+from poise.command import Command, Drive, Target
+from poise.control.balance import Balance, Paced
+from poise.control.balance.balance import OBJECTIVES
+from poise.control.gains import Gains
+from poise.errors import PoiseError
+from poise.scene import scene_of
+from poise.state import State
+from poise.view.studio.lineup import Lineup, Rounds
+from poise.view.studio.snapshot import Controls
+from poise.world import World
+
+NAME = "balance"
+"""What the controller is called."""
+
+DT = STEPS["impulse"]
+"""Time step that it begins with [s]."""
+
+Goals = Mapping[str, tuple[Floats, Floats]]
+"""Points that links should reach: {link: (point [m], place in the link [m])}."""
+
+
+def check_balance(controls: Controls, character: Character) -> None:
+    """Refuse to balance where it cannot be done, and say why.
+
+    Args:
+        controls: What was chosen.
+        character: Who shall balance.
+    """
+    check_can_stand(character)
+    if controls.count != 1:
+        raise PoiseError(f"balance is for one character, not for {controls.count}: How many 1")
+    if controls.root != "free":
+        raise PoiseError(f"balance needs a free root; with root {controls.root!r} nothing can fall")
+    if controls.ground != "plane":
+        raise PoiseError(f"balance needs level ground: 'plane', not {controls.ground!r}")
+
+
+class Alone:
+    """One character of a world as if it were alone there, for `Balance`.
+
+    Args:
+        world: The world; the character is its first part.
+        character: The character.
+    """
+
+    def __init__(self, world: World, character: Character) -> None:
+        self._world = world
+        self.scene, self.settings, self.dt = scene_of(character), world.settings, world.dt
+
+    @property
+    def gravity(self) -> Floats:
+        """Of the world [m/s²]."""
+        return self._world.gravity
+
+
+class Mind:
+    """A balance, and what it remembers from step to step.
+
+    Args:
+        world: The world; the character is its first part.
+        rounds: The motion, which says when its feet stand.
+    """
+
+    def __init__(self, world: World, rounds: Rounds) -> None:
+        character, motion = rounds.clip.character, rounds.sampled
+        alone = len(world.scene.characters) == 1
+        source: Any = world if alone else Alone(world, character)
+        supports: Any = motion if motion.contacts is not None else "clip"
+        self.world, self.rounds, self.alone = world, rounds, alone
+        self.balance = Balance(source, supports=supports, rate=None)
+        self.paced = Paced(self, self.balance)
+        self.lineup: Lineup | None = None
+        self.user: Balancing | None = None
+        self.last: tuple[float, Any, Target] | None = None
+        """Time [s], state and target of the last plan."""
+        self._gains: tuple[Gains, Gains] | None = None
+        self.clock = 0.0
+        self.restore(None, 0.0)
+
+    # ---- from step to step
+
+    @property
+    def memory(self) -> Floats:
+        """s, t, tau, sigma; shape (4,)."""
+        rest = (self.clock, float(self.paced.time[0]), float(self.paced.speed[0]))
+        return np.array([float(self.balance.strain[0]), *rest])
+
+    def restore(self, memory: Floats | None, now: float) -> None:
+        """Go on from a memory; None is a motion that is at time now [s] and has never waited."""
+        strain, clock, time, speed = (0.0, now, now, 1.0) if memory is None else memory.tolist()
+        self.balance.restore([strain])
+        self.paced.restore([[time], [speed]], at=clock)
+        self.clock, self.last = clock, None
+
+    def target(self, time: Floats) -> Target:
+        """The motion at its own time [s]: this is the clip of `paced`."""
+        assert self.lineup is not None
+        return self.lineup.between(float(time))
+
+    def wanted(self, lineup: Lineup, t: float, adaptive: bool) -> Target:
+        """What the motion has at the world's time t [s]; asked again, it is the same.
+
+        Args:
+            lineup: The motion.
+            t: Never before the last one.
+            adaptive: Whether it waits when following it would cost the balance.
+        """
+        t = round(t / lineup.dt) * lineup.dt
+        self.lineup = lineup
+        if not adaptive:
+            time = float(self.paced.time[0]) + max(t - self.clock, 0.0)
+            self.paced.restore([[time], [1.0]], at=t)
+        self.clock = t
+        return self.paced.target(t)
+
+    # ---- commands
+
+    def plan(self, state: Any, target: Target) -> Command:
+        """The command for the whole scene."""
+        if self.alone:
+            return self.balance(state, target)
+        scene, one = self.world.scene, self.balance.scene
+        found = self.balance(State(state.q[: one.nq], state.v[: one.nv]), target)
+        force = np.zeros(scene.nv)
+        force[: one.nv] = found.force
+        if found.drive is None:
+            return Command(force=force)
+        v = np.zeros(scene.nv)
+        v[: one.nv] = found.drive.target.v
+        return Command(
+            force=force, drive=Drive(self._whole(found.drive.gains), Target(state.q, v), form="spd")
+        )
+
+    def _whole(self, gains: Gains) -> Gains:
+        """Gains of the character for the scene: objects have none."""
+        if self._gains is None or self._gains[0] is not gains:
+            kd = np.zeros(self.world.scene.nv)
+            kd[: self.balance.scene.nv] = gains.kd
+            self._gains = gains, Gains(self.world, np.zeros_like(kd), kd)
+        return self._gains[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Balancing:
+    """A controller that balances the first character of a scene.
+
+    Args:
+        mind: What it shares with others of the same world.
+        objectives: Any of "track", "linear", "angular".
+        goals: Points that links should reach.
+        adaptive: Whether the motion waits when following it would cost the balance.
+    """
+
+    mind: Mind
+    objectives: tuple[str, ...] = OBJECTIVES
+    goals: Goals | None = None
+    adaptive: bool = False
+
+    def __call__(self, state: Any, target: Any) -> Command:
+        """The command for a state of the scene and a target of its `motion`."""
+        mind = self.mind
+        if mind.user is not self:
+            mind.balance.objectives, mind.balance.goals = self.objectives, self.goals or {}
+            mind.user = self
+        own = self._own(target)
+        mind.last = float(state.time), state, own
+        return mind.plan(state, own)
+
+    def motion(self, lineup: Lineup) -> Following:
+        """The lineup, at the pace that the balance allows."""
+        return Following(self, lineup)
+
+    @property
+    def memory(self) -> Floats:
+        """What it remembers from step to step; see `Mind`."""
+        return self.mind.memory
+
+    def restore(self, memory: Floats | None, now: float) -> None:
+        """Go on from a memory, or from the start, at time now [s]."""
+        self.mind.restore(memory, now)
+
+    def planned(self, now: float) -> Floats | None:
+        """Where the pressure of the step that ended now [s] was planned [m], shape (3,)."""
+        mind = self.mind
+        if mind.last is None or abs(mind.last[0] + mind.world.dt - now) > 0.5 * mind.world.dt:
+            return None
+        _, state, target = mind.last
+        kept, one = mind.balance.memory, mind.balance.scene
+        told = mind.balance.explain(State(state.q[: one.nq], state.v[: one.nv]), target)[1]
+        mind.balance.restore(kept)
+        cop: Floats = told["cop"]
+        return cop
+
+    def _own(self, target: Target) -> Target:
+        """The character's part of a target; its time is that in the clip with the contacts."""
+        one, lineup = self.mind.balance.scene, self.mind.lineup
+        assert lineup is not None
+        assert target.v is not None
+        assert target.a is not None
+        assert target.time is not None
+        return Target(
+            target.q[: one.nq],
+            target.v[: one.nv],
+            target.a[: one.nv],
+            time=lineup.within(float(target.time)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Following:
+    """A lineup as a `Balancing` follows it; a Motion for `poise.run`."""
+
+    balancing: Balancing
+    lineup: Lineup
+
+    def target(self, t: float) -> Target:
+        """What to reach at the world's time t [s]."""
+        return self.balancing.mind.wanted(self.lineup, t, self.balancing.adaptive)
+
+    def targets(self, t: float, dt: float, k: int) -> Target:
+        """Rows are not told ahead: the pace depends on what happens."""
+        raise PoiseError("a paced motion tells one target at a time")
+
+
+def balancing_for(
+    world: World, rounds: Rounds, controls: Controls, present: object = None
+) -> Balancing:
+    """The controller that was chosen.
+
+    Args:
+        world: The world.
+        rounds: The motion.
+        controls: What was chosen.
+        present: The controller there is; one that balances in the same world shares its mind.
+    """
+    character = rounds.clip.character
+    check_balance(controls, character)
+    shared = isinstance(present, Balancing) and present.mind.world is world
+    mind = present.mind if shared and isinstance(present, Balancing) else Mind(world, rounds)
+    goals = {}
+    for name, point in controls.goals.items():
+        link, place = place_of(character, name)
+        goals[link] = (np.array(point), np.array(place))
+    return Balancing(mind, controls.objectives, goals, controls.adaptive)
