@@ -82,6 +82,11 @@ class Actors:
             self._title.text = title
             self._title.position = middle_of(moment) + (0.0, 0.0, 0.75 * self._marks.height)
 
+    @property
+    def height(self) -> float:
+        """Of the first character [m]."""
+        return self._marks.height
+
     def remove(self) -> None:
         """Take it off the stage."""
         self._marks.remove()
@@ -159,6 +164,7 @@ def moved(moment: Moment, at: Floats) -> Moment:
         com=moment.com - at,
         cop=moment.cop - at,
         cmp=moment.cmp - at,
+        planned=moment.planned - at,
         support=tuple(corners - at for corners in moment.support),
     )
 

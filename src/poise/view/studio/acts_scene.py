@@ -53,9 +53,10 @@ def _load(show: Show, wanted: Controls) -> None:
     show.jobs.start(
         "load",
         f"loading {wanted.clip} on {wanted.character}",
-        lambda progress: set_up(wanted, library.rounds(
-            wanted.character, wanted.clip, progress, balanced=balances(wanted)
-        )),
+        lambda progress: set_up(
+            wanted,
+            library.rounds(wanted.character, wanted.clip, progress, balanced=balances(wanted)),
+        ),
         then=ready,
         failed=failed,
     )

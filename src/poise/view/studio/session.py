@@ -127,10 +127,14 @@ class Session:
         return self._newest
 
     def series(self) -> dict[str, Floats]:
-        """Curves of the last seconds of the watched character: `poise.view.studio.series.KEYS`."""
+        """Curves of the last seconds of the watched character.
+
+        `poise.view.studio.series` has their names: KEYS and STANCE.
+        """
         now = self._newest
         who = min(now.controls.watch, now.moment.cast.count - 1)
-        return self._show.series.curves(who, now.moment.time)
+        series, time = self._show.series, now.moment.time
+        return {**series.curves(who, time), **series.stance(who, time)}
 
     @property
     def characters(self) -> tuple[str, ...]:

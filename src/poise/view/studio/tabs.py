@@ -7,7 +7,8 @@ from typing import Any
 
 from poise.view.overlay import FORCE, PATH, POINT
 from poise.view.studio.downloads import Downloads
-from poise.view.studio.marks import AT_LIMIT, PIVOT, PRESSURE, SATURATED, SUPPORT, See
+from poise.view.studio.goals import COLOR as GOAL
+from poise.view.studio.marks import AT_LIMIT, PIVOT, PLANNED, PRESSURE, SATURATED, SUPPORT, See
 from poise.view.studio.readouts import legend
 from poise.view.studio.requests import (
     OBJECTS,
@@ -94,7 +95,8 @@ class SeeTab:
         }
         self._shadows = gui.add_checkbox("Shadows", shadows, hint="Off is quicker without a GPU.")
         points = {"mass centre": POINT, "trail": PATH, "centre of pressure": PRESSURE,
-                  "CMP": PIVOT, "support": SUPPORT, "force": FORCE, "range limit": AT_LIMIT,
+                  "planned": PLANNED, "CMP": PIVOT, "goal": GOAL,
+                  "support": SUPPORT, "force": FORCE, "range limit": AT_LIMIT,
                   "torque limit": SATURATED}  # fmt: skip
         gui.add_html(legend([(name, (rgb[0], rgb[1], rgb[2])) for name, rgb in points.items()]))
         self._frame = gui.add_button("Camera to the character")
