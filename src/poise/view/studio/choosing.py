@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from poise.control.named import CONTROLLERS, named
+from poise.control.named import CONTROLLERS
+from poise.errors import PoiseError, unknown_name
 from poise.view.studio import balancing
 from poise.view.studio.library import Library
 from poise.view.studio.requests import Choose
@@ -30,8 +31,8 @@ def chosen(controls: Controls, asked: Choose, library: Library) -> Controls:
     """
     given = {f.name: getattr(asked, f.name) for f in fields(asked)}
     made = replace(controls, **{key: value for key, value in given.items() if value is not None})
-    if made.controller != balancing.NAME:
-        named(made.controller)
+    if made.controller not in NAMES:
+        raise PoiseError(unknown_name("controller", made.controller, NAMES))
     library.character(made.character)
     library.check_clip(made.clip)
     if not library.fits(made.clip, made.character):

@@ -17,7 +17,7 @@ from poise.view.studio.marks import bytes_of
 from poise.view.studio.snapshot import Moment
 
 COLOR = (0.95, 0.62, 0.07)
-HANDLE, BALL, LINE = 0.16, 0.02, 0.005
+HANDLE, BALL, LINE = 0.2, 0.02, 0.005
 """Size of a handle, radius of a goal and thickness of the line to it, in heights."""
 
 Point = tuple[float, float, float]

@@ -162,7 +162,13 @@ class Library:
             source = Clip(who, np.repeat(who.rest_q[None], STILL, axis=0), 60.0, name=REST)
         elif source == clip:
             source = self.clip(clip)
-        return balance_trial_of(source, who, progress=progress).clip
+        try:
+            return balance_trial_of(source, who, progress=progress).clip
+        except PoiseError as error:
+            why = str(error).partition(":")[0]
+            raise PoiseError(
+                f"clip {clip!r} on character {who.name!r} cannot be made ready for balance: {why}"
+            ) from error
 
 
 def _fresh(name: str, taken: tuple[str, ...]) -> str:

@@ -69,6 +69,7 @@ class Panel:
         self._show_time(snapshot)
         self._control.update(snapshot)
         self._balance.update(snapshot)
+        self.act.update(snapshot)
         self._scene.update(snapshot)
         self._record.update(snapshot)
         self._wires.sync(snapshot)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from poise.view.overlay import FORCE, PATH, POINT
+from poise.view.studio.choosing import balances
 from poise.view.studio.downloads import Downloads
 from poise.view.studio.goals import COLOR as GOAL
 from poise.view.studio.marks import AT_LIMIT, PIVOT, PLANNED, PRESSURE, SATURATED, SUPPORT, See
@@ -22,9 +23,12 @@ from poise.view.studio.requests import (
     Throw,
 )
 from poise.view.studio.snapshot import Snapshot
-from poise.view.studio.wires import Wires, offer
+from poise.view.studio.wires import Wires, offer, put
 
 NOTHING = "(none)"
+HARD, GENTLE = (300, 0.2, 8.0), (150, 0.1, 6.0)
+"""Push [N], [s] and ball [m/s] that there are at first, and while a character balances."""
+
 SIDE, CAMERA = "the side", "my camera"
 
 
@@ -32,16 +36,17 @@ class ActTab:
     """Pushes, balls and objects."""
 
     def __init__(self, gui: Any, wires: Wires, origin: Callable[[Any], Any]) -> None:
-        self._origin = origin
+        self._origin, self._gentle = origin, False
         gui.add_markdown(
             "**Drag** a limb to pull it. **Click** it to push it. **Shift + click** throws a "
             "ball at it."
         )
-        self._force = gui.add_slider("Push [N]", min=10, max=2000, step=10, initial_value=300)
-        self._push = gui.add_slider("Push [s]", min=0.02, max=1.0, step=0.02, initial_value=0.2)
+        self._force = gui.add_slider("Push [N]", min=10, max=2000, step=10, initial_value=HARD[0])
+        self._push = gui.add_slider("Push [s]", min=0.02, max=1.0, step=0.02,
+                                    initial_value=HARD[1])  # fmt: skip
         with gui.add_folder("Ball"):
             self._speed = gui.add_slider("Speed [m/s]", min=1.0, max=30.0, step=0.5,
-                                         initial_value=8.0)  # fmt: skip
+                                         initial_value=HARD[2])  # fmt: skip
             self._from = gui.add_dropdown("From", (SIDE, CAMERA))
             wires.button(gui.add_button("Throw a ball"), self.throw)
         with gui.add_folder("Objects"):
@@ -54,6 +59,14 @@ class ActTab:
                 lambda event: AddObject(self._kind.value, self._size.value, self._mass.value),
             )
             wires.button(gui.add_button("Clear all", color="gray"), lambda event: ClearObjects())
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Who balances is pushed less hard at first, and others harder."""
+        if balances(snapshot.controls) != self._gentle:
+            self._gentle = not self._gentle
+            for handle, value in zip((self._force, self._push, self._speed),
+                                     GENTLE if self._gentle else HARD, strict=True):  # fmt: skip
+                put(handle, value)
 
     def throw(self, event: Any) -> Request:
         """A ball at the character."""
