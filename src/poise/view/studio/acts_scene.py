@@ -80,7 +80,7 @@ def _begin(show: Show, setup: Setup, number: int) -> None:
     show.pushes = []
     show.series.clear()
     show.set_clock()
-    show.dirty = True
+    show.tell_notes()
 
 
 def _give_up(show: Show, text: str, number: int) -> None:

@@ -5,10 +5,10 @@ objects are left alone. Objectives, goals and pace are values of a `Balancing`; 
 make another, so that what was simulated before can be simulated again. What goes on from step to
 step is in the `Mind` that they share:
 
-    s       strain that the balance tells [m]
     t       the world's clock when a target was last asked for [s]
     tau     where the motion is then [s]: t, unless it has waited
     sigma   its speed
+    s       strain, and whatever else the balance remembers
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ class Mind:
         self.last: tuple[float, Any, Target] | None = None
         """Time [s], state and target of the last plan."""
         self._gains: tuple[Gains, Gains] | None = None
+        self._fresh = self.balance.memory
         self.clock = 0.0
         self.restore(None, 0.0)
 
@@ -105,14 +106,16 @@ class Mind:
 
     @property
     def memory(self) -> Floats:
-        """s, t, tau, sigma; shape (4,)."""
-        rest = (self.clock, float(self.paced.time[0]), float(self.paced.speed[0]))
-        return np.array([float(self.balance.strain[0]), *rest])
+        """t, tau, sigma, and what the balance remembers."""
+        pace = (self.clock, float(self.paced.time[0]), float(self.paced.speed[0]))
+        return np.array([*pace, *self.balance.memory])
 
     def restore(self, memory: Floats | None, now: float) -> None:
         """Go on from a memory; None is a motion that is at time now [s] and has never waited."""
-        strain, clock, time, speed = (0.0, now, now, 1.0) if memory is None else memory.tolist()
-        self.balance.restore([strain])
+        if memory is None:
+            memory = np.array([now, now, 1.0, *self._fresh])
+        clock, time, speed = memory[:3].tolist()
+        self.balance.restore(memory[3:])
         self.paced.restore([[time], [speed]], at=clock)
         self.clock, self.last = clock, None
 

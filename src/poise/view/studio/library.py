@@ -141,7 +141,10 @@ class Library:
                 self._ready.move_to_end(key)
                 return self._ready[key]
         who = self.character(character)
-        made = Rounds.of((self._balanced if balanced else self._plain)(who, clip, progress))
+        if balanced:
+            made = Rounds.of(*self._balanced(who, clip, progress))
+        else:
+            made = Rounds.of(self._plain(who, clip, progress))
         with self._lock:
             self._ready[key] = made
             while len(self._ready) > MOST_KEPT:
@@ -155,20 +158,26 @@ class Library:
         motion = self.clip(clip)
         return motion if motion.character == who else motion.retargeted(who, progress=progress)
 
-    def _balanced(self, who: Character, clip: str, progress: Progress | None) -> Clip:
-        """A clip on a character, with level feet and the mass centre over them."""
+    def _balanced(
+        self, who: Character, clip: str, progress: Progress | None
+    ) -> tuple[Clip, tuple[str, ...]]:
+        """A clip on a character, with level feet and the mass centre over them; and what it took.
+
+        See `poise.balance_trial.balance_trial_of`.
+        """
         source: str | os.PathLike[str] | Clip = self._files.get(clip, clip)
         if clip == REST:
             source = Clip(who, np.repeat(who.rest_q[None], STILL, axis=0), 60.0, name=REST)
         elif source == clip:
             source = self.clip(clip)
         try:
-            return balance_trial_of(source, who, progress=progress).clip
+            trial = balance_trial_of(source, who, progress=progress)
         except PoiseError as error:
             why = str(error).partition(":")[0]
             raise PoiseError(
                 f"clip {clip!r} on character {who.name!r} cannot be made ready for balance: {why}"
             ) from error
+        return trial.clip, () if clip == REST else trial.notes
 
 
 def _fresh(name: str, taken: tuple[str, ...]) -> str:

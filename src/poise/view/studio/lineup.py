@@ -44,20 +44,22 @@ class Rounds:
         clip: One round.
         thrice: Three rounds, if it can be looped.
         apart: Pairs of links that it moves through each other: they must not touch.
+        notes: What was done to it, for people to read.
     """
 
     clip: Clip
     thrice: Clip | None
     apart: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, clip: Clip) -> Rounds:
+    def of(cls, clip: Clip, notes: tuple[str, ...] = ()) -> Rounds:
         """A clip that is looped if it can be; that may take a second."""
         apart = tuple(overlaps(clip))
         try:
-            return cls(clip, clip.looped(3), apart)
+            return cls(clip, clip.looped(3), apart, notes)
         except ClipError:
-            return cls(clip, None, apart)
+            return cls(clip, None, apart, notes)
 
     @property
     def free(self) -> bool:

@@ -91,6 +91,7 @@ class Session:
             acts_files.show_beside(self._show, compare, names[1])
         if recording is not None:
             acts_files.show_recording(self._show, recording, names[0])
+        self._show.tell_notes()
         self._show.play(play)
         self._newest = self._show.snapshot(self._number)
         self._fresh = threading.Condition()

@@ -159,6 +159,13 @@ class Show:
         self._message = Message(self._message.number + 1, text, level)
         self.dirty = True
 
+    def tell_notes(self) -> None:
+        """Tell what was done to the clip, if anything was."""
+        self.dirty = True
+        notes = self.simulation.setup.rounds.notes
+        if notes:
+            self.say(f"{self.controls.clip}: {'; '.join(notes)}")
+
     def refresh(self) -> None:
         """There is news of jobs, and so perhaps of files."""
         self._files, self._listed = self.folder.recordings(), self._pace.clock()
