@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from studio_scenes import Clock, Studio, wait_for
 
-from poise import PoiseError, measure, run
+from poise import PoiseError, load_clip, measure, run
 from poise.balance_trial import balance_trial_of, place_of
 from poise.dynamics import forward_kinematics
 from poise.pose import quat_matrix
 from poise.view.studio.balancing import Balancing
+from poise.view.studio.library import Library
 from poise.view.studio.requests import (
     AddObject,
     Choose,
@@ -37,6 +38,7 @@ from poise.view.studio.requests import (
 )
 from poise.view.studio.session import Session
 from poise.view.studio.snapshot import Moment
+from poise.view.studio.speed import session_speed
 
 WHO: dict[str, Any] = {
     "character": "humanoid-ball", "controller": "balance", "root": "free", "dt": 1 / 120,
@@ -132,6 +134,17 @@ def test_it_does_as_poise_balance_does(stage: Stage) -> None:
     assert moment.time == pytest.approx(1.0)
     assert off.rotation.max() < 0.05
     assert off.world.max() < 1e-3
+
+
+def test_a_file_is_made_ready_as_poise_balance_does_it(tmp_path: Path) -> None:
+    path = tmp_path / "take.bvh"
+    load_clip("squat").trimmed(0.0, 1.0).save(path)
+    library = Library()
+    name = library.add_clip(path)
+    for who in (None, "humanoid-ball"):
+        character = library.owner(name) if who is None else who
+        made = library.rounds(character, name, balanced=True).clip
+        assert np.array_equal(made.frames, balance_trial_of(path, who).clip.frames)
 
 
 @pytest.mark.parametrize("character", ["humanoid", "humanoid-51", "dog", "tail-biped"])
@@ -414,6 +427,15 @@ def test_looking_does_not_change_what_happens(tmp_path: Path) -> None:
         stage.show.advance(10.0)
         ends.append(stage.show.simulation.runner.world.state.q.copy())
     assert np.array_equal(*ends)
+
+
+@pytest.mark.slow
+def test_it_needs_less_than_a_core() -> None:
+    speed = session_speed(1, 4.0, clip="forward-kick", controller="balance")
+    # by processor time, as other work on the machine does not count
+    assert speed.steps / speed.pace == pytest.approx(120.0, rel=0.01)
+    assert speed.load / speed.pace < 0.8
+    assert speed.pace < 1.05
 
 
 # ---- what balance does not have, and profiles of those who have it

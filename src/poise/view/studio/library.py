@@ -170,8 +170,9 @@ class Library:
             source = Clip(who, np.repeat(who.rest_q[None], STILL, axis=0), 60.0, name=REST)
         elif source == clip:
             source = self.clip(clip)
+        own = clip in self._clips and self._clips[clip].character == who
         try:
-            trial = balance_trial_of(source, who, progress=progress)
+            trial = balance_trial_of(source, None if own else who, progress=progress)
         except PoiseError as error:
             why = str(error).partition(":")[0]
             raise PoiseError(

@@ -67,8 +67,20 @@ class Plots:
         if len(clock) < 2:
             return
         for title, curves in {**CURVES, **STANCE}.items():
-            # gaps are told apart from zeros by null in the page; NaN is what arrays have
-            self._plots[title].data = (clock, *(series[key] for key, _, _ in curves))
+            self._plots[title].data = (clock, *(held(series[key]) for key, _, _ in curves))
+
+
+def held(curve: Floats) -> Floats:
+    """A curve in which a gap has the value before it: the page scales none that has NaN.
+
+    Args:
+        curve: Shape (k,); one that is NaN throughout stays so.
+    """
+    known = np.isfinite(curve)
+    if known.all() or not known.any():
+        return curve
+    last = np.maximum.accumulate(np.where(known, np.arange(len(curve)), known.argmax()))
+    return curve[last]
 
 
 def _plot(gui: Any, title: str, curves: tuple[tuple[str, str, str], ...]) -> Any:
