@@ -16,6 +16,7 @@ from test_studio_browser import opened, picture, pixel, row, spot
 from test_studio_page import CAMERA, pages, socket_of, until
 
 from poise.view.studio import Studio
+from poise.view.studio.actors import GLASS
 from poise.view.studio.requests import Choose, RemoveGoal, SetGoal
 from poise.view.studio.tabs_balance import goals_of
 
@@ -89,6 +90,17 @@ def test_gains_or_switches_are_shown_never_both(studio: Studio) -> None:
         session.ask(Choose(controller="spd"))
         wait_for(session, lambda now: now.controls.controller == "spd")
         assert until(lambda: shown() == (False, True))
+
+
+def test_one_sees_through_the_bodies_and_no_longer(studio: Studio) -> None:
+    box, actors = studio.page.panel.see_tab._boxes["inside"], studio.page.stage._actors
+    assert actors is not None
+    with socket_of(studio) as page:
+        page.send(msgspec.msgpack.encode(CAMERA))
+        for on in (True, False):
+            box.value = on
+            wanted = {GLASS if on else None}
+            assert until(lambda w=wanted: {h.opacity for h in actors.bodies.handles} == w)
 
 
 def test_goals_that_are_offered_can_be_set(studio: Studio) -> None:

@@ -7,6 +7,7 @@
     studio-tune.png    the panel with the gains, of docs/studio.md
     studio-crowd.png   twenty characters
     studio-balance.png a kick on its own feet, with a goal for a hand
+    studio-through.png the points of balance, inside the bodies
     page.png           what `poise track` leaves as recording.html
 
 Needs playwright and Chromium.
@@ -31,11 +32,21 @@ from poise.pushes import parse_push
 from poise.trial import run_trial, trial_of
 from poise.view.html import save_html
 from poise.view.studio import Studio
-from poise.view.studio.requests import Choose, Play, Push, Request, SetGoal, Throw
+from poise.view.studio.requests import (
+    Choose,
+    Play,
+    Push,
+    RemoveGoal,
+    Request,
+    Restart,
+    SetGoal,
+    Throw,
+)
 
 HERE = Path(__file__).parent
 SIZE = {"width": 1040, "height": 650}
-KICK = 6.1  # when the leg is out, in the second round [s]
+KICK, LEG = 6.1, 1.9  # when the leg goes out, in the second round and in the first [s]
+BODY = {"x": 330, "y": 70, "width": 370, "height": 490}
 PANEL = {"x": 690, "y": 0, "width": 350, "height": 510}
 
 
@@ -89,6 +100,15 @@ def balance_picture(browser: Any, folder: Path) -> None:
         play_on(studio, KICK - 0.5)
         ask(studio, Play(False), wait=1.0)
         shoot(page, "studio-balance.png")
+        page.get_by_role("tab", name="See").click()
+        for label in ("Ghost", "Names", "See through"):
+            box = page.get_by_text(label, exact=True).locator("xpath=ancestor::*[.//input][1]")
+            box.locator("input[type=checkbox]").click(force=True)
+        ask(studio, RemoveGoal(), Restart(), wait=1.0)
+        ask(studio, Play(True), wait=0.0)
+        play_on(studio, LEG)
+        ask(studio, Play(False), wait=1.0)
+        shoot(page, "studio-through.png", clip=BODY)
         page.close()
 
 

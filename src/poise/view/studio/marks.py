@@ -48,6 +48,7 @@ class See:
     torque: bool = False
     limits: bool = True
     labels: bool = False
+    inside: bool = False
     follow: bool = True
 
 

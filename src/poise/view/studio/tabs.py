@@ -99,6 +99,7 @@ class SeeTab:
             "torque": ("Torques", "Colours: grey is none, red is all that a joint can do"),
             "limits": ("Limits", "Lights at joints whose range or torque is at its limit"),
             "labels": ("Names", "Of the points"),
+            "inside": ("See through", "The bodies: what is inside them, and under their feet"),
             "follow": ("Follow", "The picture goes along with the character"),
         }
         start = See()
