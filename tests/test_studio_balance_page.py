@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from studio_balance import place as point_of
 from studio_scenes import wait_for
-from test_studio_balance import place as point_of
 from test_studio_browser import opened, picture, pixel, row, spot
 from test_studio_page import CAMERA, pages, socket_of, until
 
@@ -95,12 +96,16 @@ def test_gains_or_switches_are_shown_never_both(studio: Studio) -> None:
 def test_one_sees_through_the_bodies_and_no_longer(studio: Studio) -> None:
     box, actors = studio.page.panel.see_tab._boxes["inside"], studio.page.stage._actors
     assert actors is not None
+
+    def shown(wanted: list[float | None]) -> bool:
+        return [handle.opacity for handle in actors.bodies.handles] == wanted
+
     with socket_of(studio) as page:
         page.send(msgspec.msgpack.encode(CAMERA))
         for on in (True, False):
             box.value = on
-            wanted = {GLASS if on else None}
-            assert until(lambda w=wanted: {h.opacity for h in actors.bodies.handles} == w)
+            wanted = [GLASS if on else None] * len(actors.bodies.handles)
+            assert until(partial(shown, wanted))
 
 
 def test_goals_that_are_offered_can_be_set(studio: Studio) -> None:

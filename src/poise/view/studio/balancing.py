@@ -39,6 +39,9 @@ NAME = "balance"
 DT = STEPS["impulse"]
 """Time step that it begins with [s]."""
 
+LONGEST = 1.0 / 60.0
+"""Time step beyond which it may leave the finite numbers when it falls [s]."""
+
 Goals = Mapping[str, tuple[Floats, Floats]]
 """Points that links should reach: {link: (point [m], place in the link [m])}."""
 
@@ -57,6 +60,8 @@ def check_balance(controls: Controls, character: Character) -> None:
         raise PoiseError(f"balance needs a free root; with root {controls.root!r} nothing can fall")
     if controls.ground != "plane":
         raise PoiseError(f"balance needs level ground: 'plane', not {controls.ground!r}")
+    if controls.dt > 1.001 * LONGEST:
+        raise PoiseError(f"balance needs steps of 1/60 s or less, not of {controls.dt:.3g} s")
 
 
 class Alone:
