@@ -47,7 +47,7 @@ HERE = Path(__file__).parent
 SIZE = {"width": 1040, "height": 650}
 KICK, LEG = 6.1, 1.9  # when the leg goes out, in the second round and in the first [s]
 BODY = {"x": 330, "y": 70, "width": 370, "height": 490}
-PANEL = {"x": 690, "y": 0, "width": 350, "height": 510}
+PANEL = {"x": 690, "y": 0, "width": 350, "height": 640}
 
 
 def main() -> None:
