@@ -53,11 +53,11 @@ def test_balance_brings_a_free_root_and_its_step_and_takes_them_away(tmp_path: P
 
 def test_it_is_told_what_was_done_to_the_clip(tmp_path: Path) -> None:
     show = Studio(tmp_path)
-    show.ask(Choose(clip="walk", controller="balance"))
+    show.ask(Choose(clip="squat", controller="balance"))
     show.wait()
     message = show.snapshot(1).message
     assert message.level == "info"
-    assert "walk: feet that stand are level" in message.text
+    assert "squat: the mass centre is over the feet already" in message.text
 
 
 def test_a_kick_on_one_leg_stands_round_after_round(tmp_path: Path) -> None:

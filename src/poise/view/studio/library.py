@@ -172,7 +172,9 @@ class Library:
             source = self.clip(clip)
         own = clip in self._clips and self._clips[clip].character == who
         try:
-            trial = balance_trial_of(source, None if own else who, progress=progress)
+            trial = balance_trial_of(
+                source, None if own else who, progress=progress, preparing=progress
+            )
         except PoiseError as error:
             why = str(error).partition(":")[0]
             raise PoiseError(
