@@ -19,6 +19,7 @@ from test_studio_page import CAMERA, pages, socket_of, until
 from poise.view.studio import Studio
 from poise.view.studio.actors import GLASS
 from poise.view.studio.requests import Choose, RemoveGoal, SetGoal
+from poise.view.studio.snapshot import Moment
 from poise.view.studio.tabs_balance import goals_of
 
 viser = pytest.importorskip("viser")
@@ -180,6 +181,8 @@ def test_a_person_lets_it_balance_drags_a_goal_and_pushes(browser: Any, tmp_path
         end = np.array(session.newest.controls.goals["right_hand"])
         # along that arrow alone; the page's origin follows the character by some millimetres
         assert np.allclose(end[1:], start[1:], atol=0.02)
+        # the clip swings its arms, and takes the hand away from time to time
+        assert until(lambda: _apart(session.newest.moment, end) < 0.07, 60)
         picture(page, "balance-goal")
 
         # a click on the chest pushes it; it stands
@@ -190,12 +193,15 @@ def test_a_person_lets_it_balance_drags_a_goal_and_pushes(browser: Any, tmp_path
         picture(page, "balance-pushed")
         assert until(lambda: session.newest.moment.time > seen + 3.0)
         assert not session.newest.moment.fallen[0]
-        hand = point_of(session.newest.moment, "right_hand")
-        assert np.linalg.norm(hand - end) < 0.1
         page.get_by_role("tab", name="Balance").click()
         settle(page)
         picture(page, "balance-curves")
         page.close()
+
+
+def _apart(moment: Moment, goal: Any) -> float:
+    """How far the right hand is from its goal [m]."""
+    return float(np.linalg.norm(point_of(moment, "right_hand") - goal))
 
 
 def settle(page: Any, frames: int = 6) -> None:

@@ -123,8 +123,8 @@ class Choose(Request):
         clip: One of `session.clips`, or "rest": the rest pose is held. A clip of another character
             is retargeted, which may take some seconds; the scene goes on meanwhile.
         count: How many characters.
-        controller: One of `session.controllers`. "balance" makes the clip ready for it, and brings a
-            free root and steps of 1/120 s along.
+        controller: One of `session.controllers`. "balance" makes the clip ready, and brings a free
+            root and steps of 1/120 s along.
         root: How free roots are held: "free", "soft" or "held".
         dt: Time step [s].
         ground: "plane", "hills" or "none".
