@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from poise.view.studio.acts import ACTS
+from poise.view.studio.choosing import balances
 from poise.view.studio.folder import Folder
 from poise.view.studio.library import Library
 from poise.view.studio.pace import Pace
@@ -38,8 +39,8 @@ def library() -> Library:
 
 def setup(character: str = "humanoid", clip: str = "walk", **controls: Any) -> Setup:
     """A scene at its start."""
-    rounds = library().rounds(character, clip)
-    return set_up(Controls(character, clip, **controls), rounds)
+    chosen = Controls(character, clip, **controls)
+    return set_up(chosen, library().rounds(character, clip, balanced=balances(chosen)))
 
 
 def simulation(character: str = "humanoid", clip: str = "walk", **controls: Any) -> Simulation:

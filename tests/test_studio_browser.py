@@ -69,6 +69,11 @@ def pixel(page: Any, studio: Studio, link: str) -> tuple[float, float]:
     """Where a link is on the page."""
     moment = studio.session.newest.moment
     place = forward_kinematics(moment.cast.scene, moment.q)[0][moment.cast.link_index(link)]
+    return spot(page, studio, place)
+
+
+def spot(page: Any, studio: Studio, place: Any) -> tuple[float, float]:
+    """Where a point of the world is on the page."""
     camera = next(iter(studio.page.server.get_clients().values())).camera
     there = place - studio.page.stage.to_world((0.0, 0.0, 0.0)) - camera.position
     x, y, z = quat_matrix(camera.wxyz).T @ there

@@ -37,6 +37,12 @@ DRAG = {
     "end_position": [0, 1, 1], "end_screen_pos": [0.6, 0.5], "button": "left", "modifier": None,
     "owner": "",
 }  # fmt: skip
+MOVED = {
+    "type": "TransformControlsUpdateMessage", "name": "/world/goal-1", "wxyz": [1, 0, 0, 0],
+    "position": [0, 0, 1.5], "owner": "",
+}  # fmt: skip
+GRASPED = {"type": "TransformControlsDragStartMessage", "name": "/world/goal-1", "owner": ""}
+LET_GO = {"type": "TransformControlsDragEndMessage", "name": "/world/goal-1", "owner": ""}
 COMMAND = {"type": "CommandTriggerMessage", "uuid": "a-b"}
 
 
@@ -44,7 +50,10 @@ def packed(message: Any) -> bytes:
     return msgspec.msgpack.encode(message)
 
 
-@pytest.mark.parametrize("message", [CAMERA, UPDATE, CLICK, DRAG, COMMAND], ids=lambda m: m["type"])
+SAID = [CAMERA, UPDATE, CLICK, DRAG, MOVED, GRASPED, LET_GO, COMMAND]
+
+
+@pytest.mark.parametrize("message", SAID, ids=lambda m: m["type"])
 def test_what_the_page_says_gets_through(message: dict[str, Any]) -> None:
     assert objection(packed(message)) is None
 
@@ -76,6 +85,8 @@ def test_what_the_page_says_gets_through(message: dict[str, Any]) -> None:
         packed({**DRAG, "instance_index": -1}),
         packed({**DRAG, "end_position": ["a", 0, 0]}),
         packed({**DRAG, "phase": "middle"}),
+        packed({**MOVED, "position": [0, 0, math.nan]}),
+        packed({**MOVED, "scale": 9.0}),
         packed({k: v for k, v in DRAG.items() if k != "name"}),
         b"\x91" * 50_000,
         packed({**UPDATE, "updates": {"value": "x" * LARGEST_MESSAGE}}),
@@ -101,7 +112,7 @@ json_like = st.recursive(
 
 
 @settings(max_examples=40)
-@given(st.sampled_from([CAMERA, UPDATE, CLICK, DRAG, COMMAND]), st.data())
+@given(st.sampled_from(SAID), st.data())
 def test_messages_with_a_wrong_value_never_raise(message: dict[str, Any], data: Any) -> None:
     key = data.draw(st.sampled_from(sorted(message)))
     objection(packed({**message, key: data.draw(json_like)}))

@@ -23,7 +23,7 @@ from poise.errors import PoiseError
 from poise.view.studio import Studio, requests
 from poise.view.studio.marks import gathered, torque_colors
 from poise.view.studio.page import free_port
-from poise.view.studio.readouts import status, told
+from poise.view.studio.readouts import held, status, told
 from poise.view.studio.snapshot import Contacts, Message
 
 viser = pytest.importorskip("viser")
@@ -165,6 +165,12 @@ def test_numbers_are_told_with_three_digits() -> None:
     assert [told(x, " N") for x in (1234.5, 99.96, 1.236, np.nan)] == [
         "1234 N", "100.0 N", "1.24 N", "–",
     ]  # fmt: skip
+
+
+def test_gaps_of_curves_are_bridged() -> None:
+    gaps = np.array([np.nan, 1.0, np.nan, np.nan, 2.0, np.nan])
+    assert held(gaps).tolist() == [1.0, 1.0, 1.0, 1.0, 2.0, 2.0]
+    assert np.isnan(held(np.full(3, np.nan))).all()
 
 
 def test_forces_on_a_link_are_one_arrow() -> None:

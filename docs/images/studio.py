@@ -1,11 +1,13 @@
 """Makes studio.png and its neighbours, by a browser that looks at the studio.
 
     python docs/images/studio.py            all of them
-    python docs/images/studio.py page       the last one alone
+    python docs/images/studio.py balance    one part alone: studio, balance or page
 
     studio.png         the page while balls fly, of README.md and docs/studio.md
     studio-tune.png    the panel with the gains, of docs/studio.md
     studio-crowd.png   twenty characters
+    studio-balance.png a kick on its own feet, with a goal for a hand
+    studio-through.png the points of balance, inside the bodies
     page.png           what `poise track` leaves as recording.html
 
 Needs playwright and Chromium.
@@ -16,6 +18,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +32,22 @@ from poise.pushes import parse_push
 from poise.trial import run_trial, trial_of
 from poise.view.html import save_html
 from poise.view.studio import Studio
-from poise.view.studio.requests import Choose, Play, Push, Request, Throw
+from poise.view.studio.requests import (
+    Choose,
+    Play,
+    Push,
+    RemoveGoal,
+    Request,
+    Restart,
+    SetGoal,
+    Throw,
+)
 
 HERE = Path(__file__).parent
 SIZE = {"width": 1040, "height": 650}
-PANEL = {"x": 690, "y": 0, "width": 350, "height": 510}
+KICK, LEG = 6.1, 1.9  # when the leg goes out, in the second round and in the first [s]
+BODY = {"x": 330, "y": 70, "width": 370, "height": 490}
+PANEL = {"x": 690, "y": 0, "width": 350, "height": 640}
 
 
 def main() -> None:
@@ -41,9 +55,8 @@ def main() -> None:
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=chromium(), args=list(FLAGS))
         with tempfile.TemporaryDirectory() as folder:
-            if sys.argv[1:] != ["page"]:
-                studio_pictures(browser, Path(folder))
-            page_picture(browser, Path(folder))
+            for part in sys.argv[1:] or PARTS:
+                PARTS[part](browser, Path(folder))
         browser.close()
 
 
@@ -67,6 +80,35 @@ def studio_pictures(browser: Any, folder: Path) -> None:
         play_on(studio, 1.0)
         ask(studio, Play(False), wait=1.0)
         shoot(page, "studio-crowd.png")
+        page.close()
+
+
+def balance_picture(browser: Any, folder: Path) -> None:
+    """A character that balances is pushed while it kicks and reaches."""
+    with Studio(
+        "forward-kick", controller="balance", out=folder, port=0, shadows=False, play=False
+    ) as studio:
+        page = browser.new_page(viewport=SIZE)
+        page.goto(f"{studio.url}/?fixedDpr=1")
+        page.wait_for_selector(".poise-status", timeout=120_000)
+        hush(page)
+        page.get_by_role("tab", name="Balance").click()
+        page.get_by_role("tab", name="Tune").click()
+        ask(studio, SetGoal("right_hand", (0.35, -0.25, 1.1)), Play(True), wait=0.0)
+        play_on(studio, 0.5)
+        ask(studio, Push("chest", 100.0, "left", 0.1), wait=0.0)
+        play_on(studio, KICK - 0.5)
+        ask(studio, Play(False), wait=1.0)
+        shoot(page, "studio-balance.png")
+        page.get_by_role("tab", name="See").click()
+        for label in ("Ghost", "Names", "See through"):
+            box = page.get_by_text(label, exact=True).locator("xpath=ancestor::*[.//input][1]")
+            box.locator("input[type=checkbox]").click(force=True)
+        ask(studio, RemoveGoal(), Restart(), wait=1.0)
+        ask(studio, Play(True), wait=0.0)
+        play_on(studio, LEG)
+        ask(studio, Play(False), wait=1.0)
+        shoot(page, "studio-through.png", clip=BODY)
         page.close()
 
 
@@ -119,6 +161,12 @@ def shoot(page: Any, name: str, **options: Any) -> None:
     page.screenshot(path=HERE / name, timeout=120_000, **options)
     print(HERE / name)
 
+
+PARTS: dict[str, Callable[[Any, Path], None]] = {
+    "studio": studio_pictures,
+    "balance": balance_picture,
+    "page": page_picture,
+}
 
 if __name__ == "__main__":
     main()

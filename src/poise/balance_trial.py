@@ -200,7 +200,7 @@ def balance_trial_of(
         source, character, cutoff=cutoff, dt=step, root="free", pushes=pushes, progress=progress,
         **shared,
     )  # fmt: skip
-    _check_can_stand(plain.character)
+    check_can_stand(plain.character)
     values = {field.name: getattr(plain, field.name) for field in fields(Trial)}
     # links pass through each other here
     notes = [note for note in plain.notes if not note.startswith("overlap")]
@@ -229,7 +229,7 @@ def _on_firm_feet(
     if isinstance(source, Clip) or Path(source).suffix.lower() not in MOTIONS:
         return source, ()
     body = character if isinstance(character, Character) else load_character(character)
-    _check_can_stand(body)
+    check_can_stand(body)
     ready = made_ready(load_clip(source), raw=True, cutoff=cutoff)
     return on_firm_feet(ready.clip, body, progress), ready.notes
 
@@ -256,8 +256,8 @@ def run_balance(
     return recording
 
 
-def _check_can_stand(character: Character) -> None:
-    """Refuse who cannot stand before anything is prepared."""
+def check_can_stand(character: Character) -> None:
+    """Refuse a character that hangs on the world, or has no feet."""
     from poise.motion.contacts import feet_of
 
     if not character.joints or character.joints[0].kind != "free":

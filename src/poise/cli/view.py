@@ -27,6 +27,13 @@ def view(
         str | None,
         typer.Option(metavar="NAME|FILE", help="Who moves; the clip's own character unless given."),
     ] = None,
+    controller: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What moves it: balance, on its own feet; or one of those of poise track.",
+        ),
+    ] = "spd",
     beside: Annotated[
         Path | None, typer.Option(metavar="RECORDING", help="A recording to compare with.")
     ] = None,
@@ -49,6 +56,7 @@ def view(
     Examples:
     poise view
     poise view walk --character humanoid
+    poise view forward-kick --controller balance
     poise view take.bvh
     poise view out/recording.npz --beside out/other.npz
     """
@@ -61,7 +69,9 @@ def view(
             fg="yellow",
             err=True,
         )
-    choices: dict[str, Any] = {} if character is None else {"character": character}
+    choices: dict[str, Any] = {"controller": controller}
+    if character is not None:
+        choices["character"] = character
     with Studio(source, beside=beside, out=out, host=host, port=port, **choices) as studio:
         taken = f" (port {port} is taken)" if port and not studio.url.endswith(f":{port}") else ""
         typer.echo(f"poise studio: {studio.url}{taken}")

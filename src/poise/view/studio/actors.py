@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from poise.view.studio.cast import Cast
 
 GHOST_OPACITY = 0.28
+GLASS = 0.4  # opacity of bodies that one sees through
 APART = 0.012  # links of the ghost that are nearer to those of the body are not shown [m]
 WAITING = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)  # where a ball is that nobody threw
 AHEAD = 4.0  # how far the character goes before the ground is laid anew [m]
@@ -53,7 +54,7 @@ class Actors:
             f"{prefix}/title", "", font_screen_scale=1.1, anchor="bottom-center", visible=False
         )
         self._laid: Floats | None = None
-        self._painted, self._thrown = False, True
+        self._painted, self._thrown, self._glass = False, True, False
 
     def update(
         self, world: Moment, at: Floats, trail: Floats, watch: int, see: See, title: str = ""
@@ -73,6 +74,7 @@ class Actors:
         # a slow browser shows all of this late, but together: who walks stays in the picture
         moment = moved(world, at)
         self._paint(moment, see.torque)
+        self._glaze(see.inside)
         self.bodies.update(moment.q)
         self._haunt(moment.q, moment.reference if see.ghost else None)
         self._throw(moment.thrown)
@@ -81,6 +83,11 @@ class Actors:
         if title:
             self._title.text = title
             self._title.position = middle_of(moment) + (0.0, 0.0, 0.75 * self._marks.height)
+
+    @property
+    def height(self) -> float:
+        """Of the first character [m]."""
+        return self._marks.height
 
     def remove(self) -> None:
         """Take it off the stage."""
@@ -113,6 +120,13 @@ class Actors:
         elif self._painted:
             self.bodies.color_links(None)
         self._painted = torque
+
+    def _glaze(self, glass: bool) -> None:
+        """Let one see through the bodies, or not: what is inside them or below their feet."""
+        if glass != self._glass:
+            self._glass = glass
+            for handle in self.bodies.handles:
+                handle.opacity = GLASS if glass else None
 
     def _lay(self, middle: Floats) -> None:
         """Lay the ground where the character is, when it has gone some way."""
@@ -159,6 +173,7 @@ def moved(moment: Moment, at: Floats) -> Moment:
         com=moment.com - at,
         cop=moment.cop - at,
         cmp=moment.cmp - at,
+        planned=moment.planned - at,
         support=tuple(corners - at for corners in moment.support),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from poise.view.studio import acts_files, acts_scene, acts_time, requests
+from poise.view.studio import acts_balance, acts_files, acts_scene, acts_time, requests
 from poise.view.studio.show import Show
 
 ACTS: dict[type[requests.Request], Callable[[Show, Any], None]] = {
@@ -22,6 +22,11 @@ ACTS: dict[type[requests.Request], Callable[[Show, Any], None]] = {
     requests.SetGains: acts_scene.set_gains,
     requests.SetStrength: acts_scene.set_strength,
     requests.SetPin: acts_scene.set_pin,
+    requests.SetProfile: acts_scene.set_profile,
+    requests.SetObjective: acts_balance.set_objective,
+    requests.SetAdaptive: acts_balance.set_adaptive,
+    requests.SetGoal: acts_balance.set_goal,
+    requests.RemoveGoal: acts_balance.remove_goal,
     requests.AddObject: acts_scene.add_object,
     requests.ClearObjects: acts_scene.clear_objects,
     requests.Throw: acts_scene.throw,
@@ -41,7 +46,13 @@ Asked = requests.Request | Callable[[], None]
 SETTINGS = (requests.Scrub, requests.SetSpeed, requests.SetGravity, requests.SetFriction)
 """Requests that leave nothing of one of the same kind before them."""
 
-SLIDERS = (requests.Drag, requests.SetGains, requests.SetStrength, requests.SetPin)
+SLIDERS = (
+    requests.Drag,
+    requests.SetGains,
+    requests.SetStrength,
+    requests.SetPin,
+    requests.SetGoal,
+)
 """Requests that leave nothing of one before them of the same limb, or of the same point."""
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from poise.character import Character
+from poise.control.asked_profiles import AskedProfile
 from poise.errors import PoiseError
 from poise.view.studio import deeds, limits
-from poise.view.studio.choosing import SCENE, chosen, differ
+from poise.view.studio.choosing import SCENE, balances, chosen, differ
 from poise.view.studio.requests import (
     AddObject,
     Choose,
@@ -19,6 +20,7 @@ from poise.view.studio.requests import (
     SetGains,
     SetGravity,
     SetPin,
+    SetProfile,
     SetStrength,
     Throw,
 )
@@ -31,7 +33,7 @@ def choose(show: Show, asked: Choose) -> None:
     """Another scene, which is loaded beside the present one; or another step or controller."""
     there, wanted = show.simulation.setup.controls, chosen(show.controls, asked, show.library)
     show.choices += 1
-    if differ(wanted, there, *SCENE):
+    if differ(wanted, there, *SCENE) or balances(wanted) != balances(there):
         _load(show, wanted)
     else:
         _change(show, wanted)
@@ -51,7 +53,10 @@ def _load(show: Show, wanted: Controls) -> None:
     show.jobs.start(
         "load",
         f"loading {wanted.clip} on {wanted.character}",
-        lambda progress: set_up(wanted, library.rounds(wanted.character, wanted.clip, progress)),
+        lambda progress: set_up(
+            wanted,
+            library.rounds(wanted.character, wanted.clip, progress, balanced=balances(wanted)),
+        ),
         then=ready,
         failed=failed,
     )
@@ -75,7 +80,7 @@ def _begin(show: Show, setup: Setup, number: int) -> None:
     show.pushes = []
     show.series.clear()
     show.set_clock()
-    show.dirty = True
+    show.tell_notes()
 
 
 def _give_up(show: Show, text: str, number: int) -> None:
@@ -127,8 +132,29 @@ def set_pin(show: Show, asked: SetPin) -> None:
     _tune(show, asked.limb, pin=asked.value)
 
 
+def set_profile(show: Show, asked: SetProfile) -> None:
+    """A limb goes limp, and comes back."""
+    show.need_live()
+    _check_tuned(show)
+    show.simulation.settle()
+    profiles: tuple[AskedProfile, ...] = ()
+    if asked.name is not None:
+        now = AskedProfile(asked.name, asked.limb, float(show.simulation.time), asked.hold)
+        now.of(show.simulation.setup.world)
+        profiles = (*show.scene_controls().profiles, now)[-limits.MOST_PROFILES :]
+    show.simulation.retune(replace(show.scene_controls(), profiles=profiles))
+    show.controls = replace(show.controls, profiles=profiles)
+
+
+def _check_tuned(show: Show) -> None:
+    """Refuse what balance does not have."""
+    if balances(show.simulation.setup.controls):
+        raise PoiseError("balance has gains of its own: its objectives and goals are in Balance")
+
+
 def _tune(show: Show, limb: str | None, **values: float) -> None:
     show.need_live()
+    _check_tuned(show)
     character = show.simulation.setup.cast.character
     wanted = tuned(show.scene_controls(), character, limb, **values)
     show.simulation.retune(wanted)

@@ -44,6 +44,10 @@ def restart(show: Show, asked: Restart) -> None:
     else:
         show.end_take("a restart")
         show.simulation.restart()
+        if show.controls.profiles:
+            # they began at a time that comes again
+            show.simulation.retune(replace(show.scene_controls(), profiles=()))
+            show.controls = replace(show.controls, profiles=())
         show.pushes = []
     show.series.clear()
     show.set_clock()

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from poise.control.named import named
+from poise.control.named import CONTROLLERS
+from poise.errors import PoiseError, unknown_name
+from poise.view.studio import balancing
 from poise.view.studio.library import Library
 from poise.view.studio.requests import Choose
 from poise.view.studio.snapshot import Controls
 
 SCENE = ("character", "clip", "count", "ground")
-"""What cannot change without a new start."""
+"""What cannot change without a new start; nor can whether it balances."""
+
+NAMES = (*CONTROLLERS, balancing.NAME)
+"""Controllers there are."""
 
 
 def chosen(controls: Controls, asked: Choose, library: Library) -> Controls:
@@ -26,7 +31,8 @@ def chosen(controls: Controls, asked: Choose, library: Library) -> Controls:
     """
     given = {f.name: getattr(asked, f.name) for f in fields(asked)}
     made = replace(controls, **{key: value for key, value in given.items() if value is not None})
-    named(made.controller)
+    if made.controller not in NAMES:
+        raise PoiseError(unknown_name("controller", made.controller, NAMES))
     library.character(made.character)
     library.check_clip(made.clip)
     if not library.fits(made.clip, made.character):
@@ -34,11 +40,35 @@ def chosen(controls: Controls, asked: Choose, library: Library) -> Controls:
             made = replace(made, clip=library.clips_for(made.character)[0])
         elif asked.character is None:
             made = replace(made, character=library.owner(made.clip))
+    if differ(made, controls, "character", "clip", "controller"):
+        made = replace(made, goals={}, profiles=())
     if made.character != controls.character:
         made = replace(made, tuning={})
         if asked.ground is None:
             made = replace(made, ground="plane" if stands(library, made.character) else "none")
+    made = _balanced(made, asked, was=balances(controls))
+    if balances(made):
+        balancing.check_balance(made, library.character(made.character))
     return replace(made, watch=min(made.watch, made.count - 1))
+
+
+def balances(controls: Controls) -> bool:
+    """Whether the character keeps its balance by itself."""
+    return controls.controller == balancing.NAME
+
+
+def _balanced(made: Controls, asked: Choose, was: bool) -> Controls:
+    """Balance brings its root and time step along, and takes them away again.
+
+    Args:
+        made: What was chosen.
+        asked: The choice; what it names counts.
+        was: Whether it balanced before.
+    """
+    if balances(made) == was:
+        return made
+    root, dt = ("free", balancing.DT) if balances(made) else (Controls.root, Controls.dt)
+    return replace(made, root=asked.root or root, dt=asked.dt or dt)
 
 
 def stands(library: Library, character: str) -> bool:

@@ -88,11 +88,30 @@ class _Drag(_Said, tag="SceneNodeDragMessage"):
     owner: Text = ""
 
 
+class _Moved(_Said, tag="TransformControlsUpdateMessage"):
+    name: Text
+    wxyz: Turn
+    position: Point
+    owner: Text = ""
+
+
+class _Grasped(_Said, tag="TransformControlsDragStartMessage"):
+    name: Text
+    owner: Text = ""
+
+
+class _LetGo(_Said, tag="TransformControlsDragEndMessage"):
+    name: Text
+    owner: Text = ""
+
+
 class _Command(_Said, tag="CommandTriggerMessage"):
     uuid: Text
 
 
-_READER = msgspec.msgpack.Decoder(_Camera | _Update | _Click | _Drag | _Command)
+_READER = msgspec.msgpack.Decoder(
+    _Camera | _Update | _Click | _Drag | _Moved | _Grasped | _LetGo | _Command
+)
 
 
 def objection(raw: object) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -56,10 +57,28 @@ class Runner:
         self.world, self.controller, self.lineup = world, controller, lineup
         self.lost = ""
 
-    def reset(self, state: State) -> None:
-        """Put the world into a state."""
+    def reset(self, state: State, mind: Floats | None = None) -> None:
+        """Put the world into a state, and the controller into what it remembered then."""
         self.world.reset(state)
         self.lost = ""
+        self.restore(mind)
+
+    @property
+    def mind(self) -> Floats | None:
+        """What the controller remembers from step to step, or None."""
+        memory: Floats | None = getattr(self.controller, "memory", None)
+        return memory
+
+    def restore(self, mind: Floats | None) -> None:
+        """Let the controller remember that; None is a fresh start."""
+        if hasattr(self.controller, "restore"):
+            self.controller.restore(mind, self.time)
+
+    @property
+    def motion(self) -> Any:
+        """What is followed: the lineup, or what the controller makes of it."""
+        own = getattr(self.controller, "motion", None)
+        return self.lineup if own is None else own(self.lineup)
 
     @property
     def time(self) -> float:
@@ -75,7 +94,7 @@ class Runner:
         """
         while steps > 0 and not self.lost:
             k = steps if record is None else min(steps, record.steps_left(self))
-            run(self.world, self.controller, self.lineup, k * self.world.dt)
+            run(self.world, self.controller, self.motion, k * self.world.dt)
             steps -= k
             self.lost = self._loss()
             if record is not None and self.lost != WILD:
@@ -94,9 +113,14 @@ class Runner:
         wild = max(q.max(), -q.min()) > FARTHEST or max(v.max(), -v.min()) > FASTEST
         return WILD if wild else ""
 
+    def planned(self) -> Floats | None:
+        """Where the controller meant the pressure to be [m], shape (3,), if it says so."""
+        plan = getattr(self.controller, "planned", None)
+        return None if plan is None else plan(self.time)
+
     def asked(self) -> tuple[Floats, Floats]:
         """What the reference has at this time, (nq,) and (nv,); objects are where they are."""
-        target = self.lineup.target(self.time)
+        target = self.motion.target(self.time)
         assert target.v is not None
         if not self.lineup.objects:
             return target.q, target.v
@@ -175,7 +199,7 @@ class History:
         note = note_of(world, clock, remembers, runner.asked())
         if force:
             self._replace(float(clock[0]) - 0.5 * world.dt)
-        entry = Entry(note, world, runner.controller, runner.lineup)
+        entry = Entry(note, world, runner.controller, runner.lineup, runner.mind)
         self._entries.append(entry)
         self._since = 0 if remembers else self._since + 1
         self._count(entry, 1)
@@ -207,7 +231,8 @@ class History:
         """The state at a later time [s], simulated again with all that was done."""
         runner = Runner(start.world, start.controller, start.lineup)
         present, gravity = runner.world.state.copy(), runner.world.gravity
-        runner.world.reset(state)
+        mind = runner.mind
+        runner.reset(state, start.mind)
         runner.world.gravity = start.note.gravity
         for at, deed in self._deeds:
             if start.time - 1e-9 <= at < time - 1e-9:
@@ -216,7 +241,7 @@ class History:
         runner.until(time)
         state = runner.world.state.copy()
         # nobody should notice
-        runner.world.reset(present)
+        runner.reset(present, mind)
         runner.world.gravity = gravity
         return state
 

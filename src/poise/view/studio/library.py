@@ -13,7 +13,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
 from poise.archive import Archive
+from poise.balance_trial import balance_trial_of
 from poise.character import Character
 from poise.characters import builtin_names, load_character
 from poise.errors import ClipError, PoiseError, unknown_name
@@ -30,6 +33,9 @@ REST = "rest"
 MOST_KEPT = 12
 """Clips that are kept ready."""
 
+STILL = 61
+"""Frames of the rest pose that is made ready for balance."""
+
 HUMAN = ("arm", "left"), ("arm", "right"), ("leg", "left"), ("leg", "right")
 
 Progress = Callable[[float], None]
@@ -41,7 +47,8 @@ class Library:
     def __init__(self) -> None:
         self._characters: dict[str, Character] = {}
         self._clips: dict[str, Clip] = {}
-        self._ready: OrderedDict[tuple[str, str], Rounds] = OrderedDict()
+        self._files: dict[str, str | os.PathLike[str]] = {}  # of clips that the studio began with
+        self._ready: OrderedDict[tuple[str, str, bool], Rounds] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -74,6 +81,8 @@ class Library:
         stem = "" if isinstance(source, Clip) else Path(source).stem
         name = _fresh(stem or clip.name or "clip", self.clips)
         self._clips[name] = clip
+        if not isinstance(source, Clip):
+            self._files[name] = source
         return name
 
     def character(self, name: str) -> Character:
@@ -110,25 +119,68 @@ class Library:
             return True
         return _alike(self.character(self.owner(clip)), self.character(character))
 
-    def rounds(self, character: str, clip: str, progress: Progress | None = None) -> Rounds:
-        """A clip on a character, looped; retargeting may take some seconds."""
+    def rounds(
+        self,
+        character: str,
+        clip: str,
+        progress: Progress | None = None,
+        *,
+        balanced: bool = False,
+    ) -> Rounds:
+        """A clip on a character, looped; retargeting may take some seconds.
+
+        Args:
+            character: Name of the character.
+            clip: Name of the clip.
+            progress: Called with the share that is done, 0 to 1.
+            balanced: Whether it is made ready for balance, as `poise balance` does it.
+        """
+        key = character, clip, balanced
         with self._lock:
-            if (character, clip) in self._ready:
-                self._ready.move_to_end((character, clip))
-                return self._ready[character, clip]
+            if key in self._ready:
+                self._ready.move_to_end(key)
+                return self._ready[key]
         who = self.character(character)
-        if clip == REST:
-            motion = Clip(who, who.rest_q[None], 60.0, name=REST)
+        if balanced:
+            made = Rounds.of(*self._balanced(who, clip, progress))
         else:
-            motion = self.clip(clip)
-            if motion.character != who:
-                motion = motion.retargeted(who, progress=progress)
-        made = Rounds.of(motion)
+            made = Rounds.of(self._plain(who, clip, progress))
         with self._lock:
-            self._ready[character, clip] = made
+            self._ready[key] = made
             while len(self._ready) > MOST_KEPT:
                 self._ready.popitem(last=False)
         return made
+
+    def _plain(self, who: Character, clip: str, progress: Progress | None) -> Clip:
+        """A clip on a character."""
+        if clip == REST:
+            return Clip(who, who.rest_q[None], 60.0, name=REST)
+        motion = self.clip(clip)
+        return motion if motion.character == who else motion.retargeted(who, progress=progress)
+
+    def _balanced(
+        self, who: Character, clip: str, progress: Progress | None
+    ) -> tuple[Clip, tuple[str, ...]]:
+        """A clip on a character, with level feet and the mass centre over them; and what it took.
+
+        See `poise.balance_trial.balance_trial_of`.
+        """
+        source: str | os.PathLike[str] | Clip = self._files.get(clip, clip)
+        if clip == REST:
+            source = Clip(who, np.repeat(who.rest_q[None], STILL, axis=0), 60.0, name=REST)
+        elif source == clip:
+            source = self.clip(clip)
+        own = clip in self._clips and self._clips[clip].character == who
+        try:
+            trial = balance_trial_of(
+                source, None if own else who, progress=progress, preparing=progress
+            )
+        except PoiseError as error:
+            why = str(error).partition(":")[0]
+            raise PoiseError(
+                f"clip {clip!r} on character {who.name!r} cannot be made ready for balance: {why}"
+            ) from error
+        return trial.clip, () if clip == REST else trial.notes
 
 
 def _fresh(name: str, taken: tuple[str, ...]) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poise.arrays import Floats
 from poise.command import Target
@@ -43,20 +44,22 @@ class Rounds:
         clip: One round.
         thrice: Three rounds, if it can be looped.
         apart: Pairs of links that it moves through each other: they must not touch.
+        notes: What was done to it, for people to read.
     """
 
     clip: Clip
     thrice: Clip | None
     apart: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, clip: Clip) -> Rounds:
+    def of(cls, clip: Clip, notes: tuple[str, ...] = ()) -> Rounds:
         """A clip that is looped if it can be; that may take a second."""
         apart = tuple(overlaps(clip))
         try:
-            return cls(clip, clip.looped(3), apart)
+            return cls(clip, clip.looped(3), apart, notes)
         except ClipError:
-            return cls(clip, None, apart)
+            return cls(clip, None, apart, notes)
 
     @property
     def free(self) -> bool:
@@ -85,18 +88,33 @@ class Rounds:
         """
         if self.thrice is None:
             return self.clip._sample(t)
+        number, within, ended = self._when(t, last)
+        q, v, a = self.thrice._sample(self.clip.duration + within)
+        v[ended], a[ended] = 0.0, 0.0
+        if self.free:
+            self._carry(q, v, a, number - 1.0)
+        return q, v, a
+
+    @property
+    def sampled(self) -> Clip:
+        """The clip that is sampled: one round, or the middle one of three."""
+        return self.clip if self.thrice is None else self.thrice
+
+    def within(self, t: float, last: int | None) -> float:
+        """The time in `sampled` that belongs to a time [s]; see `sample`."""
+        if self.thrice is None:
+            return min(max(t, 0.0), self.clip.duration)
+        return self.clip.duration + float(self._when(np.array([t]), last)[1][0])
+
+    def _when(self, t: Floats, last: int | None) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """In which round times are, how far into it [s], and whether all rounds have ended."""
         length = self.clip.duration
         at = np.maximum(t, 0.0)
         number = np.floor(at / length)
         ended = np.zeros(len(at), dtype=bool) if last is None else at >= last * length
         if last is not None:
             number = np.where(ended, last - 1, number)
-        within = np.where(ended, length, at - number * length)
-        q, v, a = self.thrice._sample(length + within)
-        v[ended], a[ended] = 0.0, 0.0
-        if self.free:
-            self._carry(q, v, a, number - 1.0)
-        return q, v, a
+        return number, np.where(ended, length, at - number * length), ended
 
     def _carry(self, q: Floats, v: Floats, a: Floats, rounds: Floats) -> None:
         """Carry poses by so many rounds, in place."""
@@ -150,6 +168,15 @@ class Lineup:
         """k rows of target, from t on, a step apart."""
         return Target(*self._rows(round(t / self.dt), k), rows=k)
 
+    def between(self, t: float) -> Target:
+        """Where everyone should be at time t [s], which need not be a whole step."""
+        q, v, a = self._at(np.array([t]))
+        return Target(q[0], v[0], a[0])
+
+    def within(self, t: float) -> float:
+        """The time in `rounds.sampled` that belongs to time t [s]."""
+        return self.rounds.within(t - self.begun, self.last)
+
     def looped(self, on: bool, now: float) -> Lineup:
         """Going on for ever, or to the end of the present round, from time now [s]."""
         length = self.rounds.clip.duration
@@ -175,9 +202,15 @@ class Lineup:
 
     def _rows(self, first: int, k: int) -> tuple[Floats, Floats, Floats]:
         """Rows of all characters at whole steps."""
-        times: Floats = np.arange(first, first + k, dtype=np.float64) * self.dt - self.begun
-        one = self.rounds.sample(times, self.last)
-        m = len(self.places)
+        q, v, a = self._at(np.arange(first, first + k, dtype=np.float64) * self.dt)
+        self._kept.clear()
+        self._kept[first + k - 1] = Target(q[-1].copy(), v[-1].copy(), a[-1].copy())
+        return q, v, a
+
+    def _at(self, times: Floats) -> tuple[Floats, Floats, Floats]:
+        """Rows of all characters at times [s], shape (k,)."""
+        one = self.rounds.sample(times - self.begun, self.last)
+        k, m = len(times), len(self.places)
         scene, rest = self.scene, self.scene.forest.rest_q
         q: Floats = np.empty((k, scene.nq))
         v, a = np.zeros((2, k, scene.nv))
@@ -189,8 +222,6 @@ class Lineup:
         for at, rate in self.objects:
             q[:, at] = rest[at]
             a[:, rate.start : rate.start + 3] = self.gravity
-        self._kept.clear()
-        self._kept[first + k - 1] = Target(q[-1].copy(), v[-1].copy(), a[-1].copy())
         return q, v, a
 
     def _place(self, q: Floats, v: Floats, m: int) -> None:

@@ -21,6 +21,7 @@ Rgb = tuple[float, float, float]
 
 PRESSURE: Rgb = (0.80, 0.10, 0.45)
 PIVOT: Rgb = (0.10, 0.45, 0.90)
+PLANNED: Rgb = (0.99, 0.62, 0.82)
 SUPPORT: Rgb = (0.16, 0.60, 0.36)
 AT_LIMIT: Rgb = (0.58, 0.16, 0.78)
 SATURATED: Rgb = (0.93, 0.12, 0.10)
@@ -47,6 +48,7 @@ class See:
     torque: bool = False
     limits: bool = True
     labels: bool = False
+    inside: bool = False
     follow: bool = True
 
 
@@ -84,6 +86,9 @@ class Marks:
         self._balls("com", np.concatenate([moment.com, below]), 1.4 * r, POINT, see.com)
         self._balls("cop", moment.cop, r, PRESSURE, see.pressure)
         self._balls("cmp", moment.cmp, r, PIVOT, see.pressure)
+        # sunk to its top, a ball is a disc: around the COP where that is as planned
+        sunk = moment.planned - (0.0, 0.0, 1.6 * r)
+        self._balls("planned", sunk, 2.4 * r, PLANNED, see.pressure)
         self._trail(trail if see.trail else trail[:0])
         self._support(moment.support if see.support else ())
         self._forces(moment.contacts if see.forces else None)
@@ -95,7 +100,7 @@ class Marks:
         for node in self._nodes.values():
             node.remove()
         self._nodes = {}
-        for what in ("com", "cop", "cmp", "forces", "limits"):
+        for what in ("com", "cop", "cmp", "planned", "forces", "limits"):
             self._stage.drop(f"mark-{what}")
 
     def _balls(self, what: str, at: Floats, radius: float, color: Rgb, seen: bool) -> None:

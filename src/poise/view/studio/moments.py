@@ -15,6 +15,7 @@ from poise import dynamics, measure
 from poise.arrays import Floats
 from poise.contact.touches import Touches, touches_of
 from poise.measure.centroid import Momentum
+from poise.measure.support import Support
 from poise.recording import Recording
 from poise.recording.notes import Note
 from poise.view.studio.cast import Cast, Group
@@ -45,6 +46,7 @@ class Frame(NamedTuple):
         touches: Contacts of the step before.
         thrown: Spares, shape (spares, 14).
         reference: Positions that were asked for, shape (nq,), or None.
+        planned: Where the first character's pressure was meant to be [m], shape (3,), or None.
     """
 
     time: float
@@ -55,6 +57,7 @@ class Frame(NamedTuple):
     touches: Touches
     thrown: Floats
     reference: Floats | None
+    planned: Floats | None = None
 
 
 def frame_of_note(note: Note, world: World) -> Frame:
@@ -116,11 +119,17 @@ def moment_of(cast: Cast, frame: Frame) -> Moment:
     reaction = measure.ground_reaction(cast.scene, mine, copies=m, ground=level)
     pivot = measure.centroidal_moment_pivot(com, reaction.force, level)
     share, saturated = _torques(cast, frame.torque)
+    planned = np.full((m, 3), np.nan)
+    if frame.planned is not None:
+        planned[0] = frame.planned
+    flat = measure.support_polygon(mine, copies=m)
+    margin = np.stack([measure.support_margin(flat, at) for at in (com, reaction.point, pivot)])
     moment = Moment(
         cast=cast, time=frame.time, q=frame.q, reference=frame.reference, thrown=frame.thrown,
         contacts=_pressing(frame.touches), torque=share, saturated=saturated,
         at_limit=_at_limit(cast, frame.q), com=com, velocity=velocity, cop=reaction.point,
-        cmp=pivot, ground_force=reaction.force, support=_support(cast, mine), linear=linear,
+        cmp=pivot, planned=planned, margin=margin.T, ground_force=reaction.force,
+        support=_support(cast, flat), linear=linear,
         angular=angular, kinetic=kinetic, potential=potential, rotation=rotation,
         position=position, away=away, fallen=fallen,
     )  # fmt: skip
@@ -151,9 +160,9 @@ def _fallen(cast: Cast, group: Group, q: Floats, mine: Touches) -> Bools:
     return measure.fallen(group.character, q, own, ground=level)
 
 
-def _support(cast: Cast, mine: Touches) -> tuple[Floats, ...]:
+def _support(cast: Cast, support: Support) -> tuple[Floats, ...]:
     """Corners of the support polygons, on the ground."""
-    flat, sizes = measure.support_polygon(mine, copies=cast.count)
+    flat, sizes = support
     height = cast.ground(flat[..., 0], flat[..., 1])[..., None]
     corners = np.concatenate([flat, height], axis=-1)
     return tuple(one[:size] for one, size in zip(corners, sizes.tolist(), strict=True))

@@ -21,7 +21,7 @@ from poise.view.studio.downloads import Downloads
 from poise.view.studio.marks import See
 from poise.view.studio.panel import Panel
 from poise.view.studio.readouts import Plots
-from poise.view.studio.requests import Drag, Push, Release, Throw
+from poise.view.studio.requests import Drag, Push, Release, SetGoal, Throw
 from poise.view.studio.session import Session
 from poise.view.studio.snapshot import Snapshot
 from poise.view.studio.stage_live import LiveStage
@@ -53,7 +53,7 @@ class Page:
         self._session = session
         self.server = serve_viser(host, port)
         self._dress(shadows)
-        self.stage = LiveStage(self.server, self._drag, self._release, self._push)
+        self.stage = LiveStage(self.server, self._drag, self._release, self._push, self._goal)
         self._downloads = Downloads(session.ask)
         self.panel = Panel(self.server, session, self._downloads, self._eye, shadows)
         self.panel.see_tab.on_frame(self._frame)
@@ -158,6 +158,7 @@ class Page:
 
     def _gone(self, client: Any) -> None:
         self._downloads.forget(client)
+        self.stage.goals.let_go(client.client_id)
 
     # ---- asking
 
@@ -170,6 +171,9 @@ class Page:
 
     def _release(self, link: int) -> None:
         self._session.ask(Release(link))
+
+    def _goal(self, name: str, to: Floats) -> None:
+        self._session.ask(SetGoal(name, tuple(to.tolist())))
 
     def _push(self, link: int, way: Floats, eye: Floats, ball: bool) -> None:
         if ball:

@@ -10,6 +10,7 @@ from poise.view.studio.readouts import Words
 from poise.view.studio.requests import Play, Request, Restart, Scrub, SetLoop, SetSpeed, Step
 from poise.view.studio.snapshot import Snapshot
 from poise.view.studio.tabs import ActTab, RecordTab, SeeTab
+from poise.view.studio.tabs_balance import BalanceControls
 from poise.view.studio.tabs_scene import ControlTab, SceneTab
 from poise.view.studio.wires import Wires
 
@@ -42,6 +43,7 @@ class Panel:
             self._scene = SceneTab(gui, self._wires, session)
         with tabs.add_tab("Tune"):
             self._control = ControlTab(gui, self._wires)
+            self._balance = BalanceControls(gui, self._wires)
         with tabs.add_tab("Act"):
             self.act = ActTab(gui, self._wires, origin)
         with tabs.add_tab("See"):
@@ -66,6 +68,8 @@ class Panel:
         self.words.update(snapshot, rate)
         self._show_time(snapshot)
         self._control.update(snapshot)
+        self._balance.update(snapshot)
+        self.act.update(snapshot)
         self._scene.update(snapshot)
         self._record.update(snapshot)
         self._wires.sync(snapshot)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from poise.arrays import Floats
+from poise.view.studio.choosing import balances
 from poise.view.studio.snapshot import Message, Moment, Snapshot
 
 CURVES: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -26,6 +27,19 @@ CURVES: dict[str, tuple[tuple[str, str, str], ...]] = {
 }
 """Plots: title -> (series of the session, name, colour) each."""
 
+AXES = (("x", "#c2402a"), ("y", "#2f8f57"), ("z", "#2a6fc2"))
+STANCE: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "Linear momentum [N s]": tuple((f"linear_{x}", x, color) for x, color in AXES),
+    "Angular momentum [N m s]": tuple((f"angular_{x}", x, color) for x, color in AXES),
+    "Inside the support [cm]": (
+        ("com_margin", "CM", "#d9741a"),
+        ("cop_margin", "COP", "#cc1a73"),
+        ("cmp_margin", "CMP", "#1a73e6"),
+    ),
+    "COP, measured to planned [cm]": (("cop_missed", "apart", "#cc1a73"),),
+}
+"""Plots of who stands, in a tab of their own."""
+
 EMPTY = np.array([0.0, 1.0])
 SHOWN = 10.0  # how long a message is shown [s]
 LEVELS = {"info": "#3b5b7a", "warning": "#a86a00", "error": "#b3261e"}
@@ -40,20 +54,11 @@ class Plots:
 
     def __init__(self, gui: Any) -> None:
         panel = gui.add_panel()
-        self._plots = {}
-        with panel.add_tab("Plots"):
-            for title, curves in CURVES.items():
-                series = ({"label": "t [s]"}, *({"label": n, "stroke": c, "width": 1.5}
-                          for _, n, c in curves))  # fmt: skip
-                self._plots[title] = gui.add_uplot(
-                    data=(EMPTY,) + (np.full(2, np.nan),) * len(curves),
-                    series=series,
-                    title=title,
-                    scales={"x": {"time": False}},
-                    legend={"show": len(curves) > 1, "live": False},
-                    axes=({"size": 26 if len(curves) == 1 else 40}, {"size": 52}),
-                    height=112 if len(curves) == 1 else 126,
-                )
+        self._plots: dict[str, Any] = {}
+        for tab, plots in (("Plots", CURVES), ("Balance", STANCE)):
+            with panel.add_tab(tab):
+                for title, curves in plots.items():
+                    self._plots[title] = _plot(gui, title, curves)
         panel.float(x=12, y=-12, width=300)
 
     def update(self, series: dict[str, Floats]) -> None:
@@ -61,9 +66,35 @@ class Plots:
         clock = series["time"]
         if len(clock) < 2:
             return
-        for title, curves in CURVES.items():
-            # gaps are told apart from zeros by null in the page; NaN is what arrays have
-            self._plots[title].data = (clock, *(series[key] for key, _, _ in curves))
+        for title, curves in {**CURVES, **STANCE}.items():
+            self._plots[title].data = (clock, *(held(series[key]) for key, _, _ in curves))
+
+
+def held(curve: Floats) -> Floats:
+    """A curve in which a gap has the value before it: the page scales none that has NaN.
+
+    Args:
+        curve: Shape (k,); one that is NaN throughout stays so.
+    """
+    known = np.isfinite(curve)
+    if known.all() or not known.any():
+        return curve
+    last = np.maximum.accumulate(np.where(known, np.arange(len(curve)), known.argmax()))
+    return curve[last]
+
+
+def _plot(gui: Any, title: str, curves: tuple[tuple[str, str, str], ...]) -> Any:
+    """An empty plot."""
+    lines = ({"label": name, "stroke": color, "width": 1.5} for _, name, color in curves)
+    return gui.add_uplot(
+        data=(EMPTY,) + (np.full(2, np.nan),) * len(curves),
+        series=({"label": "t [s]"}, *lines),
+        title=title,
+        scales={"x": {"time": False}},
+        legend={"show": len(curves) > 1, "live": False},
+        axes=({"size": 26 if len(curves) == 1 else 40}, {"size": 52}),
+        height=112 if len(curves) == 1 else 126,
+    )
 
 
 class Words:
@@ -145,7 +176,8 @@ def _warnings(snapshot: Snapshot) -> list[str]:
         more = f" and {len(links) - 4} more" if len(links) > 4 else ""
         lines.append(_line("at a limit: " + ", ".join(names) + more, "#7d2aa8"))
     if moment.fallen.any():
-        lines.append(_line("fallen", LEVELS["warning"]))
+        how = ": R puts it back on its feet" if balances(snapshot.controls) else ""
+        lines.append(_line(f"fallen{how}", LEVELS["warning"]))
     if snapshot.diverged:
         lines.append(_line(snapshot.diverged, LEVELS["error"]))
     for job in snapshot.jobs:

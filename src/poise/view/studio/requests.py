@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar, get_type_hints
 
+from poise.control.balance.balance import OBJECTIVES
 from poise.control.gains import ROOTS
+from poise.control.profiles import RECIPES
 from poise.pushes import DIRECTIONS
 from poise.view.studio import limits
 from poise.view.studio.checks import (
@@ -121,7 +123,8 @@ class Choose(Request):
         clip: One of `session.clips`, or "rest": the rest pose is held. A clip of another character
             is retargeted, which may take some seconds; the scene goes on meanwhile.
         count: How many characters.
-        controller: One of `session.controllers`.
+        controller: One of `session.controllers`. "balance" makes the clip ready, and brings a free
+            root and steps of 1/120 s along.
         root: How free roots are held: "free", "soft" or "held".
         dt: Time step [s].
         ground: "plane", "hills" or "none".
@@ -173,6 +176,59 @@ class SetPin(Request):
 
     value: Annotated[float, real(0.0, limits.MOST_PIN)]
     limb: Annotated[str | None, maybe(text)] = None
+
+
+@dataclass(frozen=True)
+class SetProfile(Request):
+    """Let strength, or pins, change from now on as a profile by name says; none is as before.
+
+    Args:
+        name: One of `poise.control.profiles.RECIPES`; None ends all.
+        limb: Limb or link; None is what the profile is made for.
+        hold: How long it stays, if it comes back [s].
+    """
+
+    name: Annotated[str | None, maybe(one_of("profile", tuple(RECIPES)))] = None
+    limb: Annotated[str | None, maybe(text)] = None
+    hold: Annotated[float, real(0.0, limits.LONGEST_HOLD)] = 1.0
+
+
+# ---- balance
+
+
+@dataclass(frozen=True)
+class SetObjective(Request):
+    """Switch an objective of the balance on or off: "track", "linear" or "angular"."""
+
+    name: Annotated[str, one_of("objective", OBJECTIVES)]
+    on: Annotated[bool, flag] = True
+
+
+@dataclass(frozen=True)
+class SetAdaptive(Request):
+    """Whether the clip waits when following it would cost the balance."""
+
+    on: Annotated[bool, flag] = True
+
+
+@dataclass(frozen=True)
+class SetGoal(Request):
+    """A point that a link should reach while it balances; again, as it is dragged.
+
+    Args:
+        link: Name of a link, or of a limb: its outer end. "left_hand" is the end of an arm.
+        to: Where to [m]; None is where it is now.
+    """
+
+    link: Annotated[str, text]
+    to: Annotated[Vector | None, maybe(PLACE)] = None
+
+
+@dataclass(frozen=True)
+class RemoveGoal(Request):
+    """Take the goal of a link away, or all."""
+
+    link: Annotated[str | None, maybe(text)] = None
 
 
 # ---- deeds

@@ -30,6 +30,15 @@ KEYS = (
 )
 
 
+STANCE = (
+    *(f"{kind}_{axis}" for kind in ("linear", "angular") for axis in "xyz"),
+    "com_margin",
+    "cop_margin",
+    "cmp_margin",
+    "cop_missed",
+)
+
+
 class Series:
     """Moments in the order of their time."""
 
@@ -76,6 +85,23 @@ class Series:
         ]  # fmt: skip
         columns = np.array(rows).reshape(-1, len(KEYS)).T
         return dict(zip(KEYS, columns, strict=True))
+
+    def stance(self, who: int, now: float) -> dict[str, Floats]:
+        """Curves of who stands, as of `curves`: see STANCE; NaN where there is nothing.
+
+        Momentum along each axis [N s, N m s]; how far inside of the support mass centre, COP and
+        CMP are [cm]; and how far COP and planned COP are apart [cm].
+        """
+        seen = [m for m in self._seen if m.time <= now + 1e-9 and who < len(m.com)]
+        rows = [
+            (
+                *m.linear[who], *m.angular[who], *(100.0 * m.margin[who]),
+                *(100.0 * x for x in _lengths(m.cop[who] - m.planned[who])),
+            )
+            for m in seen
+        ]  # fmt: skip
+        columns = np.array(rows).reshape(-1, len(STANCE)).T
+        return dict(zip(STANCE, columns, strict=True))
 
 
 def _lengths(*vectors: Floats) -> tuple[float, ...]:

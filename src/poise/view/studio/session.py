@@ -17,13 +17,12 @@ from pathlib import Path
 
 from poise.arrays import Floats
 from poise.character import Character
-from poise.control.named import CONTROLLERS, named
 from poise.errors import PoiseError
 from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.view.studio import acts_files, requests
 from poise.view.studio.acts import ACTS, Asked, latest
-from poise.view.studio.choosing import stands
+from poise.view.studio.choosing import NAMES, balances, chosen, stands
 from poise.view.studio.folder import Folder
 from poise.view.studio.library import Library
 from poise.view.studio.setup import set_up
@@ -49,9 +48,9 @@ class Session:
         character: Name, file, or a Character; None is the clip's own.
         clip: Name, file, or a Clip; "rest" holds the rest pose.
         out: The folder for files; nothing is written elsewhere.
-        controller: One of `poise.control.named.CONTROLLERS`.
-        root: "free", "soft" or "held".
-        dt: Time step [s].
+        controller: One of `poise.control.named.CONTROLLERS`, or "balance".
+        root: "free", "soft" or "held"; None is soft, or with balance free.
+        dt: Time step [s]; None is 1/60, or with balance 1/120.
         count: How many characters.
         ground: "plane", "hills" or "none"; None is a plane for those who can stand.
         recording: A recording to play first.
@@ -67,8 +66,8 @@ class Session:
         *,
         out: str | os.PathLike[str],
         controller: str = "spd",
-        root: str = "soft",
-        dt: float = 1.0 / 60.0,
+        root: str | None = None,
+        dt: float | None = None,
         count: int = 1,
         ground: str | None = None,
         recording: Recording | None = None,
@@ -82,17 +81,17 @@ class Session:
             character = "humanoid" if motion == "rest" else library.clip(motion).character
         who = library.add_character(character)
         given = requests.Choose(who, motion, count, controller, root, dt, ground).checked()
-        named(controller)
         ground = given.ground or ("plane" if stands(library, who) else "none")
-        controls = Controls(who, motion, count, controller, root, float(dt), ground)
+        controls = chosen(Controls(who, motion, ground=ground), given, library)
         self._asked: queue.SimpleQueue[Asked] = queue.SimpleQueue()
-        setup = set_up(controls, library.rounds(who, motion))
+        setup = set_up(controls, library.rounds(who, motion, balanced=balances(controls)))
         self._show = Show(library, Folder(out), setup, self._asked.put)
         self._number = 1
         if compare is not None:
             acts_files.show_beside(self._show, compare, names[1])
         if recording is not None:
             acts_files.show_recording(self._show, recording, names[0])
+        self._show.tell_notes()
         self._show.play(play)
         self._newest = self._show.snapshot(self._number)
         self._fresh = threading.Condition()
@@ -129,10 +128,14 @@ class Session:
         return self._newest
 
     def series(self) -> dict[str, Floats]:
-        """Curves of the last seconds of the watched character: `poise.view.studio.series.KEYS`."""
+        """Curves of the last seconds of the watched character.
+
+        `poise.view.studio.series` has their names: KEYS and STANCE.
+        """
         now = self._newest
         who = min(now.controls.watch, now.moment.cast.count - 1)
-        return self._show.series.curves(who, now.moment.time)
+        series, time = self._show.series, now.moment.time
+        return {**series.curves(who, time), **series.stance(who, time)}
 
     @property
     def characters(self) -> tuple[str, ...]:
@@ -151,7 +154,7 @@ class Session:
     @property
     def controllers(self) -> tuple[str, ...]:
         """Names of the controllers there are."""
-        return tuple(CONTROLLERS)
+        return NAMES
 
     @property
     def out(self) -> Path:

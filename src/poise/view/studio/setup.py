@@ -12,6 +12,7 @@ import numpy as np
 from poise.arrays import Floats
 from poise.character import Character
 from poise.contact import GroundLike, HeightField
+from poise.control.asked_profiles import profiled
 from poise.control.gains import FREQUENCY, Gains
 from poise.control.inverse_dynamics import InverseDynamics
 from poise.control.named import Controller, named_controller
@@ -20,6 +21,7 @@ from poise.objects import free_object
 from poise.scene import Scene, scene_of
 from poise.shape import Shape
 from poise.state import State
+from poise.view.studio import balancing
 from poise.view.studio.cast import Cast, ground_height, size_of
 from poise.view.studio.lineup import Lineup, Rounds
 from poise.view.studio.requests import AddObject
@@ -87,6 +89,8 @@ def set_up(controls: Controls, rounds: Rounds, objects: Sequence[Character] = ()
         gravity=controls.gravity,
         spares=BALLS,
         exclude=_apart(scene, rounds, controls.count),
+        # thighs that touch would tilt the feet, and the character would fall
+        self_collision=controls.controller != balancing.NAME,
         on_divergence="freeze",
     )
     lineup = Lineup(
@@ -191,8 +195,23 @@ def _hung(character: Character, place: Floats) -> Character:
 # ---- how they follow
 
 
-def controller_for(setup: Setup, controls: Controls) -> Controller:
-    """The controller that was chosen, with gains, strength and pins of limbs; objects are free."""
+def controller_for(setup: Setup, controls: Controls, present: object = None) -> Controller:
+    """The controller that was chosen, with all that was chosen of it; objects are free.
+
+    Args:
+        setup: The scene.
+        controls: What was chosen.
+        present: The controller there is; one that balances is changed, not made anew.
+    """
+    if controls.controller == balancing.NAME:
+        return balancing.balancing_for(setup.world, setup.rounds, controls, present)
+    made = _tuned_controller(setup, controls)
+    wrapped: Controller = profiled(made, setup.world, controls.profiles)
+    return wrapped
+
+
+def _tuned_controller(setup: Setup, controls: Controls) -> Controller:
+    """A controller with gains, strength and pins of limbs."""
     scene, tuning = setup.world.scene, controls.tuning
     character, m = setup.rounds.clip.character, controls.count
     links = {key: _per_link(scene, character, m, tuning, key) for key in Tuning._fields}

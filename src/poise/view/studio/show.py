@@ -28,6 +28,9 @@ CHUNK = 1.0 / 60.0
 LISTED = 3.0
 """How often the folder is looked into [s]: others may put recordings there."""
 
+MOST_TOLD = 320
+"""Letters of what was done to a clip."""
+
 IDLE = 1.0
 """How long a show that stands may be left alone [s]."""
 
@@ -158,6 +161,16 @@ class Show:
         log.log(logging.INFO if level == "info" else logging.WARNING, "%s", text)
         self._message = Message(self._message.number + 1, text, level)
         self.dirty = True
+
+    def tell_notes(self) -> None:
+        """Tell what was done to the clip, if anything was."""
+        self.dirty = True
+        notes = list(self.simulation.setup.rounds.notes)
+        # the last ones say what may come of it
+        while len(notes) > 1 and sum(map(len, notes)) > MOST_TOLD:
+            notes.pop(0)
+        if notes:
+            self.say(f"{self.controls.clip}: {'; '.join(notes)}")
 
     def refresh(self) -> None:
         """There is news of jobs, and so perhaps of files."""

@@ -82,7 +82,8 @@ class Simulation:
         shown, self.shown = self.shown, None
         if shown is None or self.history[shown].time >= self.runner.time - 0.5 * self.dt:
             return
-        self.runner.reset(self.history.rewind(shown))
+        state = self.history.rewind(shown)
+        self.runner.reset(state, self.history[-1].mind)
 
     @property
     def diverged(self) -> str:
@@ -96,7 +97,7 @@ class Simulation:
             return frame_of_note(entry.note, entry.world)
         world = self.runner.world
         note = note_of(world, world._core.time(), False, self.runner.asked())
-        return frame_of_note(note, world)
+        return frame_of_note(note, world)._replace(planned=self.runner.planned())
 
     # ---- changes
 
@@ -108,7 +109,7 @@ class Simulation:
 
     def retune(self, controls: Controls) -> None:
         """Another controller, gains, root, strength or pins."""
-        controller = controller_for(self.setup, controls)
+        controller = controller_for(self.setup, controls, self.runner.controller)
         self.setup = replace(self.setup, controls=controls)
 
         def deed(runner: Runner) -> None:
@@ -148,7 +149,9 @@ class Simulation:
         lineup = replace(made.lineup, begun=0.0, last=None if made.controls.loop else 1)
         self.history.take = None
         self.setup = replace(made, lineup=lineup)
+        mind = self.runner.mind
         self.runner = Runner(made.world, controller, made.lineup)
+        self.runner.restore(mind)
 
     # ---- takes
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from poise.control.asked_profiles import AskedProfile
     from poise.view.studio.cast import Cast
 
     Bools = NDArray[np.bool_]
@@ -59,6 +60,9 @@ class Moment:
         velocity: Of the mass centres [m/s], shape (m, 3).
         cop: Centres of pressure on the ground [m], shape (m, 3).
         cmp: Centroidal moment pivots on the ground [m], shape (m, 3).
+        planned: Centres of pressure that the controller planned [m], shape (m, 3).
+        margin: How far inside of the support mass centre, COP and CMP are, seen from above [m],
+            below zero outside; shape (m, 3).
         ground_force: On each character [N], shape (m, 3).
         support: Corners of each support polygon, anticlockwise, on the ground [m]; m arrays of
             shape (corners, 3).
@@ -85,6 +89,8 @@ class Moment:
     velocity: Floats
     cop: Floats
     cmp: Floats
+    planned: Floats
+    margin: Floats
     ground_force: Floats
     support: tuple[Floats, ...]
     linear: Floats
@@ -131,6 +137,10 @@ class Controls:
         loop: Whether the clip, or the recording, starts again at its end.
         watch: Whose trail and series are shown.
         tuning: By limb; "" is the whole body, of which limbs without an entry take theirs.
+        objectives: Of balance: any of "track", "linear", "angular".
+        adaptive: Whether with balance the clip waits when following it would cost the balance.
+        goals: With balance: points that links, or ends of limbs, should reach [m].
+        profiles: How strength and pins change in time; see `poise.control.asked_profiles`.
     """
 
     character: str
@@ -146,6 +156,10 @@ class Controls:
     loop: bool = True
     watch: int = 0
     tuning: dict[str, Tuning] = field(default_factory=dict)
+    objectives: tuple[str, ...] = ("track", "linear", "angular")
+    adaptive: bool = False
+    goals: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    profiles: tuple[AskedProfile, ...] = ()
 
 
 class Job(NamedTuple):

@@ -15,6 +15,7 @@ from poise.view.bodies import Bodies
 from poise.view.camera import Camera, frame
 from poise.view.drawing import drawing_of, hull_points
 from poise.view.studio.actors import Actors, goes, middle_of
+from poise.view.studio.goals import Goals
 from poise.view.studio.marks import See
 from poise.view.studio.snapshot import Moment, Snapshot
 
@@ -34,6 +35,7 @@ class LiveStage:
         drag: Called with link, where to [m], and by which point in the link's frame [m].
         release: Called with the link that is let go.
         push: Called with link, direction and whether a ball is meant instead, and from where.
+        goal: Called with the name of a goal and where it is dragged to [m].
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class LiveStage:
         drag: Callable[[int, Floats, Floats], None],
         release: Callable[[int], None],
         push: Callable[[int, Floats, Floats, bool], None],
+        goal: Callable[[str, Floats], None],
     ) -> None:
         self._server, self._drag, self._release, self._push = server, drag, release, push
         server.scene.add_frame(ROOM, show_axes=False)
@@ -50,6 +53,7 @@ class LiveStage:
         self._moment: Moment | None = None
         self._held: dict[int, tuple[int, Floats]] = {}
         self._at = self._aim = np.zeros(3)
+        self.goals = Goals(server.scene, ROOM, lambda name, to: goal(name, self.to_world(to)))
 
     def update(self, snapshot: Snapshot, see: See) -> None:
         """Show a snapshot."""
@@ -63,6 +67,8 @@ class LiveStage:
         title = "" if beside is None else snapshot.name or "live"
         watch = snapshot.controls.watch
         self._actors.update(moment, self._at, snapshot.trail, watch, see, title)
+        wanted = snapshot.controls.goals if snapshot.mode == "live" else {}
+        self.goals.update(wanted, moment, self._at, self._actors.height)
         self._compare(beside, see, snapshot.beside_name)
 
     def camera(self, azimuth: float = math.radians(-55.0)) -> Camera:
@@ -94,6 +100,7 @@ class LiveStage:
         if self._actors is not None:
             self._actors.remove()
         self._held.clear()
+        self.goals.clear()
         # a name of its own: viser would take a new node for the old one, if it had the same name
         name = f"{ROOM}/live-{moment.cast.number}"
         self._actors = Actors(self._server.scene, name, moment.cast)

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from poise.view.overlay import FORCE, PATH, POINT
+from poise.view.studio.choosing import balances
 from poise.view.studio.downloads import Downloads
-from poise.view.studio.marks import AT_LIMIT, PIVOT, PRESSURE, SATURATED, SUPPORT, See
+from poise.view.studio.goals import COLOR as GOAL
+from poise.view.studio.marks import AT_LIMIT, PIVOT, PLANNED, PRESSURE, SATURATED, SUPPORT, See
 from poise.view.studio.readouts import legend
 from poise.view.studio.requests import (
     OBJECTS,
@@ -21,9 +23,12 @@ from poise.view.studio.requests import (
     Throw,
 )
 from poise.view.studio.snapshot import Snapshot
-from poise.view.studio.wires import Wires, offer
+from poise.view.studio.wires import Wires, offer, put
 
 NOTHING = "(none)"
+HARD, GENTLE = (300, 0.2, 8.0), (150, 0.1, 6.0)
+"""Push [N], [s] and ball [m/s] that there are at first, and while a character balances."""
+
 SIDE, CAMERA = "the side", "my camera"
 
 
@@ -31,16 +36,17 @@ class ActTab:
     """Pushes, balls and objects."""
 
     def __init__(self, gui: Any, wires: Wires, origin: Callable[[Any], Any]) -> None:
-        self._origin = origin
+        self._origin, self._gentle = origin, False
         gui.add_markdown(
             "**Drag** a limb to pull it. **Click** it to push it. **Shift + click** throws a "
             "ball at it."
         )
-        self._force = gui.add_slider("Push [N]", min=10, max=2000, step=10, initial_value=300)
-        self._push = gui.add_slider("Push [s]", min=0.02, max=1.0, step=0.02, initial_value=0.2)
+        self._force = gui.add_slider("Push [N]", min=10, max=2000, step=10, initial_value=HARD[0])
+        self._push = gui.add_slider("Push [s]", min=0.02, max=1.0, step=0.02,
+                                    initial_value=HARD[1])  # fmt: skip
         with gui.add_folder("Ball"):
             self._speed = gui.add_slider("Speed [m/s]", min=1.0, max=30.0, step=0.5,
-                                         initial_value=8.0)  # fmt: skip
+                                         initial_value=HARD[2])  # fmt: skip
             self._from = gui.add_dropdown("From", (SIDE, CAMERA))
             wires.button(gui.add_button("Throw a ball"), self.throw)
         with gui.add_folder("Objects"):
@@ -53,6 +59,14 @@ class ActTab:
                 lambda event: AddObject(self._kind.value, self._size.value, self._mass.value),
             )
             wires.button(gui.add_button("Clear all", color="gray"), lambda event: ClearObjects())
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Who balances is pushed less hard at first, and others harder."""
+        if balances(snapshot.controls) != self._gentle:
+            self._gentle = not self._gentle
+            for handle, value in zip((self._force, self._push, self._speed),
+                                     GENTLE if self._gentle else HARD, strict=True):  # fmt: skip
+                put(handle, value)
 
     def throw(self, event: Any) -> Request:
         """A ball at the character."""
@@ -85,6 +99,7 @@ class SeeTab:
             "torque": ("Torques", "Colours: grey is none, red is all that a joint can do"),
             "limits": ("Limits", "Lights at joints whose range or torque is at its limit"),
             "labels": ("Names", "Of the points"),
+            "inside": ("See through", "The bodies: what is inside them, and under their feet"),
             "follow": ("Follow", "The picture goes along with the character"),
         }
         start = See()
@@ -94,7 +109,8 @@ class SeeTab:
         }
         self._shadows = gui.add_checkbox("Shadows", shadows, hint="Off is quicker without a GPU.")
         points = {"mass centre": POINT, "trail": PATH, "centre of pressure": PRESSURE,
-                  "CMP": PIVOT, "support": SUPPORT, "force": FORCE, "range limit": AT_LIMIT,
+                  "planned": PLANNED, "CMP": PIVOT, "goal": GOAL,
+                  "support": SUPPORT, "force": FORCE, "range limit": AT_LIMIT,
                   "torque limit": SATURATED}  # fmt: skip
         gui.add_html(legend([(name, (rgb[0], rgb[1], rgb[2])) for name, rgb in points.items()]))
         self._frame = gui.add_button("Camera to the character")

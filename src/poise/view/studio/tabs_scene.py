@@ -8,7 +8,9 @@ from functools import partial
 from typing import Any
 
 from poise.control.gains import ROOTS
+from poise.control.profiles import RECIPES
 from poise.view.studio import limits
+from poise.view.studio.choosing import balances
 from poise.view.studio.requests import (
     GROUNDS,
     Choose,
@@ -17,12 +19,13 @@ from poise.view.studio.requests import (
     SetGains,
     SetGravity,
     SetPin,
+    SetProfile,
     SetStrength,
     Watch,
 )
 from poise.view.studio.setup import PLAIN
 from poise.view.studio.snapshot import Snapshot, Tuning
-from poise.view.studio.wires import Wires, offer, put
+from poise.view.studio.wires import Wires, offer, put, show
 
 STEPS = {"1/30 s": 1 / 30, "1/60 s": 1 / 60, "1/120 s": 1 / 120, "1/240 s": 1 / 240, "1 ms": 1e-3}
 BODY = "whole body"
@@ -89,9 +92,7 @@ class SceneTab:
         who = snapshot.controls.character
         offer(self._lists["character"], tuple(self._session.characters))
         offer(self._lists["clip"], self._fitting(who))
-        many = snapshot.controls.count > 1
-        if self._watch.visible != many:
-            self._watch.visible = many
+        show(self._watch, snapshot.controls.count > 1)
 
     def _fitting(self, who: str) -> tuple[str, ...]:
         """Clips for a character; looking takes a second, so it is done beside."""
@@ -132,6 +133,11 @@ class ControlTab:
             for name, (label, low, high, step, at, hint) in sliders.items()
         }
         self._newest: Snapshot | None = None
+        self._profile = gui.add_dropdown("Profile", tuple(RECIPES), hint=_recipes())
+        self._buttons = (
+            wires.button(gui.add_button("Do it now"), self._play_profile),
+            wires.button(gui.add_button("As before", color="gray"), lambda event: SetProfile()),
+        )
 
         async def another(event: Any) -> None:
             """Show at once how the other limb is tuned."""
@@ -146,10 +152,16 @@ class ControlTab:
         """The limb that is tuned; None is the whole body."""
         return None if self._limb.value == BODY else self._limb.value
 
+    def _play_profile(self, event: Any) -> Request:
+        """A profile of the limb; of the whole body, what it is made for."""
+        return SetProfile(self._profile.value, self.limb)
+
     def update(self, snapshot: Snapshot) -> None:
         """Offer the limbs there are."""
         self._newest = snapshot
         offer(self._limb, (BODY, *snapshot.moment.cast.limbs))
+        for handle in (self._limb, *self._sliders.values(), self._profile, *self._buttons):
+            show(handle, not balances(snapshot.controls))
 
     def _tuned(self, name: str, snapshot: Snapshot) -> float:
         return float(getattr(self._tuning(snapshot), name))
@@ -158,3 +170,8 @@ class ControlTab:
         tuning = snapshot.controls.tuning
         found = tuning.get(self.limb or "", tuning.get(""))
         return PLAIN if found is None else found
+
+
+def _recipes() -> str:
+    """What the profiles do, in one line each."""
+    return "; ".join(f"{name}: {recipe.about}" for name, recipe in RECIPES.items())

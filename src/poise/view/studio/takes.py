@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from poise.arrays import Floats
 from poise.control.named import Controller
 from poise.errors import PoiseError
 from poise.recording import Recording
@@ -25,12 +26,13 @@ TOGETHER = 256
 
 
 class Entry(NamedTuple):
-    """A frame, and what was in force after it."""
+    """A frame, and what was in force after it; `mind` is what the controller remembers."""
 
     note: Note
     world: World
     controller: Controller
     lineup: Lineup
+    mind: Floats | None = None
 
     @property
     def time(self) -> float:

@@ -97,6 +97,12 @@ def put(handle: Any, value: Any) -> None:
         handle.value = value
 
 
+def show(handle: Any, visible: bool) -> None:
+    """Show a control, or hide it."""
+    if handle.visible != visible:
+        handle.visible = visible
+
+
 def offer(handle: Any, options: tuple[str, ...]) -> None:
     """Give a list other options, if they are others."""
     if options and tuple(handle.options) != options:

@@ -1,0 +1,283 @@
+"""Balance in the studio: where it can be chosen, what it heeds, what it reaches, how it waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from studio_balance import WHO, Stage, place
+from studio_scenes import Clock, Studio, wait_for
+
+from poise import PoiseError, load_clip, measure, run
+from poise.balance_trial import balance_trial_of
+from poise.view.studio.library import Library
+from poise.view.studio.requests import (
+    Choose,
+    Play,
+    Push,
+    RemoveGoal,
+    Restart,
+    SetAdaptive,
+    SetGains,
+    SetGoal,
+    SetGravity,
+    SetLoop,
+    SetObjective,
+    SetProfile,
+    SetStrength,
+)
+from poise.view.studio.session import Session
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+# ---- choosing it
+
+
+def test_balance_brings_a_free_root_and_its_step_and_takes_them_away(tmp_path: Path) -> None:
+    show = Studio(tmp_path, character="humanoid-ball", clip="squat")
+    show.ask(Choose(controller="balance"))
+    show.wait()
+    there = show.simulation.setup.controls
+    assert (there.controller, there.root, there.dt) == ("balance", "free", 1 / 120)
+    assert show.simulation.dt == 1 / 120
+    show.ask(Choose(controller="spd"))
+    show.wait()
+    there = show.simulation.setup.controls
+    assert (there.controller, there.root, there.dt) == ("spd", "soft", 1 / 60)
+
+
+def test_it_is_told_what_was_done_to_the_clip(tmp_path: Path) -> None:
+    show = Studio(tmp_path)
+    show.ask(Choose(clip="squat", controller="balance"))
+    show.wait()
+    message = show.snapshot(1).message
+    assert message.level == "info"
+    assert "squat: the mass centre is over the feet already" in message.text
+
+
+def test_a_kick_on_one_leg_stands_round_after_round(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, "forward-kick")
+    errors = [stage.play(0.5).rotation[0] for _ in range(12)]
+    # a round is 4.4 s long
+    assert stage.now.time > 5.5
+    assert not stage.now.fallen[0]
+    assert max(errors) < 2.0  # degrees; in poise balance its mean is 0.4
+
+
+def test_it_does_as_poise_balance_does(stage: Stage) -> None:
+    stage.ask(SetLoop(False))
+    trial = balance_trial_of("squat")
+    assert np.array_equal(stage.show.simulation.setup.rounds.clip.frames, trial.clip.frames)
+    world, balance = trial.set_up()
+    run(world, balance, trial.clip, 1.0)
+    moment = stage.play(1.0)
+    # the studio's spline goes through three rounds, so that its ends differ by a little
+    off = measure.tracking_error(trial.character, moment.q, world.state.q)
+    assert moment.time == pytest.approx(1.0)
+    assert off.rotation.max() < 0.05
+    assert off.world.max() < 1e-3
+
+
+def test_a_file_is_made_ready_as_poise_balance_does_it(tmp_path: Path) -> None:
+    path = tmp_path / "take.bvh"
+    load_clip("squat").trimmed(0.0, 1.0).save(path)
+    library = Library()
+    name = library.add_clip(path)
+    for who in (None, "humanoid-ball"):
+        character = library.owner(name) if who is None else who
+        made = library.rounds(character, name, balanced=True).clip
+        assert np.array_equal(made.frames, balance_trial_of(path, who).clip.frames)
+
+
+@pytest.mark.parametrize("character", ["humanoid", "humanoid-51", "dog", "tail-biped"])
+def test_others_stand_at_rest(character: str, tmp_path: Path) -> None:
+    clock = Clock()
+    show = Studio(tmp_path, clock, **{**WHO, "character": character, "clip": "rest"})
+    show.ask(Play())
+    for _ in range(60):
+        clock.now += 1 / 60 + 1e-9
+        show.advance(10.0)
+    moment = show.snapshot(1).moment
+    assert moment.rotation[0] < 0.5
+    assert moment.away[0] < 0.02
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (Choose(controller="balance", root="held"), "free root"),
+        (Choose(controller="balance", count=3), "one character, not for 3"),
+        (Choose(controller="balance", ground="hills"), "level ground"),
+        (Choose(controller="balance", ground="none"), "level ground"),
+        (Choose(controller="balance", character="two-link"), "hangs on the world"),
+        (Choose(controller="balance", dt=1 / 30), "1/60 s or less"),
+        (Choose(controller="ballance"), "'balance'"),
+    ],
+)
+def test_where_it_cannot_it_says_why(asked: Choose, why: str, tmp_path: Path) -> None:
+    show = Studio(tmp_path, clip="squat", character="humanoid-ball")
+    before = show.controls
+    with pytest.raises(PoiseError, match=why):
+        show.ask(asked)
+    assert show.controls == before
+
+
+@pytest.mark.parametrize("character", ["lamp", "snake-72"])
+def test_who_has_no_feet_is_not_made_ready_and_the_scene_stays(
+    character: str, tmp_path: Path
+) -> None:
+    show = Studio(tmp_path, clip="squat", character="humanoid-ball")
+    before = show.controls
+    show.ask(Choose(controller="balance", character=character))
+    show.wait()
+    message = show.snapshot(1).message
+    assert message.level == "error"
+    assert f"{character!r} cannot be made ready for balance: feet" in message.text
+    assert show.controls == before
+
+
+def test_a_page_is_told_and_it_goes_on(tmp_path: Path) -> None:
+    with Session(clip="squat", controller="balance", out=tmp_path) as session:
+        for asked in (Choose(root="soft"), Choose(count=2), Choose(ground="hills")):
+            number = session.newest.message.number
+            session.ask(asked)
+            told = wait_for(session, lambda now, n=number: now.message.number > n)  # type: ignore[misc]
+            assert told.message.text.startswith("balance ")
+            assert told.message.level == "error"
+        time = session.newest.moment.time
+        later = wait_for(session, lambda now: now.moment.time > time + 0.2)
+        assert later.controls.controller == "balance"
+        assert not later.moment.fallen[0]
+
+
+# ---- objectives, goals, pace
+
+
+def test_objectives_are_switched_while_it_runs(stage: Stage) -> None:
+    stage.ask(SetObjective("angular", False), SetObjective("linear", False))
+    stage.play(0.1)
+    assert list(stage.controller.mind.balance.objectives) == ["track"]
+    assert list(stage.show.controls.objectives) == ["track"]
+    stage.ask(SetObjective("linear", True), SetObjective("angular", True))
+    stage.play(0.1)
+    assert list(stage.controller.mind.balance.objectives) == ["track", "linear", "angular"]
+
+
+def test_who_does_not_track_does_not_follow(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, "butterflies")
+    follows = max(stage.play(0.25).rotation[0] for _ in range(6))
+    stage.ask(Restart(), SetObjective("track", False))
+    strays = max(stage.play(0.25).rotation[0] for _ in range(6))
+    assert strays > 3.0 * follows
+
+
+def test_a_hand_follows_its_goal_and_comes_back(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, "rest")
+    start = place(stage.now, "left_hand")
+    stage.ask(SetGoal("left_hand"))
+    assert np.allclose(stage.show.controls.goals["left_hand"], start)
+    to = start + (0.2, 0.1, 0.2)
+    # as it is dragged
+    for share in np.linspace(0.0, 1.0, 20):
+        stage.ask(SetGoal("left_hand", tuple(start + share * (to - start))))
+        stage.play(0.05)
+    assert np.linalg.norm(place(stage.play(1.0), "left_hand") - to) < 0.07
+    assert not stage.now.fallen[0]
+    stage.ask(RemoveGoal("left_hand"))
+    assert np.linalg.norm(place(stage.play(2.0), "left_hand") - start) < 0.02
+
+
+def test_a_goal_beyond_reach_does_not_fell_it(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, "rest")
+    stage.ask(SetGoal("right_hand", (7.0, 0.0, 1.0)))
+    assert not stage.play(2.0).fallen[0]
+    assert stage.now.margin[0, 0] > 0.0
+
+
+def test_each_link_has_one_goal_and_there_are_not_too_many(stage: Stage) -> None:
+    stage.ask(SetGoal("left_hand", (0.3, 0.3, 1.2)), SetGoal("left_forearm", (0.2, 0.3, 1.2)))
+    assert list(stage.show.controls.goals) == ["left_forearm"]
+    with pytest.raises(PoiseError, match="left_forearm"):
+        stage.ask(SetGoal("left_forarm", (0.0, 0.0, 1.0)))
+    links = [link.name for link in stage.now.cast.character.links]
+    with pytest.raises(PoiseError, match="8 goals"):
+        stage.ask(*(SetGoal(name, (0.0, 0.0, 1.0)) for name in links))
+    with pytest.raises(PoiseError, match="nope"):
+        stage.ask(RemoveGoal("nope"))
+    stage.ask(RemoveGoal())
+    assert stage.show.controls.goals == {}
+
+
+def test_goals_and_objectives_need_somebody_who_balances(tmp_path: Path) -> None:
+    show = Studio(tmp_path)
+    for asked in (SetGoal("head"), RemoveGoal(), SetObjective("track"), SetAdaptive()):
+        with pytest.raises(PoiseError, match="nobody balances"):
+            show.ask(asked)
+
+
+def test_goals_end_with_the_clip_they_were_set_in(stage: Stage) -> None:
+    stage.ask(SetGoal("head", (0.0, 0.0, 1.5)), Choose(clip="jab"))
+    stage.show.wait()
+    assert stage.show.controls.goals == {}
+    assert stage.controller.goals == {}
+
+
+def test_a_clip_that_waits_falls_behind_when_pushed_and_not_after(stage: Stage) -> None:
+    def behind() -> float:
+        return stage.now.time - float(stage.controller.mind.paced.time[0])
+
+    stage.play(0.2)
+    assert behind() == pytest.approx(0.0, abs=1e-9)
+    stage.ask(SetAdaptive(), Push("chest", 150.0, "forward", 0.1))
+    stage.play(0.6)
+    late = behind()
+    assert late > 0.05
+    # from now on it keeps its pace, and what it lacks
+    stage.ask(SetAdaptive(False))
+    stage.play(0.5)
+    assert behind() == pytest.approx(late, abs=0.01)
+    # the ghost is where the motion is
+    lineup, time = stage.show.simulation.runner.lineup, stage.now.time
+    assert stage.now.reference is not None
+    assert np.allclose(stage.now.reference, lineup.between(time - behind()).q, atol=1e-9)
+
+
+# ---- what balance does not have, and profiles of those who have it
+
+
+def test_gains_are_refused_where_there_are_none(stage: Stage) -> None:
+    for asked in (SetGains(12.0), SetStrength(0.5), SetProfile("limp")):
+        with pytest.raises(PoiseError, match="gains of its own"):
+            stage.ask(asked)
+    assert not stage.play(0.2).fallen[0]
+
+
+def test_an_arm_goes_limp_by_a_profile_and_comes_back(tmp_path: Path) -> None:
+    clock = Clock()
+    show = Studio(tmp_path, clock, clip="rest", root="held", ground="none")
+    show.ask(Play())
+
+    def errors(seconds: float) -> list[float]:
+        found = []
+        for _ in range(round(30 * seconds)):
+            clock.now += 1 / 30 + 1e-9
+            show.advance(1.0)
+            found.append(float(show.snapshot(1).moment.rotation[0]))
+        return found
+
+    calm = max(errors(0.3))
+    show.ask(SetGravity((0.0, 9.81, 0.0)))
+    sideways = max(errors(1.0))
+    show.ask(SetProfile("limp", "left_arm", hold=0.5))
+    limp = max(errors(1.0))
+    assert limp > 3.0 * max(sideways, calm)
+    assert errors(2.0)[-1] < 1.2 * sideways + 0.1
+    show.ask(Restart())
+    assert show.controls.profiles == ()
+    with pytest.raises(PoiseError, match="left_arm"):
+        show.ask(SetProfile("limp", "left_arn"))
