@@ -205,6 +205,8 @@ def two_bodies() -> poise.Balance:
     return poise.Balance(poise.World([BALL, BALL], dt=0.01))
 
 
+ONE: Any = (1.0,)
+
 WRONG: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "objective": (lambda: poise.Balance(BALL, objectives=("tracks",)), ("tracks", "track")),
     "zero weight": (lambda: poise.Balance(BALL, weights={"arms": 0.0}), ("weight", "above 0")),
@@ -226,7 +228,7 @@ WRONG: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "negative gamma": (lambda: poise.Balance(BALL, gamma=-1.0), ("gamma", "0 or more")),
     "negative reach": (lambda: poise.Balance(BALL, reach=-1.0), ("reach", "0 or more")),
     "NaN gain": (lambda: poise.Balance(BALL, linear_gains=(np.nan, 1.0)), ("linear_gains",)),
-    "one gain": (lambda: poise.Balance(BALL, support_gains=(1.0,)), ("support_gains", "pair")),
+    "one gain": (lambda: poise.Balance(BALL, support_gains=ONE), ("support_gains", "pair")),
     "no rate": (lambda: poise.Balance(BALL, rate=0.0), ("rate", "positive")),
     "target": (lambda: poise.Balance(BALL)(STAND, poise.Target(np.zeros(3))), ("(3,)",)),
 }
