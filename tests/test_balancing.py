@@ -14,7 +14,7 @@ import poise
 from poise import measure
 from poise.errors import ClipError
 from poise.motion import quaternions
-from poise.motion.contacts import Contacts, positions
+from poise.motion.contacts import Contacts, feet_of, positions
 from poise.motion.editing.balancing import (
     MARGIN,
     SLOW,
@@ -25,6 +25,7 @@ from poise.motion.editing.balancing import (
     turned_by,
     unsteadiness,
 )
+from poise.motion.editing.carrying import INSIDE, inner_points, keep_weights
 from poise.motion.editing.firm_feet import firm_contacts, on_firm_feet
 from poise.motion.editing.polygons import inside_by, nearest
 from poise.motion.editing.shifting import TIME, Pivots, lag_of, least_shift, pivot
@@ -225,3 +226,21 @@ def test_recorded_clips_come_over_their_feet(
     assert positions(BALL, made.contacts.points, made.frames)[..., 2].min() > -5e-3
     assert beyond_limits(made) < 0.0
     assert turned_by(firm, made.frames)[0] < turned
+
+
+def test_the_ground_pushes_inside_of_the_soles() -> None:
+    points = feet_of(BALL)
+    for outer, inner in zip(points, inner_points(points), strict=True):
+        away = np.abs(np.array(outer.pos) - inner.pos)
+        assert away.max() > 0.01
+        # at most INSIDE, along each axis of the link
+        assert away.max() <= INSIDE + 1e-12
+
+
+def test_joints_of_legs_give_way_before_the_trunk_does() -> None:
+    contacts = poise.load_clip("squat", BALL).contacts
+    assert contacts is not None
+    keep = keep_weights(BALL, contacts)
+    by_name = {joint.name: keep[BALL.v_slice(joint)].min() for joint in BALL.joints}
+    assert by_name["left_ankle"] < by_name["left_hip"] < by_name["chest"]
+    assert by_name["left_hip"] == by_name["right_hip"]

@@ -29,7 +29,7 @@ from poise.motion.quaternions import Floats
 RATE = 30.0
 """Frames per second that are moved; those between follow."""
 
-ROUNDS, POSES, FORCES = 3, 8, 30
+ROUNDS, POSES, FORCES = 3, 8, 45
 """How often the mass centre's goal is asked for, and most steps of each round and of stage 2."""
 
 SPACING = 2
@@ -50,11 +50,14 @@ JERK, PULL, TORQUE = (1.0, 0.3), 1.0, 0.05
 """Weights of 1000 rad/s³ in the two stages, of a percent of body weight unexplained, and of joint
 torques as `authoring.terms.ground` has them."""
 
-INSIDE = 0.03
+INSIDE = 0.04
 """How far inside of the soles the ground pushes, at most half their size [m]."""
 
 CLEAR, SWINGS, RISE = 0.03, 0.05, 0.2
 """Heights of hands and of feet that do not stand [m], and the time in which a foot rises [s]."""
+
+REST, SLOWLY = 5.0, 0.5
+"""Weight of 1 rad/s or 1 m/s at an end of the clip that moves less than this on the average."""
 
 UNEXPLAINED, FRICTION = 0.05, 0.6
 """Parts of body weight that the ground may leave unexplained, and the friction it counts on."""
@@ -102,10 +105,11 @@ def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple
     )
     keep = keep_weights(character, contacts)
     motion = Motion(character, start, fps)
+    ends = terms.at_rest(_resting(motion), weight=REST)
     for i in range(ROUNDS):
         wanted, asked = goal(motion.q, fps)
         over = _over(wanted, asked)
-        found = optimise(motion, [*_poses(character, stand, start, keep), over,
+        found = optimise(motion, [*_poses(character, stand, start, keep), over, ends,
                                   rate_terms.smooth(JERK[0])],
                          spacing=SPACING, iterations=POSES)  # fmt: skip
         motion = found.motion
@@ -114,7 +118,7 @@ def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple
     left = _unexplained(motion, inner, on)
     if left > UNEXPLAINED:
         pull = terms.ground(inner, on, weight=PULL, torque=TORQUE, friction=FRICTION)
-        found = optimise(motion, [*_poses(character, stand, motion.q, keep), pull,
+        found = optimise(motion, [*_poses(character, stand, motion.q, keep), pull, ends,
                                   rate_terms.smooth(JERK[1])],
                          spacing=SPACING, iterations=FORCES,
                          watch=lambda k, cost: tell(0.4 + 0.6 * (k + 1) / FORCES))  # fmt: skip
@@ -210,6 +214,13 @@ def _hands(character: Character, stand: Feet) -> tuple[Point, ...]:
     known = {point.link for point in stand.points} | {point.foot for point in stand.points}
     ends = [link for link in character.links if link.name not in parents | known]
     return tuple(p for link in ends if link.shapes for p in feet.tip_of(character, link.name))
+
+
+def _resting(motion: Motion) -> list[int]:
+    """Those of the first and the last frame that hardly move: they come to rest, so that it can be
+    held before and after."""
+    speed = np.sqrt(np.mean(motion.v**2, axis=1))
+    return [i for i in (0, len(speed) - 1) if speed[i] < SLOWLY]
 
 
 def _over(wanted: Floats, asked: NDArray[np.bool_]) -> Term:
