@@ -120,5 +120,5 @@ def _loop(
         assert (q[:, 2] > 0.9 * character.rest_q[2]).all(), "somebody fell"
         return q
 
-    facts = {"model": character.name, "n": n, "rate": rate, "dt": dt, "threads": threads}
+    facts = {"model": character.name, "n": n, "rate": rate, "dt": dt, "threads": world.threads}
     return Case(name, 1, lambda: world.reset(start), run, end, facts | {"engine": "poise"})

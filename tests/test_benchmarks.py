@@ -41,7 +41,7 @@ def record(written: Path) -> dict[str, Any]:
 
 def test_every_section_runs(record: dict[str, Any]) -> None:
     names = ("fma", "limits", "peers", "growth", "overhead", "features", "mujoco", "threads")
-    touching = ("contact", "contacts", "standing", "ragdolls", "memory", "studio")
+    touching = ("contact", "contacts", "standing", "ragdolls", "memory", "studio", "balance")
     assert list(record["sections"]) == [*names, "calls", "import", "files", *touching]
 
 

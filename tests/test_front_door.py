@@ -69,17 +69,18 @@ def test_the_version_is_that_of_the_package_and_of_the_core() -> None:
 
 
 def test_importing_poise_adds_little_to_the_import_of_numpy() -> None:
-    """100 ms on an idle machine; three times that on one that does other things."""
+    """Of the processor's time, beside what numpy itself takes in the same process."""
     code = """
         import time
+        start = time.process_time()
         import numpy
-        start = time.perf_counter()
+        between = time.process_time()
         import poise
-        print(time.perf_counter() - start)
+        print((time.process_time() - between) / (between - start))
     """
     best = min(float(run_python(code)) for _ in range(5))
-    print(f"import poise: {1e3 * best:.0f} ms beyond numpy")
-    assert best < 0.3
+    print(f"import poise: {best:.2f} times numpy's import beyond it")
+    assert best < 3.0
 
 
 def test_importing_poise_imports_nothing_heavy() -> None:

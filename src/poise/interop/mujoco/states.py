@@ -62,7 +62,7 @@ def write_state(data: Any, state: Any) -> None:
         raise PoiseError(f"v has shape {v.shape}, this MjData has {data.qvel.shape}")
     data.qpos[:] = q
     data.qvel[:] = finite(v, "v")
-    if hasattr(state, "time"):
+    if getattr(state, "time", None) is not None:  # a target may have none
         data.time = float(state.time)
 
 
