@@ -255,3 +255,14 @@ def test_recorded_clips_are_balanced(path: str, data_folder: Path) -> None:
     found = balance_table(stance_of(recording))
     assert found["stood"]
     assert max(foot["tilted"] for foot in found["feet"].values()) < 5.0
+
+
+def test_a_clip_that_waits_is_followed_to_its_end() -> None:
+    push = parse_push("chest:150N:forward@0.5s+0.1s")
+    trial = balance_trial_of("squat", pushes=[push], speed="adaptive")
+    recording = run_balance(trial)
+    asked = recording.target(-1)
+    assert asked is not None
+    # the last frame is recorded within two steps of the recording after the end
+    np.testing.assert_allclose(asked.q, trial.clip.frames[-1], atol=0.02)
+    assert trial.clip.duration < recording.time[-1] < 1.5 * trial.clip.duration

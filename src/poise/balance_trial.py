@@ -33,6 +33,8 @@ STIFFNESS = 2e6
 """Of the penalty ground [N/m]: a character of 65 kg sinks by less than a tenth of a millimetre."""
 
 SPEEDS = ("fixed", "adaptive")
+WAITS = 2.0
+"""How many times longer than the clip it may take at adaptive speed."""
 
 GOAL_FORM = "LINK:X,Y,Z, as in left_hand:0.4,0.2,1.3"
 
@@ -129,6 +131,12 @@ class BalanceTrial(Trial):
                 raise PoiseError(unknown_name("objective", name, OBJECTIVES))
         for goal in self.goals:
             place_of(self.character, goal.link)
+
+    @property
+    def time(self) -> float:
+        """How long it takes at most, on its own clock [s]."""
+        waits = self.speed == "adaptive" and self.duration is None
+        return WAITS * self.clip.duration if waits else super().time
 
     def set_up(self) -> tuple[World, Balance]:
         """The world at its start, pushes waiting, and the controller."""
@@ -237,7 +245,7 @@ def _on_firm_feet(
 def run_balance(
     trial: BalanceTrial, *, fps: float = 60.0, progress: Progress | None = None
 ) -> Recording:
-    """Simulate a trial of balance.
+    """Simulate a trial of balance; at adaptive speed to the end of the clip, if it gets there.
 
     Args:
         trial: What to do.
@@ -246,13 +254,14 @@ def run_balance(
     """
     world, balance = trial.set_up()
     recording = Recording(world, fps=fps)
-    motion = balance.paced(trial.clip) if trial.speed == "adaptive" else trial.clip
+    paced = balance.paced(trial.clip) if trial.speed == "adaptive" else None
+    until = paced.through if paced is not None and trial.duration is None else None
 
     def tell(done: float) -> None:
         if progress is not None:
             progress(min(1.0, done / trial.time))
 
-    run(world, balance, motion, trial.time, record=recording, progress=tell)
+    run(world, balance, paced or trial.clip, trial.time, recording, tell, until)
     return recording
 
 

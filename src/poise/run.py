@@ -33,6 +33,7 @@ def run(
     duration: float,
     record: Any = None,
     progress: Callable[[float], None] | None = None,
+    until: Callable[[], bool] | None = None,
 ) -> None:
     """Let a controller follow a motion for a while.
 
@@ -49,6 +50,7 @@ def run(
             `record.interval` seconds, rounded to whole steps, or every step if it has no interval.
             If it has `takes_target`, append gets what the last step was asked to reach.
         progress: Called with the time done [s] after every chunk.
+        until: Asked after every chunk whether this is the end already.
     """
     duration = number(duration, "duration")
     target_at, targets_at = _lookups(clip)
@@ -83,6 +85,8 @@ def run(
                 record.append()
         if progress is not None:
             progress(done * dt)
+        if until is not None and until():
+            return
 
 
 def _asked(command: Command, target: Any) -> Target:

@@ -48,6 +48,10 @@ class Paced:
         """Of the clip [s]."""
         return float(self.clip.duration)
 
+    def through(self) -> bool:
+        """Whether every copy has come to the end of the clip."""
+        return bool((self.time >= self.duration).all())
+
     @property
     def memory(self) -> Floats:
         """Times and speeds, shape (2, n); `restore` goes on from there."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.balance_trial import BalanceTrial, balance_trial_of, run_balance
+from poise.balance_trial import WAITS, BalanceTrial, balance_trial_of, run_balance
 from poise.errors import Diverged
 from poise.experiments.macchietto2008.setup import (
     CHARACTER,
@@ -55,8 +55,6 @@ COLUMNS = (
 )
 WHO = ("all", "tracking", SERVO)
 AFTER = 0.5  # how long the last pose is held [s]
-WAITS = 2.0
-"""How much longer a clip at adaptive speed may take."""
 
 
 def m3(progress: Progress) -> Item:
