@@ -120,8 +120,9 @@ def draw(series: Series, joints: Sequence[str], pushes: Sequence[Push], title: s
     if pushes:
         top = plots[0, 0]
         for push in pushes:
-            note = f" {push.force:g} N on {push.link.replace('_', ' ')}"
-            top.annotate(note, (push.at, 0.97), xycoords=("data", "axes fraction"), va="top",
+            # above the axes, where no legend is
+            note = f"{push.force:g} N on {push.link.replace('_', ' ')}"
+            top.annotate(note, (push.at, 1.0), xycoords=("data", "axes fraction"), va="bottom",
                          fontsize=8, color=COLOR)  # fmt: skip
     figure.suptitle(title, fontsize=13)
     return figure
