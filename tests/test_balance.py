@@ -229,6 +229,10 @@ WRONG: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "negative reach": (lambda: poise.Balance(BALL, reach=-1.0), ("reach", "0 or more")),
     "NaN gain": (lambda: poise.Balance(BALL, linear_gains=(np.nan, 1.0)), ("linear_gains",)),
     "one gain": (lambda: poise.Balance(BALL, support_gains=ONE), ("support_gains", "pair")),
+    "center": (lambda: poise.Balance(BALL, center="feet"), ("center", "motion")),
+    "center in space": (lambda: poise.Balance(BALL, center=(0.0, 0.0, 1.0)), ("center", "x, y")),
+    "ground": (lambda: poise.Balance(BALL, ground=np.nan), ("ground",)),
+    "soft limits": (lambda: poise.Balance(BALL, soft_limits=ONE), ("soft_limits", "pair")),
     "no rate": (lambda: poise.Balance(BALL, rate=0.0), ("rate", "positive")),
     "target": (lambda: poise.Balance(BALL)(STAND, poise.Target(np.zeros(3))), ("(3,)",)),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,12 @@ from numpy.typing import NDArray
 
 import poise
 from poise import PoiseError, State, Target, World, load_character
-from poise.control.balance import cones, plan, twin
+from poise.control.balance import Schedule, cones, plan, twin
+from poise.control.balance.momentum import wish
+from poise.control.balance.tasks import tasks_of
 from poise.forest import quat_matrix
 from poise.reference import move
+from poise.scene import scene_of
 
 Array = NDArray[np.float64]
 ALL = ("track", "linear", "angular")
@@ -141,8 +145,98 @@ def test_copies_plan_alone_whatever_the_threads(contact: str) -> None:
 def test_the_planner_refuses_what_does_not_fit() -> None:
     balance = balance_of("humanoid", "penalty")
     state = State(balance.character.rest_q)
-    with pytest.raises(PoiseError, match="the target has shape"):
+    with pytest.raises(PoiseError, match=r"target.q has shape \(5,\)"):
         balance(state, Target(np.zeros(5)))
     balance.weight = np.zeros(balance.scene.nv)
     with pytest.raises(PoiseError, match="weights of tracking must be above 0"):
         balance(state, Target(state.q))
+
+
+def test_where_the_scene_stands_does_not_matter() -> None:
+    """Five metres higher, on a ground that is five metres high, it plans the same."""
+    rng = np.random.default_rng(5)
+    low = balance_of("humanoid", "penalty", reach=np.inf)
+    high = balance_of("humanoid", "penalty", reach=np.inf, ground=5.0)
+    state, target = random_case(low, rng, (0.03,))
+    up = np.zeros(low.scene.nq)
+    up[2] = 5.0
+    there = high.told(State(state.q + up, state.v), Target(target.q + up, target.v, target.a))
+    # heights of 5 m have three digits less than those of millimetres
+    np.testing.assert_allclose(there.a, low.told(state, target).a, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("gravity", [9.81, 1.62])
+def test_who_moves_as_its_target_is_not_braked(gravity: float) -> None:
+    """On the moon as on earth: of a momentum that is right nothing is asked."""
+    scene = scene_of(load_character("humanoid"))
+    v = np.zeros(scene.nv)
+    v[0] = 0.1
+    pull = np.array([0.0, 0.0, -gravity])
+    now = tasks_of(scene, scene.forest.rest_q[None], v[None], pull, np.zeros((0, 4)))[0]
+    square = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
+    moves = (now.c[:2], v[:2], np.zeros(2))
+    found = wish(now, v, square, moves, (15.0, 7.7), np.inf, gravity)
+    np.testing.assert_allclose(found.linear, 0.0, atol=1e-10)
+    np.testing.assert_allclose(found.pivot, now.c[:2], atol=1e-12)
+
+
+def test_copies_of_their_own_masses_plan_with_them() -> None:
+    character = load_character("humanoid")
+    factor = np.array([1.0, 1.5, 2.0])[:, None]
+    mass = factor * np.array([link.mass for link in character.links])
+    world = World(character, n=3, dt=1 / 240, self_collision=False, mass=mass)
+    balance = poise.Balance(world)
+    q = np.tile(character.rest_q, (3, 1))
+    state = State(q, np.full((3, character.nv), 0.01))
+    told = balance.told(state, Target(character.rest_q))
+    np.testing.assert_allclose(told.mass, mass.sum(axis=1), rtol=1e-12)
+    own = balance.told(state, Target(q))
+    np.testing.assert_allclose(told.a, own.a, rtol=0, atol=1e-7)
+    for i, (found, _) in enumerate(twin.plans(balance, state, Target(character.rest_q))):
+        np.testing.assert_allclose(told.a[i], found.a, rtol=0, atol=1e-6)
+
+
+def test_the_columns_of_a_schedule_belong_to_links_by_name() -> None:
+    """Contacts may tell of the right foot first."""
+    character = load_character("humanoid-ball")
+    clip = poise.load_clip("forward-kick", character)
+    contacts = clip.contacts
+    assert contacts is not None
+    order = np.argsort([point.link != "right_foot" for point in contacts.points], kind="stable")
+    turned = replace(
+        contacts, points=tuple(contacts.points[i] for i in order), on=contacts.on[:, order]
+    )
+    time = 0.5 * clip.duration
+    shares = []
+    for given in (contacts, turned):
+        balance = poise.Balance(character, supports=Schedule(given, fps=clip.fps))
+        told = balance.told(State(clip.q(time)), Target(clip.q(time), time=time))
+        shares.append(dict(zip(balance._soles.names, told.share[0].tolist(), strict=True)))
+    assert shares[0] == pytest.approx(shares[1])
+    assert shares[0]["left_foot"] > 0.9
+    assert shares[0]["right_foot"] < 0.1
+
+
+def test_a_target_of_no_time_stands_as_its_pose_does() -> None:
+    character = load_character("humanoid-ball")
+    clip = poise.load_clip("squat", character)
+    balance = poise.Balance(character, supports=clip)
+    state = State(clip.q(0.0))
+    told = balance.told(state, Target(clip.q(0.0), time=np.nan))
+    assert told.share[0] == pytest.approx([1.0, 1.0])
+
+
+def test_every_corner_of_a_sole_counts_once() -> None:
+    character = load_character("humanoid-ball")
+    clip = poise.load_clip("squat", character)
+    plain = poise.Balance(character)._soles
+    for supports in (clip, ["left_foot", "right_foot"]):
+        soles = poise.Balance(character, supports=supports)._soles
+        np.testing.assert_array_equal(soles.point, plain.point)
+
+
+def test_goals_are_assigned_and_not_written_into() -> None:
+    balance = balance_of("humanoid", "penalty", goals={"head": (0.0, 0.0, 1.7)})
+    with pytest.raises(TypeError):
+        balance.goals["head"] = (0.0, 0.0, 1.0)  # type: ignore[index]
+    assert list(balance.goals) == ["head"]

@@ -417,7 +417,7 @@ class Bench:
         some |= {name: (float(rng.uniform()), 1.0 + float(rng.uniform())) for name in pairs}
         numbers = (
             *("beta_linear", "gamma", "reach", "margin", "ground", "friction", "goal_weight"),
-            *("mass", "press", "farthest", "soft", "firm", "held", "ease", "rank"),
+            *("press", "farthest", "soft", "firm", "held", "ease", "rank"),
         )
         some |= {name: float(rng.uniform()) for name in numbers}
         flags = ("linear", "angular", "cones", "motion", "always")

@@ -39,11 +39,11 @@ class Model {
     Numbers numbers_{};
 };
 
-// Numbers that replace the model's: (mass, mc, Io, armature, effort, fixed), each None, shared,
-// or one row per copy.
 // (m,) is shared by all n states, (n, m) is one row each
 Rows query_rows(nb::handle h, const char* name, std::int64_t n, std::int64_t size, InArray& keep);
 
+// Numbers that replace the model's: (mass, mc, Io, armature, effort, fixed), each None, shared,
+// or one row per copy.
 class OwnNumbers {
   public:
     Numbers read(nb::handle given, const Model& model, std::int64_t n);

@@ -13,12 +13,19 @@ namespace {
 constexpr double kPi = 3.14159265358979323846;
 constexpr int kLimit = 9;  // numbers of a joint's limit
 
-double of(nb::handle ask, const char* name) { return nb::cast<double>(ask.attr(name)); }
+double of(nb::handle ask, const char* name) {
+    double value = 0;
+    if (!nb::try_cast(ask.attr(name), value) || std::isnan(value))
+        throw Error(std::string(name) + " must be a number");
+    return value;
+}
 
 void pair_of(nb::handle ask, const char* name, double* out) {
-    const auto pair = nb::cast<std::tuple<double, double>>(ask.attr(name));
+    std::tuple<double, double> pair;
+    if (!nb::try_cast(ask.attr(name), pair)) throw Error(std::string(name) + " must be a pair");
     out[0] = std::get<0>(pair);
     out[1] = std::get<1>(pair);
+    check_finite(out, 2, name);
 }
 
 const double* table(nb::handle ask, const char* name, std::int64_t columns, InArray& keep,
@@ -87,7 +94,7 @@ nb::object tasks(const Model& model, nb::object numbers, std::int64_t n, nb::obj
 }  // namespace
 
 Planner::Planner(nb::object model, int threads)
-    : owner_(model), model_(nb::cast<const Model&>(model)), pool_(std::clamp(threads, 1, 64)) {
+    : owner_(model), model_(nb::cast<const Model&>(model)), pool_(std::clamp(threads, 1, 256)) {
     if (model_.forest().body[0].kind != Kind::free)
         throw Error("balance works for a character with a free root");
 }
@@ -133,8 +140,14 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
                         nb::object when, nb::object gravity) {
     if (n < 1) throw Error("n must be 1 or more");
     if (busy_) throw Error("another thread is planning with this controller");
+    struct Busy {
+        bool& flag;
+        explicit Busy(bool& f) : flag(f) { flag = true; }
+        ~Busy() { flag = false; }
+    };
+    const Busy busy(busy_);
     const std::int64_t nv = model_.nv(), nq = model_.nq();
-    InArray keep[12];
+    InArray keep[11];
     std::int64_t points = 0;
     Query now{}, drive{};
     now.what = What::tasks;
@@ -157,7 +170,11 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
     then.v = query_rows(target_v, "target.v", n, nv, keep[5]);
     if (!then.q.p) throw Error("target.q is missing");
     model_.check_q(then.q.p, then.q.copy ? n : 1, "target.q");
-    const bool own = then.q.copy || then.v.copy;
+    OwnNumbers own_numbers;
+    const Numbers x = own_numbers.read(numbers, model_, n);
+    // copies of their own masses have their own targets, too
+    const bool own =
+        then.q.copy || then.v.copy || x.mass_stride || x.mc_stride || x.Io_stride || x.fixed_stride;
     then.n = own ? n : 1;
     then.brief = true;
     then_.resize(then.n * size);
@@ -183,12 +200,12 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
     call.corner = table(ask, "corners", 4, keep[6], call.corners);
     call.goal = table(ask, "goals", 3, keep[7], call.goals);
     call.soles = points - call.goals;
-    if (call.soles < 1) throw Error("there are more goals than points");
+    if (call.soles < 1) throw Error("no point is left for a sole");
     for (std::int64_t j = 0; j < call.corners; ++j)
         if (!(call.corner[4 * j] >= 0 && call.corner[4 * j] < static_cast<double>(call.soles)))
             throw Error("a corner belongs to no sole");
     const Rows weight = query_rows(ask.attr("weight"), "weight", 1, nv, keep[8]);
-    if (!weight.p || std::any_of(weight.p, weight.p + nv, [](double x) { return !(x > 0); }))
+    if (!weight.p || std::any_of(weight.p, weight.p + nv, [](double w) { return !(w > 0); }))
         throw Error("weights of tracking must be above 0");
     call.weight = weight.p;
     pair_of(ask, "k_support", call.k_support);
@@ -210,8 +227,7 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
                                                      {"firm", &call.firm},
                                                      {"held", &call.held},
                                                      {"ease", &call.ease},
-                                                     {"rank", &call.rank},
-                                                     {"mass", &call.mass}};
+                                                     {"rank", &call.rank}};
     for (const auto& [name, to] : plain) *to = of(ask, name);
     const std::pair<const char*, bool*> flags[] = {{"linear", &call.linear},
                                                    {"angular", &call.angular},
@@ -239,15 +255,7 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
     call.a = a.data();
     call.torque = torque.data();
     call.told = told.data();
-    OwnNumbers own_numbers;
-    const Numbers x = own_numbers.read(numbers, model_, n);
     const Kernel& k = kernel(n > 1 ? 2 : 0);
-    struct Busy {
-        bool& flag;
-        explicit Busy(bool& f) : flag(f) { flag = true; }
-        ~Busy() { flag = false; }
-    };
-    const Busy busy(busy_);
     if (!own) kernel(0).answer(model_.forest(), x, then, 0, 1);
     const std::int64_t lanes = k.lanes();
     const Pool::Work work = [&](std::int64_t from, std::int64_t to, int) {

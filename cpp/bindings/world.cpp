@@ -511,6 +511,7 @@ void World::run(StepCall& call) {
 OutArray World::torques(nb::object q, nb::object v, nb::object gains, nb::object target_q,
                         nb::object target_v, nb::object load, nb::object gravity, int form,
                         int method) {
+    if (busy_) throw Error("another thread is using this servo; give each thread one of its own");
     set_gravity(gravity);
     if (impulse_size_ || spare_size_) throw Error("torques are for worlds without contact");
     if (!nb::isinstance<Gains>(gains)) throw Error("gains must be Gains");

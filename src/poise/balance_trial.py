@@ -32,6 +32,9 @@ STEPS = {"penalty": 1.0 / 1000.0, "impulse": 1.0 / 120.0}
 STIFFNESS = 2e6
 """Of the penalty ground [N/m]: a character of 65 kg sinks by less than a tenth of a millimetre."""
 
+NOT_FOR_BALANCE = {"controller", "root", "ground", "exclude", "frequency", "damping", "profiles"}
+"""Settings of a Trial that mean nothing here: it stands on level ground, and balance says how."""
+
 SPEEDS = ("fixed", "adaptive")
 WAITS = 2.0
 """How many times longer than the clip it may take at adaptive speed."""
@@ -197,6 +200,10 @@ def balance_trial_of(
         options: As of BalanceTrial.
     """
     choice(contact, "contact", tuple(CONTACTS))
+    known = {field.name for field in fields(BalanceTrial)} - NOT_FOR_BALANCE
+    for name in options:
+        if name not in known:
+            raise PoiseError(unknown_name("option of a trial of balance", name, sorted(known)))
     step = STEPS[contact] if dt is None else dt
     of_trial = {field.name for field in fields(Trial)}
     shared = {name: value for name, value in options.items() if name in of_trial}

@@ -143,7 +143,7 @@ struct Query {
     double point[3];
     const double* points;  // tasks: (point_count, 4) link, and the point in its frame
     int point_count;
-    bool brief;  // tasks: without mass matrix, Jacobians and bias force, which are left as they are
+    bool brief;  // tasks: without mass matrix and Jacobians, which are left as they are
     double* out0;
     double* out1;
     std::int32_t* fault;  // (n) body of a singular joint, -1 is none
@@ -168,7 +168,7 @@ struct PlanCall {
     double beta_linear, gamma, reach, margin, ground, friction, goal_weight, farthest;
     double lifts[2], leaves[2];  // heights between which a support fades: its own, the target's
     double press, soft, firm, held, ease, rank;
-    double mass, gravity[3], center[2];
+    double gravity[3], center[2];
     bool linear, angular, cones, motion, always;  // motion: the mass centre follows the target's
     const double* tasks;                          // (n, task_size) of the states
     const double* then;                           // of the targets
@@ -182,10 +182,10 @@ struct PlanCall {
 };
 
 // Of each plan: rate of momentum (6), weight of the angular objective, how far constraints
-// contradict each other, strain, c_des (2), mass centre (3), shares (soles), and of every corner
-// its place (3) and the force on it (3).
+// contradict each other, strain, c_des (2), mass centre (3), mass, shares (soles), and of every
+// corner its place (3) and the force on it (3).
 constexpr std::int64_t told_size(std::int64_t soles, std::int64_t corners) {
-    return 14 + soles + 6 * corners;
+    return 15 + soles + 6 * corners;
 }
 
 // One scalar type of one instruction set.

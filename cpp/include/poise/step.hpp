@@ -275,8 +275,10 @@ bool contact_forces(const Forest& f, const StepCall& call, const Tile<S>& t, con
     const S per(T(1 / call.dt));
     for (int k = 0; k < c.contacts; ++k) {
         const Contact<S>& a = c.contact[k];
-        const Vec3<S> push =
-            select(negate(bad) & a.on, per, zero) * (a.ln * a.n + a.lt * a.t + a.lu * a.u);
+        const auto good = negate(bad) & a.on;
+        const Vec3<S> sum = per * (a.ln * a.n + a.lt * a.t + a.lu * a.u);
+        const Vec3<S> push = {select(good, sum.x, zero), select(good, sum.y, zero),
+                              select(good, sum.z, zero)};
         s.external[a.body] = s.external[a.body] + impulse_at(a.r, push);
         // what the step itself will find, if nothing else pushes: it starts from there
         if (a.other >= 0) continue;

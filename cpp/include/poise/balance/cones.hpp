@@ -17,22 +17,22 @@ struct ConeProblem {
     const double* most;  // (m)
     double ease;
 
-    // y in place, from a first guess; how many rounds it took
-    int solve(double* y, int rounds = 100) const {
+    // y in place, from a first guess. Rounds are bounded: whatever y is, the forces that follow
+    // from it are inside their bounds.
+    void solve(double* y, int rounds = 100) const {
         double F[6], A[36], way[6], scale = 0;
         for (int i = 0; i < 6; ++i) scale = std::fmax(scale, std::fabs(r[i]));
         for (int round = 0; round < rounds; ++round) {
             linearise(y, F, A);
             double off = 0;
             for (int i = 0; i < 6; ++i) off = std::fmax(off, std::fabs(F[i]));
-            if (!(off > 1e-12 * scale)) return round;
+            if (!(off > 1e-12 * scale)) return;
             for (int i = 0; i < 6; ++i) way[i] = -F[i];
-            if (!solve_small(A, way, 6)) return round;
+            if (!solve_small(A, way, 6)) return;
             const double step = along(y, way);
-            if (!(step > 0)) return round;  // as near as rounding lets it
+            if (!(step > 0)) return;  // as near as rounding lets it
             for (int i = 0; i < 6; ++i) y[i] += step * way[i];
         }
-        return rounds;
     }
 
     void unknowns(const double* y, double* x) const {

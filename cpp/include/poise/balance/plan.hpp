@@ -23,6 +23,7 @@ class Planner {
         a_des = call.a_des + i * nv;
         a = call.a + i * nv;
         told = call.told + i * told_size(call.soles, call.corners);
+        mass = now.A[0];
         stance.find(call, now, then, i);
         const auto row = [&](const Rows& r) { return r.p ? r.p + i * r.copy : nullptr; };
         const bool wished = wish.find(stance, now, then, v, row(call.target_v), row(call.target_a));
@@ -31,14 +32,20 @@ class Planner {
         double beta = 0;
         late = 0;
         if (wished && call.angular) beta = turn(now);
-        if (call.cones) ground(now, i);
+        if (call.cones) {
+            ground(now, i);
+        } else {
+            std::fill_n(call.torque + i * nv, nv, 0.0);
+            no_forces();
+        }
         for (int k = 0; k < 6; ++k) told[k] = dot(now.A + k * nv, a, nv) + now.rate[k];
         told[6] = beta;
         told[7] = miss;
         told[8] = wish.strain;
         for (int k = 0; k < 2; ++k) told[9 + k] = wish.center[k];
         for (int k = 0; k < 3; ++k) told[11 + k] = now.c[k];
-        for (int k = 0; k < call.soles; ++k) told[14 + k] = stance.share[k];
+        for (int k = 0; k < call.soles; ++k) told[15 + k] = stance.share[k];
+        told[14] = mass;
     }
 
   private:
@@ -134,7 +141,7 @@ class Planner {
         for (int x = 0; x < 3; ++x)
             for (int y = 0; y < 3; ++y)
                 T[3 * x + y] = dot(given.data() + x * nv, spun.data() + y * nv, nv);
-        const double weight = o->mass * o->gravity[2];
+        const double weight = mass * o->gravity[2];
         const double lift = dot(now.A + 2 * nv, a, nv) + now.rate[2] - weight;
         const double fz = std::fmax(lift, -0.1 * weight);
         const double beta = o->gamma * wish.apart + consistent_weight(lack, T, fz);
@@ -197,7 +204,7 @@ class Planner {
                 a[k] += short_of[x] * base[(6 + x) * nv + k] / o->weight[k];
         double* torque = o->torque + i * nv;
         for (int k = 0; k < nv; ++k) torque[k] = k < 6 ? 0 : dot(now.M + k * nv, a, nv) + now.h[k];
-        const double* force = told + 14 + o->soles;
+        const double* force = told + 15 + o->soles;
         for (int j = 0; j < o->corners; ++j) {
             const int k = static_cast<int>(o->corner[4 * j]);
             const double *at = force + 6 * j, *f = at + 3, *p = now.p + 3 * k;
@@ -283,7 +290,7 @@ class Planner {
                                      r[0] * p[1] - r[1] * p[0]};
                 for (int k = 0; k < 3; ++k)
                     p[3 + k] = R[k] * t[0] + R[3 + k] * t[1] + R[6 + k] * t[2];
-                caps[unknowns] = 3 * o->mass * 9.81 * s;
+                caps[unknowns] = 3 * mass * 9.81 * s;
             }
         }
     }
@@ -296,7 +303,7 @@ class Planner {
 
     // places of the corners and the forces on them, to those who ask
     void share_out() {
-        double* to = told + 14 + o->soles;
+        double* to = told + 15 + o->soles;
         int at = 0;
         for (int j = 0; j < o->corners; ++j, to += 6) {
             for (int k = 0; k < 3; ++k) to[k] = stance.here.at[3 * j + k], to[3 + k] = 0;
@@ -313,7 +320,7 @@ class Planner {
     int nv = 0, late = 0, unknowns = 0;
     const double *v = nullptr, *a_des = nullptr;
     double *a = nullptr, *told = nullptr;
-    double firmly[9] = {}, miss = 0;
+    double firmly[9] = {}, miss = 0, mass = 0;
     Stance stance;
     MomentumWish wish;
     RowSet hard, easy;

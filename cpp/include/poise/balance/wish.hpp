@@ -41,11 +41,11 @@ struct MomentumWish {
             to[k] = mid[k] / sum + (o.motion ? then.c[k] - motion[k] / sum : o.center[k]);
             if (!o.motion) continue;
             const double* A = then.A + k * nv;
-            if (tv) speed[k] = dot(A, tv, nv) / o.mass;
-            rise[k] = ((ta ? dot(A, ta, nv) : 0) + then.rate[k]) / o.mass;
+            if (tv) speed[k] = dot(A, tv, nv) / then.A[0];
+            rise[k] = ((ta ? dot(A, ta, nv) : 0) + then.rate[k]) / then.A[0];
         }
-        const double fz = o.mass * std::fabs(o.gravity[2]), mass = fz / 9.81;
-        const double height = std::fmax(now.c[2], 1e-3);
+        const double mass = now.A[0], fz = mass * std::fmax(std::fabs(o.gravity[2]), 1e-3);
+        const double height = std::fmax(now.c[2] - o.ground, 1e-3);
         const Corner goal = nearest_inside(hull_, {to[0], to[1]});
         center[0] = goal.x, center[1] = goal.y;
         double L[2], pivot[2];
@@ -65,8 +65,8 @@ struct MomentumWish {
         }
         apart = std::hypot(away[0], away[1]);
         angular[0] = -away[1] * fz, angular[1] = away[0] * fz, angular[2] = 0;
-        strain = std::hypot(center[0] - now.c[0] - 0.3 * L[0] / o.mass,
-                            center[1] - now.c[1] - 0.3 * L[1] / o.mass);
+        strain = std::hypot(center[0] - now.c[0] - 0.3 * L[0] / mass,
+                            center[1] - now.c[1] - 0.3 * L[1] / mass);
         return true;
     }
 

@@ -1,8 +1,7 @@
 """The same plan in the core: what a Balance asks, as the core reads it.
 
-The core's planner (`cpp/include/poise/balance`) does for all copies what `Balance.planned` does for
-one in NumPy: tasks, shares, wishes, least squares and cones. Settings are read in every call, so
-that all of them may be assigned while running. Constants live here in Python alone.
+The core's planner (`cpp/include/poise/balance`) does for all copies what `twin.plans` does for one
+in NumPy: tasks, shares, wishes, least squares and cones. What is here is read in every call.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from poise.control.balance.goals import FARTHEST, STIFFNESS
 from poise.control.balance.least_squares import RANK
 from poise.control.balance.plan import FIRM, HELD, SOFT
 from poise.control.balance.stance import LEAVES, LEFT, LIFTED, LIFTS
+from poise.errors import PoiseError
 
 
 class Asked(NamedTuple):
@@ -50,7 +50,6 @@ class Asked(NamedTuple):
     ground: float
     friction: float
     goal_weight: float
-    mass: float
     press: float
     linear: bool
     angular: bool
@@ -83,6 +82,7 @@ class Told(NamedTuple):
         strain: Shape (n,).
         center: c_des [m], NaN without, shape (n, 2).
         com: Mass centre [m], shape (n, 3).
+        mass: Of each copy [kg], shape (n,).
         share: How firmly each sole stands, shape (n, s).
         points: Corners of the soles [m], shape (n, c, 3), and the forces on them [N]; with cones.
         forces: Shape (n, c, 3).
@@ -96,6 +96,7 @@ class Told(NamedTuple):
     strain: Floats
     center: Floats
     com: Floats
+    mass: Floats
     share: Floats
     points: Floats
     forces: Floats
@@ -104,7 +105,7 @@ class Told(NamedTuple):
     def of(cls, a: Floats, torque: Floats, told: Floats, soles: int) -> Told:
         """The numbers by their names."""
         n = len(told)
-        at = told[:, 14 + soles :].reshape(n, -1, 6)
+        at = told[:, 15 + soles :].reshape(n, -1, 6)
         return cls(
             a,
             torque,
@@ -114,13 +115,24 @@ class Told(NamedTuple):
             told[:, 8],
             told[:, 9:11],
             told[:, 11:14],
-            told[:, 14 : 14 + soles],
+            told[:, 14],
+            told[:, 15 : 15 + soles],
             at[..., :3],
             at[..., 3:],
         )
 
 
-def rows_of(value: Any, n: int, size: int) -> Floats:
+def rows_of(value: Any, n: int, size: int, name: str) -> Floats:
     """(size,) or (n, size), contiguous, as the core takes them."""
-    array = np.ascontiguousarray(value, dtype=np.float64)
-    return array.reshape(-1) if array.size == size else array.reshape(n, size)
+    array: Floats = np.ascontiguousarray(value, dtype=np.float64)
+    if array.shape not in ((size,), (n, size)):
+        raise PoiseError(f"{name} has shape {array.shape}, expected ({size},) or ({n}, {size})")
+    return array.reshape(-1) if array.size == size else array
+
+
+def velocity_of(state: Any, nv: int) -> Floats:
+    """Velocities of a state; one of positions only is at rest."""
+    if getattr(state, "moving", True):
+        v: Floats = state.v
+        return v
+    return np.zeros((*state.q.shape[:-1], nv))

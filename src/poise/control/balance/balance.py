@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,8 @@ from numpy.typing import ArrayLike
 from poise import _core
 from poise.arrays import Floats, choice, floats, number
 from poise.command import Command, Drive, Target
-from poise.control.balance.asked import Told, rows_of
+from poise.control.balance.asked import Told, rows_of, velocity_of
 from poise.control.balance.checks import check_settings
-from poise.control.balance.cones import Cones
 from poise.control.balance.goals import Goals
 from poise.control.balance.pace import Paced
 from poise.control.balance.parts import Parts, friction_of
@@ -55,7 +55,7 @@ class Balance(Parts):
         center: Where the mass centre should be: "motion", over the supports as the motion has it;
             or x, y from the centre of the supports [m], as the thesis has it.
         goals: Points that links should reach: {link: point [m]}, or {link: (point, place in the
-            link [m])}. May be assigned or changed while running.
+            link [m])}. May be assigned while running.
         goal_weight: β_p of each.
         supports: "clip": the feet that stand in the target; or links; or a Schedule; or a Clip.
         support_gains: k_s, k_d that keep a support level and at rest [1/s², 1/s]; None is 400, 40
@@ -71,7 +71,7 @@ class Balance(Parts):
             impulses: joints that keep their accelerations between two feet that cannot move are
             overdetermined there.
         ground: Height of the ground [m].
-        threads: At most this many for a batch; None takes the cores.
+        threads: For the copies of a World; None takes as many as are worth it.
     """
 
     def __init__(
@@ -127,13 +127,12 @@ class Balance(Parts):
         check_settings(
             self.weight, beta_linear=beta_linear, gamma=gamma, reach=reach, margin=margin,
             firmness=firmness, linear_gains=linear_gains, support_gains=self.support_gains,
-            rate=rate,
+            rate=rate, center=center, ground=ground, soft_limits=soft_limits,
         )  # fmt: skip
         self._limits = None if soft_limits is None else SoftLimits(self.character, *soft_limits)
         self._stand(supports)
         self._goals = Goals(self.scene, goals or {}, goal_weight)
         self.friction = friction_of(character, friction)
-        self._cones = Cones.of(self.friction)
         dt = getattr(character, "dt", None)
         self._dt = dt
         self._firm = None
@@ -146,7 +145,8 @@ class Balance(Parts):
             if rate is None or dt is None or self.gives == "force"
             else max(1, round(1.0 / (rate * dt)))
         )
-        self._planner = _core.Planner(self.scene.model, threads_of(threads, 2))
+        copies = getattr(character, "n", 1)
+        self._planner = _core.Planner(self.scene.model, threads_of(threads, copies))
         self.strain: Floats = np.zeros(1)
         """How far the last call was from what was asked, per copy: 0 is calm; for `Paced`."""
 
@@ -166,9 +166,9 @@ class Balance(Parts):
         self._objectives = given
 
     @property
-    def goals(self) -> dict[str, Any]:
-        """Points that links should reach; see Balance."""
-        return self._goals.given
+    def goals(self) -> Mapping[str, Any]:
+        """Points that links should reach; see Balance. To change them, assign all."""
+        return MappingProxyType(self._goals.given)
 
     @goals.setter
     def goals(self, goals: Mapping[str, Any] | None) -> None:
@@ -213,10 +213,11 @@ class Balance(Parts):
         if target.rows is not None:
             raise PoiseError("balance follows one target a call, not rows of them")
         n, nq, nv = (1 if np.ndim(state.q) == 1 else len(state.q)), self.scene.nq, self.scene.nv
-        tq = self._goal(target.q, n, nq)
-        tv = None if target.v is None else self._goal(target.v, n, nv)
-        ta = None if target.a is None else self._goal(target.a, n, nv)
-        q, v = rows_of(state.q, n, nq), rows_of(_velocity(state, nv), n, nv)
+        tq = rows_of(target.q, n, nq, "target.q")
+        tv = None if target.v is None else rows_of(target.v, n, nv, "target.v")
+        ta = None if target.a is None else rows_of(target.a, n, nv, "target.a")
+        q = rows_of(state.q, n, nq, "state.q")
+        v = rows_of(velocity_of(state, nv), n, nv, "state.v")
         when = self._when(target.time, n)
         asked, gravity = self._asked(), self.gravity
         numbers = self.scene.numbers
@@ -225,21 +226,15 @@ class Balance(Parts):
         self.strain = found.strain.copy()
         return found
 
-    def _goal(self, value: Floats, n: int, size: int) -> Floats:
-        """Rows of a target."""
-        if value.shape[-1] != size or value.ndim > 2 or (value.ndim == 2 and len(value) != n):
-            raise PoiseError(f"the target has shape {value.shape}, expected (..., {size})")
-        return np.ascontiguousarray(value)
-
     def _command(self, told: Told, state: Any) -> Command:
         shape = (*np.shape(state.q)[:-1], self.scene.nv)
         a = told.a.reshape(shape)
-        if self.gives == "acceleration":
+        if self.gives == "acceleration" or self.form == "thesis":
             return Command(acceleration=a)
         force = told.torque.reshape(shape)
         if self._firm is None:
             return Command(force=force)
-        goal = Target(state.q, _velocity(state, self.scene.nv) + self._dt * a)
+        goal = Target(state.q, velocity_of(state, self.scene.nv) + self._dt * a)
         return Command(force=force, drive=Drive(self._firm, goal, form="spd"))
 
     def _explained(self, told: Told, i: int) -> dict[str, Any]:
@@ -247,7 +242,7 @@ class Balance(Parts):
         from poise.measure.pressure import center_of_pressure, centroidal_moment_pivot
 
         rate, com, cones = told.rate[i], told.com[i], self.form == "cones"
-        force = rate[:3] - self._mass * self.gravity
+        force = rate[:3] - told.mass[i] * self.gravity
         carries = (told.share[i][self._soles.owner] > 1e-3) & cones
         center = told.center[i]
         return {
@@ -265,11 +260,3 @@ class Balance(Parts):
             "torque": told.torque[i] if cones else None,
             "miss": float(told.miss[i]),
         }
-
-
-def _velocity(state: Any, nv: int) -> Floats:
-    """Velocities of a state; one of positions only is at rest."""
-    if getattr(state, "moving", True):
-        v: Floats = state.v
-        return v
-    return np.zeros((*state.q.shape[:-1], nv))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from poise.arrays import Floats, number
+from poise.arrays import Floats, choice, finite, floats, number
 from poise.errors import PoiseError
 
 APART = 1e6
@@ -23,6 +23,9 @@ def check_settings(
     linear_gains: Sequence[float],
     support_gains: Sequence[float],
     rate: float | None,
+    center: str | Sequence[float],
+    ground: float,
+    soft_limits: Sequence[float] | None,
 ) -> None:
     """Refuse settings that no plan can be made of.
 
@@ -36,6 +39,9 @@ def check_settings(
         linear_gains: A pair, 0 or more.
         support_gains: A pair, 0 or more.
         rate: Above zero, or None [1/s].
+        center: "motion", or x, y [m].
+        ground: Any height [m].
+        soft_limits: A pair, 0 or more, or None.
     """
     if weight.max() > APART or weight.min() < 1.0 / APART:
         raise PoiseError(
@@ -54,7 +60,15 @@ def check_settings(
         raise PoiseError(
             f"beta_linear is {beta_linear:g}; it must be {APART:g} or less, or the plan is singular"
         )
-    for name, pair in (("linear_gains", linear_gains), ("support_gains", support_gains)):
+    if isinstance(center, str):
+        choice(center, "center", ("motion",))
+    elif finite(floats(center, "center"), "center").shape != (2,):
+        raise PoiseError(f"center is {center!r:.60}; it must be 'motion', or x, y [m]")
+    number(ground, "ground", positive=False, unit="m")
+    pairs = {"linear_gains": linear_gains, "support_gains": support_gains}
+    if soft_limits is not None:
+        pairs["soft_limits"] = soft_limits
+    for name, pair in pairs.items():
         if len(pair) != 2:
             raise PoiseError(f"{name} is {pair!r:.60}; it must be a pair k_s, k_d")
         for one, unit in zip(pair, ("1/s²", "1/s"), strict=True):

@@ -59,7 +59,8 @@ def wish(
     center: tuple[Floats, Floats, Floats],
     gains: tuple[float, float],
     reach: float,
-    weight: float,
+    gravity: float,
+    ground: float = 0.0,
 ) -> Wish:
     """Rates of momentum that keep the mass centre over the supports.
 
@@ -70,13 +71,15 @@ def wish(
         center: c_des [m], its velocity and acceleration, shape (2,) each.
         gains: k_s [1/s²], k_d [1/s].
         reach: How far from the supports the pivot may lie [m]; inf is anywhere.
-        weight: Weight of the character, m |g| [N], and its mass by gravity 9.81 -> m.
+        gravity: Its size [m/s²].
+        ground: Height of the ground [m].
     """
-    mass, fz = weight / 9.81, weight
+    mass = now.mass
+    fz = mass * max(gravity, 1e-3)
     c, L = now.c[:2], now.A[:2] @ v
     goal = nearest_inside(supports, center[0])
     linear = mass * (gains[0] * (goal - c) + center[2]) + gains[1] * (mass * center[1] - L)
-    height = max(now.c[2], 1e-3)
+    height = max(now.c[2] - ground, 1e-3)
     pivot = c - (height / fz) * linear
     pressure = nearest_inside(supports, pivot)
     away = pivot - pressure
@@ -94,7 +97,7 @@ def consistent_weight(rate: Floats, T: Floats, gamma: float, fz: float) -> float
     """β = γ |Ḣ_xy(β)| / f_z, where the weight agrees with the answer.
 
     Args:
-        rate: Ḣ(0) - Ḣ_des [N·m], shape (3,).
+        rate: Ḣ_des - Ḣ(0) [N·m], shape (3,).
         T: How Ḣ gives way, symmetric, shape (3, 3).
         gamma: γ.
         fz: Force of the ground [N].

@@ -60,7 +60,6 @@ class Parts:
     k_s: Floats
     k_d: Floats
     _goals: Goals
-    _cones: Cones
     _limits: SoftLimits | None
 
     @property
@@ -77,6 +76,7 @@ class Parts:
         if isinstance(supports, Schedule):
             self._schedule = supports
             self._soles = soles_of(self.character, supports.links)
+            self._column = [supports.links.index(name) for name in self._soles.names]
         elif isinstance(supports, str):
             choice(supports, "supports", ("clip",))
             self._soles = soles_of(self.character)
@@ -84,7 +84,6 @@ class Parts:
             self._always = True
             self._soles = soles_of(self.character, list(supports))
         self._links = np.column_stack([self._soles.link, np.zeros((len(self._soles.link), 3))])
-        self._mass = float(self.character.mass)
 
     def _points(self) -> Floats:
         return np.concatenate([self._links, self._goals.points])
@@ -93,9 +92,11 @@ class Parts:
         """How firmly the schedule lets each link stand, shape (n, s); None: the target says."""
         if self._schedule is None or time is None:
             return None
-        return np.ascontiguousarray(
-            np.broadcast_to(self._schedule(np.asarray(time)), (n, len(self._soles.names)))
-        )
+        at = np.broadcast_to(np.asarray(time, dtype=np.float64), (n,))
+        known = np.isfinite(at)
+        when: Floats = np.full((n, len(self._soles.names)), np.nan)
+        when[known] = self._schedule(at[known])[:, self._column]
+        return when
 
     def _asked(self) -> Asked:
         """The settings, for the core."""
@@ -122,7 +123,6 @@ class Parts:
             ground=self.ground,
             friction=self.friction,
             goal_weight=self._goals.weight,
-            mass=self._mass,
             press=PRESS,
             linear="linear" in given,
             angular="angular" in given,
@@ -137,7 +137,7 @@ class Parts:
         if self._always:
             return can
         if self._schedule is not None and math.isfinite(time):
-            return can * self._schedule(np.float64(time))
+            return can * self._schedule(np.float64(time))[self._column]
         low = self._soles.lowest(self._soles.places(then)) - self.ground
         return can * faded(low, LEAVES, LEFT)
 
@@ -177,24 +177,30 @@ class Parts:
             s_mot = weight @ there[:, :2] / weight.sum()
             tv, ta = moves
             center = s + then.c[:2] - s_mot
-            velocity = (then.A[:2] @ tv) / self._mass
-            rising = (then.A[:2] @ ta + then.rate[:2]) / self._mass
+            velocity = (then.A[:2] @ tv) / then.mass
+            rising = (then.A[:2] @ ta + then.rate[:2]) / then.mass
         else:
             center = s + np.asarray(self.center, dtype=np.float64)
             velocity = rising = np.zeros(2)
-        down = self._mass * abs(float(self.gravity[2]))
+        gravity = abs(float(self.gravity[2]))
         return wish(
-            now, v, corners, (center, velocity, rising), self.linear_gains, self.reach, down
-        )
+            now, v, corners, (center, velocity, rising), self.linear_gains, self.reach, gravity,
+            self.ground,
+        )  # fmt: skip
 
-    def _grounds(self, q: Floats, places: Floats, share: Floats) -> Ground | None:
+    def _grounds(self, q: Floats, now: Tasks, places: Floats, share: Floats) -> Ground | None:
         if self.form == "thesis":
             return None
         on = share[self._soles.owner] > 1e-3
-        most = 3.0 * self._mass * 9.81 * share[self._soles.owner][on]
+        most = 3.0 * now.mass * 9.81 * share[self._soles.owner][on]
         owner = self._soles.owner[on]
         return Ground(
-            self._cones, places[on], np.repeat(most, EDGES), owner, matrices(q[3:7]), q[:3]
+            Cones.of(self.friction),
+            places[on],
+            np.repeat(most, EDGES),
+            owner,
+            matrices(q[3:7]),
+            q[:3],
         )
 
     def _tracking_weight(self, weights: Mapping[str, float]) -> Floats:

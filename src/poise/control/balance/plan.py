@@ -107,7 +107,7 @@ def plan(rows: Rows, now: Tasks, wished: Wish | None, gamma: float, weight: Floa
         ground: Cones; None is the thesis's form.
     """
     per = 1.0 / rows.weight
-    reduced, miss = _reduced(rows, per, now, firm=ground is not None)
+    reduced, miss = _reduced(rows, per, firm=ground is not None)
     a = rows.a_des + per * reduced.x
     beta = 0.0
     if wished is not None:
@@ -121,7 +121,7 @@ def plan(rows: Rows, now: Tasks, wished: Wish | None, gamma: float, weight: Floa
     return Plan(a, rate[:3] - weight, rate, beta, points, forces, torque, miss)
 
 
-def _reduced(rows: Rows, per: Floats, now: Tasks, firm: bool) -> tuple[Reduced, float]:
+def _reduced(rows: Rows, per: Floats, firm: bool) -> tuple[Reduced, float]:
     """The answer without the angular objective."""
     if not firm and (rows.share >= HELD).all():
         held = hold(rows.C * per, rows.d - rows.C @ rows.a_des)

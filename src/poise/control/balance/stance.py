@@ -69,7 +69,7 @@ def soles_of(character: Character, links: Sequence[str] | None = None) -> Soles:
         character: The character.
         links: Names; None is all feet.
     """
-    from poise.motion.contacts import feet_of
+    from poise.motion.contacts import feet_of, tip_of
 
     if links is not None and not links:
         raise PoiseError("no supports: name a link that holds the character up, or take 'clip'")
@@ -78,9 +78,12 @@ def soles_of(character: Character, links: Sequence[str] | None = None) -> Soles:
         for name in links:
             if name not in known:
                 raise PoiseError(unknown_name("link", name, known))
-    points = feet_of(character, also=links or ())
+    points = feet_of(character)
     if links is not None:
+        feet = {point.link for point in points}
         points = tuple(point for point in points if point.link in links)
+        for name in dict.fromkeys(links):
+            points += () if name in feet else tuple(tip_of(character, name))
     if not points:
         raise PoiseError(
             f"character {character.name!r} has no feet in its rest pose; supports=[...] says "

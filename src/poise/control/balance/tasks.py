@@ -43,6 +43,11 @@ class Tasks(NamedTuple):
     p: Floats
     R: Floats
 
+    @property
+    def mass(self) -> float:
+        """Of the whole [kg]: how a free root's velocity moves its momentum."""
+        return float(self.A[0, 0])
+
 
 def tasks_of(scene: Scene, q: Floats, v: Floats, gravity: Floats, points: Floats) -> list[Tasks]:
     """Tasks of each of n states.

@@ -14,6 +14,7 @@ import numpy as np
 from poise import dynamics
 from poise.arrays import Floats
 from poise.command import Target
+from poise.control.balance.asked import velocity_of
 from poise.control.balance.plan import Plan, plan
 from poise.control.balance.tasks import Tasks, tasks_of
 
@@ -31,7 +32,7 @@ def plans(balance: Balance, state: Any, target: Any) -> list[tuple[Plan, dict[st
     """
     target = target if isinstance(target, Target) else Target.of(target)
     scene = balance.scene
-    q, v = np.atleast_2d(state.q), np.atleast_2d(state.v)
+    q, v = np.atleast_2d(state.q), np.atleast_2d(velocity_of(state, balance.scene.nv))
     n, nq, nv = len(q), scene.nq, scene.nv
     tq = np.broadcast_to(target.q, (n, nq))
     tv = np.zeros((n, nv)) if target.v is None else np.broadcast_to(target.v, (n, nv))
@@ -60,7 +61,7 @@ def _plan(
     k_s, k_d = balance.k_s, balance.k_d
     if balance._limits is not None:
         k_s, k_d = balance._limits.stiffen(q, k_s, k_d)
-    a_des = dynamics.pd_force(balance.scene, q, v, (tq, tv), k_s, k_d) + ta
+    a_des = dynamics.pd_force(balance.character, q, v, (tq, tv), k_s, k_d) + ta
     places = balance._soles.places(now)
     share = balance._share(then, places, time)
     rows = balance._rows(now, then, a_des, v, share, places)
@@ -70,14 +71,14 @@ def _plan(
         E = np.concatenate([rows.E, root * now.A[:2]])
         e = np.concatenate([rows.e, root * (wished.linear - now.rate[:2])])
         rows = rows._replace(E=E, e=e)
-    weight = balance._mass * balance.gravity
+    weight = now.mass * balance.gravity
     turned = wished if "angular" in balance.objectives else None
-    ground = balance._grounds(q, places, share)
+    ground = balance._grounds(q, now, places, share)
     found = plan(rows, now, turned, balance.gamma, weight, ground)
     strain = 0.0
     if wished is not None:
         miss = wished.center - now.c[:2]
-        speed = (now.A[:2] @ v) / balance._mass
+        speed = (now.A[:2] @ v) / now.mass
         strain = math.hypot(*(miss - 0.3 * speed))
     center = None if wished is None else wished.center
     return found, {"supports": share, "center": center, "com": now.c, "strain": strain}

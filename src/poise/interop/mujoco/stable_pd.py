@@ -40,8 +40,8 @@ from poise.motion.quaternions import rotate
 class StablePD(Servo):
     """Torques that make MuJoCo's simulation follow a target, stable at large steps and gains.
 
-    Made once from a model; make it anew when masses, inertias or joints of the model change. Time
-    step and gravity are read from the model in every call.
+    Made once from a model; make it anew when masses, inertias or joints of the model change, or the
+    flag that turns gravity off. Time step and gravity are read from the model in every call.
 
     Args:
         model: A mujoco.MjModel.
