@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poise.cli.options import AsJson, ClipName, Duration, Pushes
-from poise.errors import Diverged, PoiseError
+from poise.cli.simulated import simulated, tell_results
 
 if TYPE_CHECKING:
     from poise.balance_trial import BalanceTrial
@@ -110,7 +109,7 @@ def balance(
     poise balance butterflies --goal left_hand:0.4,0.3,1.4
     poise balance take.bvh --character humanoid-ball --speed adaptive
     """
-    from poise.balance_trial import balance_trial_of, parse_goal
+    from poise.balance_trial import balance_trial_of, parse_goal, run_balance
     from poise.cli.balance_table import print_balance
     from poise.cli.progress import bars
     from poise.cli.track import seconds
@@ -132,7 +131,8 @@ def balance(
             objectives=tuple(filter(None, objectives.replace(" ", "").split(","))),
             friction=friction, goals=tuple(goals), rate=rate, speed=speed, duration=duration,
         )  # fmt: skip
-        recording, elapsed = _run(trial, shown.bar("simulating"))
+        advice = "take a smaller --dt"
+        recording, elapsed = simulated(run_balance, trial, shown.bar("simulating"), advice)
         stance = stance_of(recording)
         table = {
             **_asked(trial),
@@ -141,28 +141,14 @@ def balance(
             "goals": _misses(trial, recording),
             **table_of(recording),
         }
-        tellers = {}
-
-        def tell(file: str, share: float) -> None:
-            if file not in tellers:
-                tellers[file] = shown.bar(file)
-            tellers[file](share)
-
         files = save_results(
             out, recording, clip=trial.clip, name=name, video=video, pushes=trial.world_pushes,
-            table=table, progress=tell,
+            table=table, progress=shown.tell,
             more={PLOT: lambda path: balance_plot(
                 path, stance, pushes=trial.world_pushes, title=name
             )},
         )  # fmt: skip
-    if as_json:
-        paths = {key: str(path) for key, path in files.items()}
-        typer.echo(json.dumps({**table, "files": paths}, indent=1))
-        return
-    print_balance(table)
-    typer.echo(f"all done in {time.perf_counter() - started:.1f} s:")
-    for path in files.values():
-        typer.echo(f"  {path}")
+    tell_results(table, files, as_json=as_json, show=print_balance, started=started)
 
 
 def _asked(trial: BalanceTrial) -> dict[str, Any]:
@@ -178,22 +164,6 @@ def _asked(trial: BalanceTrial) -> dict[str, Any]:
         "rate": trial.rate,
         "pace": trial.speed,
     }
-
-
-def _run(trial: BalanceTrial, progress: Any) -> tuple[Recording, float]:
-    """The recording, and how long the simulation took [s]."""
-    from poise.balance_trial import run_balance
-
-    trial.clip.q(0.0)  # its spline is made, and SciPy loaded, before the clock runs
-    before = time.perf_counter()
-    try:
-        recording = run_balance(trial, progress=progress)
-    except Diverged as error:
-        raise PoiseError(
-            f"the simulation diverged at {error.time:.3g} s, first in joint {error.joint!r}: take "
-            "a smaller --dt"
-        ) from error
-    return recording, time.perf_counter() - before
 
 
 def _misses(trial: BalanceTrial, recording: Recording) -> dict[str, float]:

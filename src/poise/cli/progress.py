@@ -18,6 +18,7 @@ class Bars:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
+        self._named: dict[str, Tell] = {}
 
     def bar(self, what: str) -> Tell:
         """A bar that shows from the first time it is told of; at 1 it is done.
@@ -27,6 +28,17 @@ class Bars:
         """
         task = self._progress.add_task(what, total=1.0, visible=False)
         return lambda share: self._progress.update(task, completed=share, visible=True)
+
+    def tell(self, what: str, share: float) -> None:
+        """A bar by its name, made when it is first told of.
+
+        Args:
+            what: The words beside it.
+            share: How much is done, 0 to 1.
+        """
+        if what not in self._named:
+            self._named[what] = self.bar(what)
+        self._named[what](share)
 
 
 @contextmanager

@@ -43,14 +43,7 @@ def reproduce(
     from poise.experiments.report import plain, record_of
 
     with bars() as shown:
-        tellers = {}
-
-        def tell(key: str, share: float) -> None:
-            if key not in tellers:
-                tellers[key] = shown.bar(key)
-            tellers[key](share)
-
-        made, paths = run(work, items or [], out=out, progress=tell)
+        made, paths = run(work, items or [], out=out, progress=shown.tell)
     if as_json:
         claims = [{"item": i.key, **record_of(claim)} for i in made for claim in i.claims]
         typer.echo(json.dumps(plain(claims), indent=1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -11,14 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poise.cli.options import AsJson, ClipName, Duration, Ground, Profiles, Pushes
+from poise.cli.simulated import simulated, tell_results
 from poise.control.asked_profiles import parse_profile
 from poise.control.named import CONTROLLERS, DEFAULT
-from poise.errors import Diverged, PoiseError
+from poise.errors import PoiseError
 from poise.pushes import parse_push
 from poise.trial import FREQUENCY, Trial, run_trial, trial_of
 
 if TYPE_CHECKING:
     from poise.recording import Recording
+
+ADVICE = "take a smaller --dt, a lower --frequency, or --controller spd"
+"""Against divergence."""
 
 
 def track(
@@ -92,6 +95,7 @@ def track(
     poise track walk --profile limp:left_arm@1s+0.5s
     """
     from poise.cli.progress import bars
+    from poise.cli.track_table import print_table
     from poise.results import check_out, save_results
 
     started = time.perf_counter()
@@ -105,29 +109,13 @@ def track(
             damping=damping, duration=duration,
             profiles=tuple(map(parse_profile, profile or [])),
         )  # fmt: skip
-        recording, elapsed = _run(trial, shown.bar("simulating"))
+        recording, elapsed = simulated(run_trial, trial, shown.bar("simulating"), ADVICE)
         table = {**describe(trial), "speed": _speed(trial, elapsed), **_table(recording)}
-        tellers = {}
-
-        def tell(file: str, share: float) -> None:
-            if file not in tellers:
-                tellers[file] = shown.bar(file)
-            tellers[file](share)
-
         files = save_results(
             out, recording, clip=trial.clip, name=name, like=rig, video=video,
-            pushes=trial.world_pushes, table=table, progress=tell,
+            pushes=trial.world_pushes, table=table, progress=shown.tell,
         )  # fmt: skip
-    if as_json:
-        paths = {key: str(path) for key, path in files.items()}
-        typer.echo(json.dumps({**table, "files": paths}, indent=1))
-        return
-    from poise.cli.track_table import print_table
-
-    print_table(table)
-    typer.echo(f"all done in {time.perf_counter() - started:.1f} s:")
-    for path in files.values():
-        typer.echo(f"  {path}")
+    tell_results(table, files, as_json=as_json, show=print_table, started=started)
 
 
 def seconds(text: str) -> float:
@@ -184,20 +172,6 @@ def _rig(like: Path | None) -> Any:
     from poise.motion import load_clip
 
     return load_clip(like)
-
-
-def _run(trial: Trial, progress: Any) -> tuple[Recording, float]:
-    """The recording, and how long the simulation took [s]."""
-    trial.clip.q(0.0)  # its spline is made, and SciPy loaded, before the clock runs
-    before = time.perf_counter()
-    try:
-        recording = run_trial(trial, progress=progress)
-    except Diverged as error:
-        raise PoiseError(
-            f"the simulation diverged at {error.time:.3g} s, first in joint {error.joint!r}: take "
-            "a smaller --dt, a lower --frequency, or --controller spd"
-        ) from error
-    return recording, time.perf_counter() - before
 
 
 def _speed(trial: Trial, elapsed: float) -> dict[str, float]:
