@@ -13,9 +13,8 @@
 
 #include <cmath>
 #include <cstring>
-#include <vector>
 
-#include "poise/pack.hpp"
+#include "poise/scratch.hpp"
 
 namespace poise::inline POISE_ISA {
 
@@ -58,6 +57,35 @@ inline void add(double by, const double* x, double* y, int n) {
     }
     for (; i < n; ++i) y[i] += by * x[i];
 }
+
+// Numbers that grow in number. (Code of a std::vector<double> would be shared between instruction
+// sets.)
+template <class T>
+class Room {
+  public:
+    void resize(std::size_t count) {
+        if (count > store_.size()) {
+            Buffer<T> old;
+            old.swap(store_);
+            store_.resize(2 * count);
+            for (std::size_t k = 0; k < size_; ++k) store_[k] = old[k];
+        }
+        size_ = count;
+    }
+    void assign(std::size_t count, T value) {
+        resize(count);
+        for (std::size_t k = 0; k < count; ++k) store_[k] = value;
+    }
+    std::size_t size() const { return size_; }
+    T* data() { return store_.data(); }
+    const T* data() const { return store_.data(); }
+    T& operator[](std::size_t k) { return store_[k]; }
+    const T& operator[](std::size_t k) const { return store_[k]; }
+
+  private:
+    Buffer<T> store_;
+    std::size_t size_ = 0;
+};
 
 class Basis {
   public:
@@ -177,32 +205,34 @@ class Basis {
 
     // min |L u - d|, the columns of L made orthonormal
     void least_squares(const double* d, int m, int r) {
-        std::vector<double> column(static_cast<std::size_t>(r) * m),
-            R(static_cast<std::size_t>(r) * r), left(d, d + m);
+        column_.resize(static_cast<std::size_t>(r) * m);
+        R_.assign(static_cast<std::size_t>(r) * r, 0);
+        left_.resize(m);
+        std::memcpy(left_.data(), d, m * sizeof(double));
         for (int k = 0; k < r; ++k) {
-            double* a = column.data() + k * m;
+            double* a = column_.data() + k * m;
             for (int i = 0; i < m; ++i) a[i] = L_[i * m + k];
             for (int twice = 0; twice < 2; ++twice)
                 for (int j = 0; j < k; ++j) {
-                    const double by = dot(a, column.data() + j * m, m);
-                    add(-by, column.data() + j * m, a, m);
-                    R[j * r + k] += by;
+                    const double by = dot(a, column_.data() + j * m, m);
+                    add(-by, column_.data() + j * m, a, m);
+                    R_[j * r + k] += by;
                 }
             const double size = std::sqrt(dot(a, a, m));
-            R[k * r + k] = size;
+            R_[k * r + k] = size;
             for (int i = 0; i < m; ++i) a[i] /= size;
-            u_[k] = dot(a, left.data(), m);
-            add(-u_[k], a, left.data(), m);
+            u_[k] = dot(a, left_.data(), m);
+            add(-u_[k], a, left_.data(), m);
         }
         for (int k = r - 1; k >= 0; --k) {
-            for (int j = k + 1; j < r; ++j) u_[k] -= R[k * r + j] * u_[j];
-            u_[k] /= R[k * r + k];
+            for (int j = k + 1; j < r; ++j) u_[k] -= R_[k * r + j] * u_[j];
+            u_[k] /= R_[k * r + k];
         }
     }
 
     int n_ = 0, held_ = 0, kept_ = 0, most_ = 0;
-    std::vector<double> Q_, V_, U_, L_, z_, x_, u_;
-    std::vector<int> order_;
+    Room<double> Q_, V_, U_, L_, z_, x_, u_, column_, R_, left_;
+    Room<int> order_;
 };
 
 // A x = b for a symmetric, positive definite A of n <= 6 rows, by Cholesky; A and b are lost, and b

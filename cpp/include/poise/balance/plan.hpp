@@ -52,7 +52,7 @@ class Planner {
     // ---- the rows of the least squares, in x
 
     struct RowSet {
-        std::vector<double> row, want;
+        Room<double> row, want;
         int count = 0;
 
         double* next(int n) {
@@ -325,7 +325,7 @@ class Planner {
     MomentumWish wish;
     RowSet hard, easy;
     Basis basis;
-    std::vector<double> spun, given, base, P, caps, lambda;
+    Room<double> spun, given, base, P, caps, lambda;
 };
 
 inline void plan_copies(const PlanCall& call, std::int64_t begin, std::int64_t end) {

@@ -1,9 +1,7 @@
 // What a plan begins with: which soles stand, and how firmly (poise.control.balance.stance).
 #pragma once
 
-#include <cmath>
-#include <vector>
-
+#include "poise/balance/basis.hpp"
 #include "poise/kernel.hpp"
 
 namespace poise::inline POISE_ISA {
@@ -28,12 +26,12 @@ inline double faded(double value, const double* bounds) {
 struct Stance {
     // places of the soles' corners, and the height of the lowest of each sole
     struct Soles {
-        std::vector<double> at, low;
+        Room<double> at, low;
     };
 
     const PlanCall* o = nullptr;
     Soles here, there;
-    std::vector<double> share;
+    Room<double> share;
 
     void find(const PlanCall& call, const TaskView& now, const TaskView& then, std::int64_t i) {
         o = &call;

@@ -1,7 +1,6 @@
 // What balance wants of the momentum (M 5.9, 5.15; poise.control.balance.momentum).
 #pragma once
 
-#include "poise/balance/basis.hpp"
 #include "poise/balance/polygon.hpp"
 #include "poise/balance/stance.hpp"
 
