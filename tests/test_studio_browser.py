@@ -82,6 +82,17 @@ def spot(page: Any, studio: Studio, place: Any) -> tuple[float, float]:
     return box["x"] + box["width"] / 2 + f * x / z, box["y"] + box["height"] / 2 + f * y / z
 
 
+def dragged(page: Any, studio: Studio, link: str, away: float) -> bool:
+    """Press on a link and pull; whether it follows. One that moves may have gone meanwhile."""
+    page.mouse.up()
+    x, y = pixel(page, studio, link)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for k in range(1, 6):
+        page.mouse.move(x + 25 * k, y - 4 * k)
+    return until(lambda: bool(studio.session.newest.moment.away[0] > away), 20.0)
+
+
 def test_a_person_plays_with_it(browser: Any, studio: Studio, tmp_path: Path) -> None:
     page, session = opened(browser, studio), studio.session
 
@@ -104,12 +115,7 @@ def test_a_person_plays_with_it(browser: Any, studio: Studio, tmp_path: Path) ->
 
     # a limb is dragged, and comes back when it is let go
     away = session.newest.moment.away[0]
-    x, y = pixel(page, studio, "chest")
-    page.mouse.move(x, y)
-    page.mouse.down()
-    for k in range(1, 6):
-        page.mouse.move(x + 25 * k, y - 4 * k)
-    assert until(lambda: session.newest.moment.away[0] > away + 0.05)
+    assert any(dragged(page, studio, "chest", away + 0.05) for _ in range(4))
     picture(page, "drags")
     page.mouse.up()
     assert until(lambda: session.newest.moment.away[0] < away + 0.04)
