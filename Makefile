@@ -37,6 +37,9 @@ demo: $(VENV)/.core
 	$(VENV)/bin/poise balance forward-kick --push chest:150N:forward@0.3s+0.1s \
 	    --push chest:60N:left@2s+0.1s --out out/demo
 
+# each worker has a core: a BLAS with threads of its own would only be in the others' way
+test test-all: export OPENBLAS_NUM_THREADS = 1
+
 test: $(VENV)/.core $(VENV)/.with-test validator
 	$(PY) -m pytest -n $(JOBS) -m "not slow"
 
