@@ -32,15 +32,17 @@ struct Apart {
 
     // A point that pivots moves on an arc about its contact: half of what the arc lifts it in a
     // step is taken off the velocity that it must have. Without that a box that rocks gains energy.
+    // The velocities are those before the step: one without contact lets a foot that stands still
+    // turn, and the foot would sink and be moved out in every step.
     void pivot() {
-        const auto turns = turning(Stage::free);
+        const auto turns = turning(Stage::before);
         if (x.model == ContactModel::penalty || !any(turns)) return;
-        arrive(Stage::free);
+        arrive(Stage::before);
         const S zero(T(0)), most(T(dt * kLift));
         for (int k = 0; k < c.contacts; ++k) {
             Contact<S>& a = c.contact[k];
             if (a.other >= 0) continue;
-            const S rate = dot(a.n, point_velocity(c.base[a.body], a.r));
+            const S rate = dot(a.n, point_velocity(c.before[a.body], a.r));
             const S opens = larger(speed_along_arc(a) - rate, zero);
             // one that was there before
             const S less = select(opens < most, opens, larger(most + most - opens, zero));
@@ -121,8 +123,14 @@ struct Apart {
         return select(room < zero, select(back < fastest, back, fastest), -(S(T(1 / dt)) * room));
     }
 
-    // velocities without contact, with it, and with what moves bodies apart
-    enum class Stage { free, kept, pushed };
+    // velocities before the step, after it, and with what moves bodies apart
+    enum class Stage { before, kept, pushed };
+
+    Motion<S> motion(int i, Stage stage) const {
+        if (stage == Stage::before) return c.before[i];
+        const Motion<S> m = c.base[i] + c.real.m[i];
+        return stage == Stage::pushed ? m + c.apart.m[i] : m;
+    }
 
     // copies in which a body turns fast enough for arcs to matter
     MaskOf<S> turning(Stage stage) const {
@@ -130,8 +138,8 @@ struct Apart {
         auto found = constant_mask<S>(false);
         // all bodies: which ones are marked depends on the other copies, too
         for (int i = 0; i < f.nb; ++i) {
-            Vec3<S> w = c.base[i].al;
-            if (stage != Stage::free) w = w + c.real.m[i].al;
+            const Vec3<S> w =
+                stage == Stage::before ? c.before[i].al : c.base[i].al + c.real.m[i].al;
             found = found | (slow < dot(w, w));
         }
         return found;
@@ -140,21 +148,16 @@ struct Apart {
     // How bodies turn in this step, and where their joints go.
     void arrive(Stage stage) {
         const S h{T(dt)};
-        const auto motion = [&](int i) {
-            Motion<S> m = c.base[i];
-            if (stage != Stage::free) m = m + c.real.m[i];
-            return stage == Stage::pushed ? m + c.apart.m[i] : m;
-        };
         for (int k = 0; k < c.marks; ++k) {
             const int i = c.path[k], p = f.body[i].parent;
-            const Motion<S> own = motion(i);
+            const Motion<S> own = motion(i, stage);
             if (p < 0) {
                 c.turn[i] = exponential(h * own.al);
                 c.went[i] = h * own.a;
                 continue;
             }
             const Vec3<S>& r = work[i].r;
-            const Motion<S> up = motion(p);
+            const Motion<S> up = motion(p, stage);
             c.turn[i] = c.turn[p] * exponential(h * (own.al - up.al));
             // in the axes of the parent, which turns along
             const Vec3<S> slid = h * (own.a - shift(up, r).a);
