@@ -169,7 +169,7 @@ def test_cones_are_solved_as_scipy_solves_them() -> None:
 
     rng = np.random.default_rng(5)
     arms = np.column_stack([rng.normal(size=(6, 2)), np.full(6, -0.9)])
-    G = Cones.of(0.6).wrenches(arms, np.eye(3))
+    G = Cones.of(np.full(6, 0.6)).wrenches(arms, np.eye(3))
     root = rng.normal(size=(6, 6))
     S, need, most = root @ root.T + np.eye(6), 200.0 * rng.normal(size=6), np.full(24, 500.0)
     ours = G @ least_dear(G, need, S, most)[0]

@@ -174,6 +174,34 @@ def test_a_second_interrupt_does_not_disturb_cleaning_up(
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_comes_while_garbage_is_collected_is_not_lost(number: int) -> None:
+    """Python drops what is raised in the callback of a weak reference, and says so."""
+    program = f"""
+import os, signal, time, weakref
+from poise.cli.ending import end_tidily
+end_tidily()
+class Thing: pass
+def gone(_):
+    os.kill(os.getpid(), {int(number)})
+    for _ in range(1000): pass
+thing = Thing()
+reference = weakref.ref(thing, gone)
+try:
+    del thing
+    time.sleep(60)
+finally:
+    print("tidy")
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=50
+    )
+    assert done.stdout == "tidy\n"
+    assert done.returncode == (143 if number == signal.SIGTERM else -signal.SIGINT)
+    assert "ignored" not in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_at_any_time_breaks_no_file(number: int, tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
     };
     const Busy busy(busy_);
     const std::int64_t nv = model_.nv(), nq = model_.nq();
-    InArray keep[11];
+    InArray keep[12];
     std::int64_t points = 0;
     Query now{}, drive{};
     now.what = What::tasks;
@@ -213,13 +213,14 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
     pair_of(ask, "k_goal", call.k_goal);
     pair_of(ask, "lifts", call.lifts);
     pair_of(ask, "leaves", call.leaves);
+    pair_of(ask, "tilts", call.tilts);
+    pair_of(ask, "leans", call.leans);
     pair_of(ask, "center", call.center);
     const std::pair<const char*, double*> plain[] = {{"beta_linear", &call.beta_linear},
                                                      {"gamma", &call.gamma},
                                                      {"reach", &call.reach},
                                                      {"margin", &call.margin},
                                                      {"ground", &call.ground},
-                                                     {"friction", &call.friction},
                                                      {"goal_weight", &call.goal_weight},
                                                      {"farthest", &call.farthest},
                                                      {"press", &call.press},
@@ -227,7 +228,8 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
                                                      {"firm", &call.firm},
                                                      {"held", &call.held},
                                                      {"ease", &call.ease},
-                                                     {"rank", &call.rank}};
+                                                     {"rank", &call.rank},
+                                                     {"ahead", &call.ahead}};
     for (const auto& [name, to] : plain) *to = of(ask, name);
     const std::pair<const char*, bool*> flags[] = {{"linear", &call.linear},
                                                    {"angular", &call.angular},
@@ -244,6 +246,8 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
     call.v = now.v;
     call.target_v = then.v;
     call.target_a = query_rows(target_a, "target.a", n, nv, keep[9]);
+    call.friction = query_rows(ask.attr("friction"), "friction", n, call.soles, keep[11]);
+    if (!call.friction.p) throw Error("friction is missing");
     if (!when.is_none()) {
         keep[10] = array_in(when, "when");
         const double* at = shaped(keep[10], "when", {n, call.soles});

@@ -165,9 +165,10 @@ struct PlanCall {
     const double* goal;    // (goals, 3) where the points should be
     const double* weight;  // (nv) of tracking
     double k_support[2], k_linear[2], k_goal[2];
-    double beta_linear, gamma, reach, margin, ground, friction, goal_weight, farthest;
+    double beta_linear, gamma, reach, margin, ground, goal_weight, farthest;
     double lifts[2], leaves[2];  // heights between which a support fades: its own, the target's
-    double press, soft, firm, held, ease, rank;
+    double tilts[2], leans[2];   // and so by its tilt, and by how far the body leans
+    double press, soft, firm, held, ease, rank, ahead;
     double gravity[3], center[2];
     bool linear, angular, cones, motion, always;  // motion: the mass centre follows the target's
     const double* tasks;                          // (n, task_size) of the states
@@ -176,6 +177,7 @@ struct PlanCall {
     const double* a_des;     // (n, nv)
     Rows q, v, target_v, target_a;
     Rows when;       // (soles) how firmly each should stand; NaN: the target says
+    Rows friction;   // (soles)
     double* a;       // (n, nv) accelerations
     double* torque;  // (n, nv), with cones
     double* told;    // (n, told_size)

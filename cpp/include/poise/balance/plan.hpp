@@ -25,6 +25,7 @@ class Planner {
         told = call.told + i * told_size(call.soles, call.corners);
         mass = now.A[0];
         stance.find(call, now, then, i);
+        friction = call.friction.p + i * call.friction.copy;
         const auto row = [&](const Rows& r) { return r.p ? r.p + i * r.copy : nullptr; };
         const bool wished = wish.find(stance, now, then, v, row(call.target_v), row(call.target_a));
         gather(now, then, wished);
@@ -163,13 +164,13 @@ class Planner {
         return beta;
     }
 
-    // b = gamma |H'_xy(b)| / fz, H'(b) = (1 + b T)^-1 H'(0)
-    double consistent_weight(const double* rate, const double* T, double fz) const {
+    // b = gamma |x_xy(b)| / fz, x(b) = (1 + b T)^-1 lack
+    double consistent_weight(const double* lack, const double* T, double fz) const {
         const double per = o->gamma / fz;
-        double low = 0, high = per * std::hypot(rate[0], rate[1]);
+        double low = 0, high = per * std::hypot(lack[0], lack[1]);
         for (int round = 0; round < 12; ++round) {
             const double beta = 0.5 * (low + high);
-            double B[9], x[3] = {rate[0], rate[1], rate[2]};
+            double B[9], x[3] = {lack[0], lack[1], lack[2]};
             for (int k = 0; k < 9; ++k) B[k] = beta * T[k] + (k % 4 ? 0 : 1);
             if (!solve_small(B, x, 3)) return low;
             (per * std::hypot(x[0], x[1]) > beta ? low : high) = beta;
@@ -218,6 +219,8 @@ class Planner {
             for (int x = 0; x < 6; ++x)
                 add(-w[x], now.J + (6 * k + x) * nv + 6, torque + 6, nv - 6);
         }
+        // who has fallen touches with what is not planned for
+        for (int k = 6; k < nv; ++k) torque[k] *= stance.upright;
     }
 
     // forces, and S^-1 (G x - need): what the root is given beside what it needs
@@ -275,6 +278,9 @@ class Planner {
             1 - 2 * (y1 * y1 + z1 * z1), 2 * (x1 * y1 - w * z1),      2 * (x1 * z1 + w * y1),
             2 * (x1 * y1 + w * z1),      1 - 2 * (x1 * x1 + z1 * z1), 2 * (y1 * z1 - w * x1),
             2 * (x1 * z1 - w * y1),      2 * (y1 * z1 + w * x1),      1 - 2 * (x1 * x1 + y1 * y1)};
+        const double* g = o->gravity;
+        const double pull = std::sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2]);
+        const double weight = mass * std::fmax(pull, 9.81);
         unknowns = 0;
         P.resize(6 * kEdges * o->corners);
         caps.resize(kEdges * o->corners);
@@ -285,19 +291,20 @@ class Planner {
             const double r[3] = {at[0] - q[0], at[1] - q[1], at[2] - q[2]};
             for (int e = 0; e < kEdges; ++e, ++unknowns) {
                 double* p = P.data() + 6 * unknowns;
-                edge(e, p);
+                edge(e, j, p);
                 const double t[3] = {r[1] * p[2] - r[2] * p[1], r[2] * p[0] - r[0] * p[2],
                                      r[0] * p[1] - r[1] * p[0]};
                 for (int k = 0; k < 3; ++k)
                     p[3 + k] = R[k] * t[0] + R[3 + k] * t[1] + R[6 + k] * t[2];
-                caps[unknowns] = 3 * mass * 9.81 * s;
+                caps[unknowns] = 3 * weight * s;
             }
         }
     }
-    void edge(int e, double* out) const {
+    void edge(int e, int j, double* out) const {
+        const double mu = friction[static_cast<int>(o->corner[4 * j])];
         const double around = (e + 0.5) * (2 * 3.14159265358979323846 / kEdges);
-        out[0] = o->friction * std::cos(around);
-        out[1] = o->friction * std::sin(around);
+        out[0] = mu * std::cos(around);
+        out[1] = mu * std::sin(around);
         out[2] = 1;
     }
 
@@ -310,7 +317,7 @@ class Planner {
             if (!(stance.of_corner(j) > 1e-3) || !unknowns) continue;
             for (int e = 0; e < kEdges; ++e, ++at) {
                 double d[3];
-                edge(e, d);
+                edge(e, j, d);
                 for (int k = 0; k < 3; ++k) to[3 + k] += lambda[at] * d[k];
             }
         }
@@ -318,7 +325,7 @@ class Planner {
 
     const PlanCall* o = nullptr;
     int nv = 0, late = 0, unknowns = 0;
-    const double *v = nullptr, *a_des = nullptr;
+    const double *v = nullptr, *a_des = nullptr, *friction = nullptr;
     double *a = nullptr, *told = nullptr;
     double firmly[9] = {}, miss = 0, mass = 0;
     Stance stance;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "poise/balance/basis.hpp"
+#include "poise/balance/polygon.hpp"
 #include "poise/kernel.hpp"
 
 namespace poise::inline POISE_ISA {
@@ -32,6 +33,7 @@ struct Stance {
     const PlanCall* o = nullptr;
     Soles here, there;
     Room<double> share;
+    double upright = 1;  // 0: it has fallen
 
     void find(const PlanCall& call, const TaskView& now, const TaskView& then, std::int64_t i) {
         o = &call;
@@ -40,15 +42,35 @@ struct Stance {
         share.resize(call.soles);
         const double* when = call.when.p ? call.when.p + i * call.when.copy : nullptr;
         for (int k = 0; k < call.soles; ++k) {
-            share[k] = faded(here.low[k] - call.ground, call.lifts);
+            share[k] = faded(here.low[k] - call.ground, call.lifts) *
+                       faded(tilt(now.R + 9 * k, then.R + 9 * k), call.tilts);
             if (call.always) continue;
             const bool known = when && std::isfinite(when[k]);
             share[k] *= known ? when[k] : faded(there.low[k] - call.ground, call.leaves);
         }
+        upright = faded(lean(now.c), call.leans);
+        for (int k = 0; k < call.soles; ++k) share[k] *= upright;
     }
     double of_corner(int j) const { return share[static_cast<int>(o->corner[4 * j])]; }
 
   private:
+    // 1 - cos of the angle between a sole and that of the target, whichever way they face
+    static double tilt(const double* R, const double* T) {
+        return 1 - (R[6] * T[6] + R[7] * T[7] + R[8] * T[8]);
+    }
+    // how far the mass centre is beside the soles, by its height
+    double lean(const double* c) {
+        hull_.clear();
+        for (int j = 0; j < o->corners; ++j) {
+            const double* p = here.at.data() + 3 * j;
+            hull_.push_back({p[0], p[1]});
+        }
+        take_hull(hull_, room_, 0);
+        const Corner at = nearest_inside(hull_, {c[0], c[1]});
+        return std::hypot(c[0] - at.x, c[1] - at.y) / std::fmax(c[2] - o->ground, 1e-3);
+    }
+    Polygon hull_, room_;
+
     void places(const TaskView& t, Soles& s) {
         s.at.resize(3 * o->corners);
         s.low.assign(o->soles, INFINITY);

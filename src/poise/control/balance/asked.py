@@ -15,8 +15,18 @@ from poise.arrays import Floats
 from poise.control.balance.cones import EASE
 from poise.control.balance.goals import FARTHEST, STIFFNESS
 from poise.control.balance.least_squares import RANK
+from poise.control.balance.momentum import AHEAD
 from poise.control.balance.plan import FIRM, HELD, SOFT
-from poise.control.balance.stance import LEAVES, LEFT, LIFTED, LIFTS
+from poise.control.balance.stance import (
+    LEANS,
+    LEANT,
+    LEAVES,
+    LEFT,
+    LIFTED,
+    LIFTS,
+    TILTED,
+    TILTS,
+)
 from poise.errors import PoiseError
 
 
@@ -29,6 +39,7 @@ class Asked(NamedTuple):
         goals: Where the points of goals should be [m], shape (g, 3).
         weight: Of tracking, shape (nv,).
         limits: Joints with a range, shape (m, 9); `SoftLimits.table`.
+        friction: Of each sole and the ground, shape (s,) or (n, s).
     """
 
     points: Floats
@@ -48,7 +59,7 @@ class Asked(NamedTuple):
     reach: float
     margin: float
     ground: float
-    friction: float
+    friction: Floats
     goal_weight: float
     press: float
     linear: bool
@@ -58,12 +69,15 @@ class Asked(NamedTuple):
     always: bool
     lifts: tuple[float, float] = (LIFTS, LIFTED)
     leaves: tuple[float, float] = (LEAVES, LEFT)
+    tilts: tuple[float, float] = (TILTS, TILTED)
+    leans: tuple[float, float] = (LEANS, LEANT)
     farthest: float = FARTHEST
     soft: float = SOFT
     firm: float = FIRM
     held: float = HELD
     ease: float = EASE
     rank: float = RANK
+    ahead: float = AHEAD
 
 
 K_GOAL = (STIFFNESS, 2.0 * math.sqrt(STIFFNESS))

@@ -26,7 +26,7 @@ from poise.control.balance.asked import Told, rows_of, velocity_of
 from poise.control.balance.checks import check_settings
 from poise.control.balance.goals import Goals
 from poise.control.balance.pace import Paced
-from poise.control.balance.parts import Parts, friction_of
+from poise.control.balance.parts import Parts, friction_of, ground_of
 from poise.control.balance.soft_limits import SoftLimits
 from poise.control.balance.stance import Schedule
 from poise.control.gains import Gains
@@ -63,14 +63,14 @@ class Balance(Parts):
         soft_limits: l_s, l_d by which tracking stiffens beyond a joint's limits; None is off.
         form: "thesis", or "cones": ground forces inside friction cones; None is cones for a World
             with contact by impulses, else the thesis's.
-        friction: Of the ground, for cones; None is the World's, or 0.8.
+        friction: Of soles and ground, for cones; None is that of the World's, or 0.8.
         margin: How far inside of the soles the ground may be asked to push [m].
         firmness: K of that servo [kg m²].
         rate: How often it plans [1/s], for `poise.run`; None is every step.
         gives: "acceleration" or, with cones, "force"; None is force for a World with contact by
             impulses: joints that keep their accelerations between two feet that cannot move are
             overdetermined there.
-        ground: Height of the ground [m].
+        ground: Height of the ground [m]; None is that of the World, which must be level, or 0.
         threads: For the copies of a World; None takes as many as are worth it.
     """
 
@@ -98,7 +98,7 @@ class Balance(Parts):
         rate: float | None = 200.0,
         gives: str | None = None,
         firmness: float = 0.3,
-        ground: float = 0.0,
+        ground: float | None = None,
         threads: int | None = None,
     ) -> None:
         self.scene = scene_of(character)
@@ -121,18 +121,18 @@ class Balance(Parts):
         choice(self.gives, "gives", ("acceleration", "force"))
         if self.gives == "force" and form == "thesis":
             raise PoiseError("forces need the ground's: form='cones'")
-        self.margin, self.ground = margin, ground
+        self.margin, self.ground = margin, ground_of(character, ground)
         # ground that gives way must tilt a sole to push at its edge
         self.support_gains = support_gains or ((400.0, 40.0) if rigid else (50.0, 20.0))
         check_settings(
             self.weight, beta_linear=beta_linear, gamma=gamma, reach=reach, margin=margin,
             firmness=firmness, linear_gains=linear_gains, support_gains=self.support_gains,
-            rate=rate, center=center, ground=ground, soft_limits=soft_limits,
+            rate=rate, center=center, soft_limits=soft_limits,
         )  # fmt: skip
         self._limits = None if soft_limits is None else SoftLimits(self.character, *soft_limits)
         self._stand(supports)
         self._goals = Goals(self.scene, goals or {}, goal_weight)
-        self.friction = friction_of(character, friction)
+        self.friction = friction_of(character, friction, self._soles.link)
         dt = getattr(character, "dt", None)
         self._dt = dt
         self._firm = None

@@ -24,7 +24,6 @@ def check_settings(
     support_gains: Sequence[float],
     rate: float | None,
     center: str | Sequence[float],
-    ground: float,
     soft_limits: Sequence[float] | None,
 ) -> None:
     """Refuse settings that no plan can be made of.
@@ -40,7 +39,6 @@ def check_settings(
         support_gains: A pair, 0 or more.
         rate: Above zero, or None [1/s].
         center: "motion", or x, y [m].
-        ground: Any height [m].
         soft_limits: A pair, 0 or more, or None.
     """
     if weight.max() > APART or weight.min() < 1.0 / APART:
@@ -64,7 +62,6 @@ def check_settings(
         choice(center, "center", ("motion",))
     elif finite(floats(center, "center"), "center").shape != (2,):
         raise PoiseError(f"center is {center!r:.60}; it must be 'motion', or x, y [m]")
-    number(ground, "ground", positive=False, unit="m")
     pairs = {"linear_gains": linear_gains, "support_gains": support_gains}
     if soft_limits is not None:
         pairs["soft_limits"] = soft_limits

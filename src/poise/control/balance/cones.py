@@ -34,17 +34,19 @@ class Cones(NamedTuple):
     """Friction pyramids of a level ground.
 
     Attributes:
-        edges: Unit normal part, shape (EDGES, 3).
+        edges: Of each point, with a normal part of 1, shape (k, EDGES, 3).
     """
 
     edges: Floats
 
     @classmethod
-    def of(cls, friction: float) -> Cones:
-        """Pyramids inside the round cone of a coefficient of friction."""
+    def of(cls, friction: Floats) -> Cones:
+        """Pyramids inside the round cones of coefficients of friction, shape (k,)."""
         around = (np.arange(EDGES) + 0.5) * (2.0 * math.pi / EDGES)
-        ring = friction * np.stack([np.cos(around), np.sin(around)], axis=1)
-        return cls(np.column_stack([ring, np.ones(EDGES)]))
+        ring = np.stack([np.cos(around), np.sin(around)], axis=1)
+        edges = np.ones((len(friction), EDGES, 3))
+        edges[..., :2] = friction[:, None, None] * ring
+        return cls(edges)
 
     def wrenches(self, arms: Floats, turn: Floats) -> Floats:
         """Generalized force on a free root of each λ, shape (6, k EDGES).
@@ -56,7 +58,7 @@ class Cones(NamedTuple):
         k = len(arms)
         out = np.empty((6, k, EDGES))
         x, y, z = (arms[:, i, None] for i in range(3))
-        ex, ey, ez = self.edges.T
+        ex, ey, ez = (self.edges[..., i] for i in range(3))
         out[0], out[1], out[2] = ex, ey, ez
         torque = np.stack([y * ez - z * ey, z * ex - x * ez, x * ey - y * ex])
         out[3:] = np.tensordot(turn.T, torque, axes=1)
@@ -64,7 +66,7 @@ class Cones(NamedTuple):
 
     def forces(self, share: Floats) -> Floats:
         """Forces (k, 3) [N] of λ (k EDGES,)."""
-        out: Floats = share.reshape(-1, EDGES) @ self.edges
+        out: Floats = (share.reshape(-1, EDGES, 1) * self.edges).sum(axis=1)
         return out
 
 

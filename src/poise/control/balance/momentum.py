@@ -14,12 +14,15 @@ inside the supports, p = g and Ḣ_des = 0, the thesis's choice. If it lies outs
 with p the nearest point of the supports, Ḣ_des = (p - g) x f, the turn of the upper body that stops
 a fall which the feet alone cannot. `reach` bounds |p - g|; 0 is the thesis.
 
-The weight of the angular objective is β_a = γ |p - g|. With f_z |p - g| = |Ḣ_xy| it depends on the
-answer itself: it is taken where it agrees with it,
+The weight of the angular objective is γ |p - g| (5.17), with f_z |p - g| = |Ḣ_xy|: it depends on
+the answer itself, and the thesis takes it from the step before, which rings. Here it has two parts,
+β_a = γ |p - g| of the wish and γ |x_xy| / f_z of x = Ḣ_des - Ḣ, what is left to be asked for. The
+second is taken where it agrees with its own answer,
 
-    β = γ |Ḣ_xy(β)| / f_z,   Ḣ(β) = (1 + β T)^-1 Ḣ(0),   T = S K^-1 Sᵀ,
+    β = γ |x_xy(β)| / f_z,   x(β) = (1 + β T)^-1 x(0),   T = S K^-1 Sᵀ,
 
-by the eigenvalues of the 3 x 3 matrix T; the thesis takes it from the step before, which rings.
+by the eigenvalues of the 3 x 3 matrix T. With the thesis's Ḣ_des = 0 the first is 0, and β_a is
+γ |p - g| of the answer.
 """
 
 from __future__ import annotations
@@ -34,6 +37,10 @@ from poise.control.balance.polygon import nearest_inside
 from poise.control.balance.tasks import Tasks
 
 
+AHEAD = 0.3
+"""Time for which the speed of the mass centre counts in the strain [s]: 1/ω of an upright body."""
+
+
 class Wish(NamedTuple):
     """What balance wants.
 
@@ -43,6 +50,7 @@ class Wish(NamedTuple):
         pressure: Where the ground should push [m], shape (2,).
         pivot: The CMP of L̇_des [m], shape (2,).
         center: c_des [m], shape (2,).
+        strain: How far the mass centre is from there, and its speed from that of c_des [m].
     """
 
     linear: Floats
@@ -50,6 +58,7 @@ class Wish(NamedTuple):
     pressure: Floats
     pivot: Floats
     center: Floats
+    strain: float
 
 
 def wish(
@@ -90,20 +99,21 @@ def wish(
         linear = (c - pivot) * (fz / height)
     # (p - g) x (0, 0, fz), level
     angular = np.array([-away[1] * fz, away[0] * fz, 0.0])
-    return Wish(linear, angular, pressure, pivot, goal)
+    off = goal - c + AHEAD * (center[1] - L / mass)
+    return Wish(linear, angular, pressure, pivot, goal, math.hypot(off[0], off[1]))
 
 
-def consistent_weight(rate: Floats, T: Floats, gamma: float, fz: float) -> float:
-    """β = γ |Ḣ_xy(β)| / f_z, where the weight agrees with the answer.
+def consistent_weight(lack: Floats, T: Floats, gamma: float, fz: float) -> float:
+    """β = γ |x_xy(β)| / f_z, where the weight agrees with the answer.
 
     Args:
-        rate: Ḣ_des - Ḣ(0) [N·m], shape (3,).
+        lack: x(0) = Ḣ_des - Ḣ(0) [N·m], shape (3,).
         T: How Ḣ gives way, symmetric, shape (3, 3).
         gamma: γ.
         fz: Force of the ground [N].
     """
     t, U = np.linalg.eigh(T)
-    part = rate @ U
+    part = lack @ U
     level, ts = U[:2] * part, t.tolist()
     (a0, a1, a2), (b0, b1, b2) = level.tolist()
     low, high = 0.0, gamma / fz * math.hypot(a0 + a1 + a2, b0 + b1 + b2)

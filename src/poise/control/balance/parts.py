@@ -10,6 +10,8 @@ import numpy as np
 
 from poise.arrays import Floats, choice, floats, number
 from poise.character import Character
+from poise.contact import HeightField, Plane
+from poise.contact.surfaces import FRICTION, SurfaceCounts, surfaces_of
 from poise.control.balance.asked import K_GOAL, Asked
 from poise.control.balance.cones import EDGES, Cones
 from poise.control.balance.goals import Goals
@@ -18,11 +20,26 @@ from poise.control.balance.momentum import Wish, wish
 from poise.control.balance.plan import Ground, Rows
 from poise.control.balance.polygon import hull
 from poise.control.balance.soft_limits import SoftLimits
-from poise.control.balance.stance import LEAVES, LEFT, LIFTED, LIFTS, Schedule, faded, soles_of
+from poise.control.balance.stance import (
+    LEANS,
+    LEANT,
+    LEAVES,
+    LEFT,
+    LIFTED,
+    LIFTS,
+    TILTED,
+    TILTS,
+    Schedule,
+    faded,
+    lean_of,
+    soles_of,
+    tilt_of,
+)
 from poise.control.balance.tasks import Tasks, cross, matrices
 from poise.control.link_sets import links_of
 from poise.dynamics import GRAVITY
 from poise.errors import PoiseError
+from poise.forest import Ints
 from poise.motion.clip import Clip
 from poise.scene import Scene
 
@@ -32,6 +49,12 @@ ROOT_WEIGHT = 0.03
 PRESS = 0.3
 """Acceleration at which a sole that should stand, and does not touch, goes down [m/s²]. Tuned: at 2
 it bounces, at 0 a foot that has landed carries nothing."""
+
+STICKIEST = 100.0
+"""Friction beyond this is as good as glue, and leaves no digits for the rest of a force."""
+
+LEVEL = 1.0 - 1e-6
+"""Upward part of the normal of level ground."""
 
 NO_LIMITS: Floats = np.zeros((0, 9))
 
@@ -56,7 +79,7 @@ class Parts:
     _source: Any
     beta_linear: float
     gamma: float
-    friction: float
+    friction: float | Floats
     k_s: Floats
     k_d: Floats
     _goals: Goals
@@ -121,7 +144,7 @@ class Parts:
             reach=self.reach,
             margin=self.margin,
             ground=self.ground,
-            friction=self.friction,
+            friction=self._of_soles(),
             goal_weight=self._goals.weight,
             press=PRESS,
             linear="linear" in given,
@@ -131,15 +154,31 @@ class Parts:
             always=self._always,
         )
 
-    def _share(self, then: Tasks, places: Floats, time: float) -> Floats:
+    def _of_soles(self) -> Floats:
+        """Friction of each sole and the ground, shape (s,) or (n, s)."""
+        if isinstance(self.friction, np.ndarray):
+            return self.friction
+        return np.full(len(self._soles.names), self.friction)
+
+    def _share(self, now: Tasks, then: Tasks, places: Floats, time: float) -> Floats:
         """How firmly each link stands, shape (s,)."""
-        can = faded(self._soles.lowest(places) - self.ground, LIFTS, LIFTED)
-        if self._always:
-            return can
+        s = len(self._soles.names)
+        share = faded(self._soles.lowest(places) - self.ground, LIFTS, LIFTED)
+        share *= faded(tilt_of(now.R[:s], then.R[:s]), TILTS, TILTED)
+        if not self._always:
+            share *= self._asked_to_stand(then, time)
+        share *= self._upright(now, places)
+        return share
+
+    def _upright(self, now: Tasks, places: Floats) -> float:
+        """1; 0 of who has fallen."""
+        return float(faded(np.array(lean_of(now.c, places, self.ground)), LEANS, LEANT))
+
+    def _asked_to_stand(self, then: Tasks, time: float) -> Floats:
         if self._schedule is not None and math.isfinite(time):
-            return can * self._schedule(np.float64(time))[self._column]
+            return self._schedule(np.float64(time))[self._column]
         low = self._soles.lowest(self._soles.places(then)) - self.ground
-        return can * faded(low, LEAVES, LEFT)
+        return faded(low, LEAVES, LEFT)
 
     def _rows(self, now: Tasks, then: Tasks, a_des: Floats, v: Floats, share: Floats,
               places: Floats) -> Rows:  # fmt: skip
@@ -188,14 +227,18 @@ class Parts:
             self.ground,
         )  # fmt: skip
 
-    def _grounds(self, q: Floats, now: Tasks, places: Floats, share: Floats) -> Ground | None:
+    def _grounds(
+        self, q: Floats, now: Tasks, places: Floats, share: Floats, copy: int
+    ) -> Ground | None:
         if self.form == "thesis":
             return None
         on = share[self._soles.owner] > 1e-3
-        most = 3.0 * now.mass * 9.81 * share[self._soles.owner][on]
+        pull = max(float(np.linalg.norm(self.gravity)), 9.81)
+        most = 3.0 * now.mass * pull * share[self._soles.owner][on]
         owner = self._soles.owner[on]
+        friction = self._of_soles()
         return Ground(
-            Cones.of(self.friction),
+            Cones.of((friction[copy] if friction.ndim == 2 else friction)[owner]),
             places[on],
             np.repeat(most, EDGES),
             owner,
@@ -219,16 +262,44 @@ class Parts:
         return check_weight(out)
 
 
-def friction_of(character: Any, friction: float | None) -> float:
-    """Coefficient for the cones: as given, the World's least, or 0.8."""
-    if friction is None:
-        settings = getattr(character, "settings", None)
-        if settings is None:
-            return 0.8
-        mine = float(np.min(settings.friction))
-        other = settings.ground_friction
-        return mine if other is None else math.sqrt(mine * float(other))
-    value = number(friction, "friction", positive=False, unit="")
-    if value < 0.0:
-        raise PoiseError(f"friction is {friction:g}; it must be 0 or more")
-    return value
+def friction_of(character: Any, friction: float | None, links: Ints) -> float | Floats:
+    """Coefficients for the cones: as given, those of the World's soles and ground, or 0.8.
+
+    Args:
+        character: The World, or a character.
+        friction: As given; None asks the World.
+        links: Of the soles, shape (s,).
+
+    Returns:
+        A number, or where they differ of each sole, shape (s,) or (n, s).
+    """
+    if friction is not None:
+        value = number(friction, "friction", positive=False, unit="")
+        if not 0.0 <= value <= STICKIEST:
+            raise PoiseError(f"friction is {friction:g}; it must be from 0 to {STICKIEST:g}")
+        return value
+    settings = getattr(character, "settings", None)
+    if settings is None or settings.contact is None:
+        return FRICTION
+    counts = SurfaceCounts(character.n, character.scene.nl, 0, 0)
+    each = surfaces_of(counts, settings.friction, "friction", settings.ground_friction)
+    soles = np.sqrt(each[..., links] * each[..., -1:])
+    soles = np.ascontiguousarray(np.minimum(soles, STICKIEST))
+    return float(soles.flat[0]) if np.ptp(soles) == 0.0 else soles
+
+
+def ground_of(character: Any, ground: float | None) -> float:
+    """Height of the ground [m]: as given, or of the World's, which must be level then."""
+    if ground is not None:
+        return number(ground, "ground", positive=False, unit="m")
+    its = getattr(getattr(character, "settings", None), "ground", True)
+    if isinstance(its, Plane) and its.normal[2] > LEVEL:
+        return its.height
+    if isinstance(its, HeightField) and np.ptp(its.heights) == 0.0:
+        return float(its.heights[0, 0])
+    if isinstance(its, (Plane, HeightField)):
+        raise PoiseError(
+            "balance plans for level ground, and this world's is not; ground=... says how high it "
+            "is under the feet [m] if they stand level"
+        )
+    return 0.0

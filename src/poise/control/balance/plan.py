@@ -128,7 +128,7 @@ def _reduced(rows: Rows, per: Floats, firm: bool) -> tuple[Reduced, float]:
         return reduce(held, rows.E * per, rows.e - rows.E @ rows.a_des), held.miss
     if firm:
         factor = FIRM * rows.share
-        stand = rows.share < 0.0
+        stand = np.zeros(len(rows.share), dtype=bool)
     else:
         stand = rows.share >= HELD
         factor = SOFT * rows.share / np.maximum(1.0 - rows.share, 1e-9)

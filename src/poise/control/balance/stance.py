@@ -1,12 +1,14 @@
 """Stance: which links hold the character up, and how firmly, from 0 to 1.
 
 A link stands as far as it should and as it can: it should by the schedule of a clip's contacts, by
-the pose of the target, or by a list; and it can if it is near the ground. Weights fade before a
-foot leaves and after it arrives, so that nothing jumps.
+the pose of the target, or by a list; and it can if it is near the ground, with the sole to it, and
+under the body: who lies has no feet to stand on. Weights fade before a foot leaves and after it
+arrives, so that nothing jumps.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +16,7 @@ import numpy as np
 
 from poise.arrays import Floats, number
 from poise.character import Character
+from poise.control.balance.polygon import hull, nearest_inside
 from poise.control.balance.tasks import Tasks
 from poise.errors import PoiseError, unknown_name
 from poise.forest import Ints
@@ -26,6 +29,12 @@ LEAVES, LEFT = 0.005, 0.03
 """A sole of the target this high [m] begins to be in the air, and is."""
 LIFTS, LIFTED = 0.004, 0.015
 """The same of the character itself."""
+TILTS, TILTED = 1.0 - math.cos(math.radians(30.0)), 1.0 - math.cos(math.radians(60.0))
+"""1 - cos of the angle between a sole and the target's at which it begins to stand on an edge that
+carries nothing, and does: the feet of who lies on the ground are near to it, too."""
+LEANS, LEANT = 0.25, 0.5
+"""Distance of the mass centre from all soles by its height, at which a fall begins to be one that
+no force of the soles can stop, and is. Who is pushed and recovers leans by less than half of it."""
 
 
 class Soles(NamedTuple):
@@ -100,6 +109,24 @@ def soles_of(character: Character, links: Sequence[str] | None = None) -> Soles:
         owner,
         np.flatnonzero(np.diff(owner, prepend=-1)).astype(np.int32),
     )
+
+
+def tilt_of(here: Floats, there: Floats) -> Floats:
+    """1 - cos of the angles between soles, whichever way they face, of orientations (k, 3, 3)."""
+    out: Floats = 1.0 - (here[:, 2] * there[:, 2]).sum(axis=-1)
+    return out
+
+
+def lean_of(center: Floats, corners: Floats, ground: float) -> float:
+    """How far the mass centre is beside the soles, by its height.
+
+    Args:
+        center: [m], shape (3,).
+        corners: Of the soles [m], shape (m, 3).
+        ground: Height of the ground [m].
+    """
+    away = center[:2] - nearest_inside(hull(corners[:, :2]), center[:2])
+    return math.hypot(*away) / max(float(center[2]) - ground, 1e-3)
 
 
 def faded(value: Floats, full: float, none: float) -> Floats:

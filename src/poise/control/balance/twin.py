@@ -44,7 +44,7 @@ def plans(balance: Balance, state: Any, target: Any) -> list[tuple[Plan, dict[st
     )
     time = np.broadcast_to(np.nan if target.time is None else target.time, (n,))
     return [
-        _plan(balance, now[i], then[i], (q[i], v[i]), (tq[i], tv[i], ta[i]), float(time[i]))
+        _plan(balance, now[i], then[i], (q[i], v[i]), (tq[i], tv[i], ta[i]), float(time[i]), i)
         for i in range(n)
     ]
 
@@ -56,6 +56,7 @@ def _plan(
     state: tuple[Floats, Floats],
     target: tuple[Floats, Floats, Floats],
     time: float,
+    copy: int,
 ) -> tuple[Plan, dict[str, Any]]:
     (q, v), (tq, tv, ta) = state, target
     k_s, k_d = balance.k_s, balance.k_d
@@ -63,7 +64,7 @@ def _plan(
         k_s, k_d = balance._limits.stiffen(q, k_s, k_d)
     a_des = dynamics.pd_force(balance.character, q, v, (tq, tv), k_s, k_d) + ta
     places = balance._soles.places(now)
-    share = balance._share(then, places, time)
+    share = balance._share(now, then, places, time)
     rows = balance._rows(now, then, a_des, v, share, places)
     wished = balance._wish(now, then, v, (tv, ta), places, share)
     if wished is not None and "linear" in balance.objectives:
@@ -73,12 +74,11 @@ def _plan(
         rows = rows._replace(E=E, e=e)
     weight = now.mass * balance.gravity
     turned = wished if "angular" in balance.objectives else None
-    ground = balance._grounds(q, now, places, share)
+    ground = balance._grounds(q, now, places, share, copy)
     found = plan(rows, now, turned, balance.gamma, weight, ground)
-    strain = 0.0
-    if wished is not None:
-        miss = wished.center - now.c[:2]
-        speed = (now.A[:2] @ v) / now.mass
-        strain = math.hypot(*(miss - 0.3 * speed))
+    if found.torque is not None:
+        # who has fallen touches with what is not planned for
+        found = found._replace(torque=balance._upright(now, places) * found.torque)
+    strain = 0.0 if wished is None else wished.strain
     center = None if wished is None else wished.center
     return found, {"supports": share, "center": center, "com": now.c, "strain": strain}
