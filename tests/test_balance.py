@@ -218,7 +218,7 @@ WRONG: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "goal": (lambda: poise.Balance(BALL, goals={"head": (1.0, 2.0)}), ("head", "x, y, z")),
     "goal link": (lambda: poise.Balance(BALL, goals={"haed": (0, 0, 1)}), ("haed", "head")),
     "NaN goal": (lambda: poise.Balance(BALL, goals={"head": (0, 0, np.nan)}), ("finite",)),
-    "friction": (lambda: poise.Balance(BALL, friction=-1.0), ("friction", "0 or more")),
+    "friction": (lambda: poise.Balance(BALL, friction=-1.0), ("friction", "from 0 to 100")),
     "force": (lambda: poise.Balance(BALL, form="thesis", gives="force"), ("cones",)),
     "contacts": (lambda: Schedule(poise.Clip(BALL, [BALL.rest_q], 30.0)), ("contacts",)),
     "no supports": (lambda: poise.Balance(BALL, supports=[]), ("no supports", "link")),

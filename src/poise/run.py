@@ -38,8 +38,8 @@ def run(
     """Let a controller follow a motion for a while.
 
     Drives get chunks of target rows, other controllers are called every step, or every `hold`
-    steps if they say so; what they command is held in between. Stops early when every copy has
-    diverged.
+    steps if they say so; what they command is held in between, whether it is recorded or not. Stops
+    early when every copy has diverged.
 
     Args:
         world: The world, in its start state.
@@ -47,8 +47,9 @@ def run(
         clip: A clip or another Motion, or a Target or State to hold.
         duration: How long [s], on the clock of the world's first copy.
         record: A Recording, or something with append(), called now and then every
-            `record.interval` seconds, rounded to whole steps, or every step if it has no interval.
-            If it has `takes_target`, append gets what the last step was asked to reach.
+            `record.interval` seconds, rounded to whole steps, and to whole times of `hold` if it
+            is longer; or every step if it has no interval. If it has `takes_target`, append gets
+            what the last step was asked to reach.
         progress: Called with the time done [s] after every chunk.
         until: Asked after every chunk whether this is the end already.
     """
@@ -62,21 +63,25 @@ def run(
         raise PoiseError(f"duration is {duration:g} s, less than half a step of {dt:g} s")
     every, tells = 0, getattr(record, "takes_target", False)
     if record is not None:
-        every = max(1, round(getattr(record, "interval", dt) / dt))
+        every = _steps(getattr(record, "interval", dt) / dt, held)
         record.append()
     start = float(world.time.flat[0])
-    done = 0
+    done = fresh = 0
+    command, target = Command(), None
     while left > 0 and len(world.diverged) < world.n:
-        k = min(max(rows, held), left, every - done % every if every else left)
-        ahead = start + (done + 1) * dt
-        if differs:
-            target = clip.target(ahead, dt)
-        else:
-            target = target_at(ahead) if rows == 1 else targets_at(ahead, dt, k)
-        command = controller(world.state, target)
-        if not isinstance(command, Command):
-            raise PoiseError(f"the controller gave {command!r:.80}, not a Command")
+        k = min(max(rows, fresh or held), left, every - done % every if every else left)
+        if not fresh:
+            ahead = start + (done + 1) * dt
+            if differs:
+                target = clip.target(ahead, dt)
+            else:
+                target = target_at(ahead) if rows == 1 else targets_at(ahead, dt, k)
+            command = controller(world.state, target)
+            if not isinstance(command, Command):
+                raise PoiseError(f"the controller gave {command!r:.80}, not a Command")
+            fresh = held
         world.step(command, steps=k)
+        fresh = max(fresh - k, 0)
         done, left = done + k, left - k
         if every and done % every == 0:
             if tells:
@@ -87,6 +92,16 @@ def run(
             progress(done * dt)
         if until is not None and until():
             return
+
+
+def _steps(interval: float, held: int) -> int:
+    """Steps from one frame of a recording to the next; a frame within a hold starts no plan anew.
+
+    Args:
+        interval: What was asked for [steps].
+        held: Steps of one command.
+    """
+    return max(1, round(interval)) if interval < held else held * round(interval / held)
 
 
 def _asked(command: Command, target: Any) -> Target:

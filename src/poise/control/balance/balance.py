@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core
-from poise.arrays import Floats, choice, floats, number
+from poise.arrays import Floats, choice, finite, floats, number
 from poise.command import Command, Drive, Target
 from poise.control.balance.asked import Told, rows_of, velocity_of
 from poise.control.balance.checks import check_settings
@@ -110,7 +110,7 @@ class Balance(Parts):
         self.k_s = np.full(self.scene.nv, number(k_s, "k_s", unit="1/s²"))
         damping = 2.0 * math.sqrt(k_s) if k_d is None else number(k_d, "k_d", unit="1/s")
         self.k_d = np.full(self.scene.nv, damping)
-        self.weight = self._tracking_weight(weights or {})
+        self.weight = self._tracking_weight({} if weights is None else weights)
         self.linear_gains = linear_gains
         self.beta_linear, self.gamma, self.reach = beta_linear, gamma, reach
         self.center = center
@@ -131,7 +131,7 @@ class Balance(Parts):
         )  # fmt: skip
         self._limits = None if soft_limits is None else SoftLimits(self.character, *soft_limits)
         self._stand(supports)
-        self._goals = Goals(self.scene, goals or {}, goal_weight)
+        self._goals = Goals(self.scene, {} if goals is None else goals, goal_weight)
         self.friction = friction_of(character, friction, self._soles.link)
         dt = getattr(character, "dt", None)
         self._dt = dt
@@ -159,7 +159,9 @@ class Balance(Parts):
 
     @objectives.setter
     def objectives(self, objectives: Sequence[str]) -> None:
-        given = (objectives,) if isinstance(objectives, str) else tuple(objectives)
+        if not isinstance(objectives, Sequence):
+            raise PoiseError(f"objectives is {objectives!r:.60}; it must be some of {OBJECTIVES}")
+        given = (objectives,) if isinstance(objectives, str) else tuple(dict.fromkeys(objectives))
         for name in given:
             if name not in OBJECTIVES:
                 raise PoiseError(unknown_name("objective", name, OBJECTIVES))
@@ -172,7 +174,7 @@ class Balance(Parts):
 
     @goals.setter
     def goals(self, goals: Mapping[str, Any] | None) -> None:
-        self._goals = Goals(self.scene, goals or {}, self._goals.weight)
+        self._goals = Goals(self.scene, {} if goals is None else goals, self._goals.weight)
 
     @property
     def memory(self) -> Floats:
@@ -181,7 +183,10 @@ class Balance(Parts):
 
     def restore(self, memory: ArrayLike) -> None:
         """Go on from a memory."""
-        self.strain = np.atleast_1d(floats(memory, "memory")).copy()
+        strain = np.atleast_1d(finite(floats(memory, "memory"), "memory"))
+        if strain.ndim != 1 or not strain.size:
+            raise PoiseError(f"memory has shape {strain.shape}, expected (n,)")
+        self.strain = strain.copy()
 
     def paced(self, clip: Any) -> Paced:
         """The clip as a motion that slows down when following it would cost the balance."""

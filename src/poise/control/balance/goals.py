@@ -30,6 +30,8 @@ class Goals:
     """
 
     def __init__(self, scene: Scene, goals: Mapping[str, Any], weight: float) -> None:
+        if not isinstance(goals, Mapping):
+            raise PoiseError(f"goals is {goals!r:.60}; it must be {{link: point}}")
         self.given = dict(goals)
         self.weight = number(weight, "goal_weight", unit="")
         rows, wanted = [], []

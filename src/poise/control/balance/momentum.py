@@ -36,7 +36,6 @@ from poise.arrays import Floats
 from poise.control.balance.polygon import nearest_inside
 from poise.control.balance.tasks import Tasks
 
-
 AHEAD = 0.3
 """Time for which the speed of the mass centre counts in the strain [s]: 1/ω of an upright body."""
 

@@ -1,10 +1,10 @@
 """Pace: a motion that waits when following it would cost the balance (M chapter 8, future work).
 
 The clip's own time τ runs at the speed σ, 0 to FASTEST: with s [m] the strain that the controller
-tells, the distance between where the mass centre should be and where its speed takes it,
+tells, how far the mass centre is from where it should be and moves away from there,
 
-    σ = 1 / (1 + (s / s_0)²)   and, while it is behind and s is small, up to FASTEST,
-    q̄ = q(τ),   v̄ = σ v(τ),   ā = σ² a(τ).
+    σ → 1 / (1 + (s / s_0)²)   and, while it is behind and s is small, up to FASTEST,
+    q̄ = q(τ),   v̄ = σ v(τ),   ā = σ² a(τ) + σ̇ v(τ).
 
 σ itself moves by a first-order lag, so that v̄ does not jump.
 """
@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, floats, number
+from poise.arrays import Floats, finite, floats, number
 from poise.command import Target
+from poise.errors import PoiseError
 
 STRAIN = 0.04
 """s_0: at this strain the motion runs at half its speed [m]."""
@@ -36,6 +37,8 @@ class Paced:
     """
 
     def __init__(self, clip: Any, balance: Any, strain: float = STRAIN) -> None:
+        if not hasattr(clip, "target"):
+            raise PoiseError(f"{clip!r:.60} is no clip: there is nothing to slow down")
         self.clip, self.balance = clip, balance
         self.limit = number(strain, "strain", unit="m")
         self.time: Floats = np.zeros(1)
@@ -64,7 +67,10 @@ class Paced:
             memory: Shape (2, n).
             at: The time of the world when it was kept [s]; None is that of the next call.
         """
-        self.time, self.speed = (row.copy() for row in floats(memory, "memory"))
+        given = finite(floats(memory, "memory"), "memory")
+        if given.ndim != 2 or len(given) != 2 or not given.size:
+            raise PoiseError(f"memory has shape {given.shape}, expected (2, n)")
+        self.time, self.speed = (row.copy() for row in given)
         self._asked = at
 
     def state(self, t: float) -> Any:
@@ -73,6 +79,9 @@ class Paced:
 
     def target(self, t: float, dt: float | None = None) -> Target:
         """The target at the world's time t [s], which only grows."""
+        if self._asked is not None and t < self._asked:
+            # the world was set back: so is the clip
+            self.time, self.speed = np.full_like(self.time, t), np.ones_like(self.speed)
         passed = 0.0 if self._asked is None else max(t - self._asked, 0.0)
         if self._asked is None:
             self.time = np.full_like(self.time, t) if not self.time.any() else self.time
@@ -81,18 +90,20 @@ class Paced:
         if len(strain) != len(self.time):
             self.time = np.full(len(strain), self.time[0])
             self.speed = np.full(len(strain), self.speed[0])
-        calm = (strain / self.limit) ** 2
+        strained = (strain / self.limit) ** 2
         behind = np.clip((t - self.time) / 0.5, 0.0, 1.0)
-        wanted = (1.0 + (FASTEST - 1.0) * behind * (calm < 0.1)) / (1.0 + calm)
-        self.speed = self.speed + (wanted - self.speed) * min(passed / LAG, 1.0)
+        wanted = (1.0 + (FASTEST - 1.0) * behind * (strained < 0.1)) / (1.0 + strained)
+        quicker = (wanted - self.speed) * min(passed / LAG, 1.0)
+        self.speed = self.speed + quicker
         self.time = self.time + self.speed * passed
         time = self.time if len(self.time) > 1 else self.time[0]
-        speed = self.speed[:, None] if len(self.time) > 1 else self.speed[0]
+        speed, gain = (
+            x[:, None] if len(self.time) > 1 else x[0]
+            for x in (self.speed, quicker / max(passed, 1e-9))
+        )
         at = self.clip.target(time)
-        return Target(at.q, at.v * speed, at.a * speed**2, time=time)
+        return Target(at.q, at.v * speed, at.a * speed**2 + at.v * gain, time=time)
 
     def targets(self, t: float, dt: float, k: int) -> Target:
         """Rows are not told ahead: the pace depends on what happens."""
-        from poise.errors import PoiseError
-
         raise PoiseError("a paced motion tells one target at a time")

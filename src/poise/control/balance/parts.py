@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats, choice, floats, number
+from poise.arrays import Floats, floats, number
 from poise.character import Character
 from poise.contact import HeightField, Plane
-from poise.contact.surfaces import FRICTION, SurfaceCounts, surfaces_of
+from poise.contact.surfaces import FRICTION
 from poise.control.balance.asked import K_GOAL, Asked
 from poise.control.balance.cones import EDGES, Cones
 from poise.control.balance.goals import Goals
@@ -100,9 +100,13 @@ class Parts:
             self._schedule = supports
             self._soles = soles_of(self.character, supports.links)
             self._column = [supports.links.index(name) for name in self._soles.names]
-        elif isinstance(supports, str):
-            choice(supports, "supports", ("clip",))
+        elif supports == "clip":
             self._soles = soles_of(self.character)
+        elif isinstance(supports, str) or not isinstance(supports, Sequence):
+            raise PoiseError(
+                f"supports is {supports!r:.60}; it must be 'clip', a list of links, a Schedule or "
+                "a Clip"
+            )
         else:
             self._always = True
             self._soles = soles_of(self.character, list(supports))
@@ -252,7 +256,10 @@ class Parts:
         out = np.ones(self.scene.nv)
         out[:6] = ROOT_WEIGHT
         of_dof = np.repeat(forest.link, np.array([6, 3, 1, 1])[forest.kind])
-        for name, value in weights.items():
+        if not isinstance(weights, Mapping):
+            raise PoiseError(f"weights is {weights!r:.60}; it must be {{limb or link: weight}}")
+        for name, given in weights.items():
+            value = number(given, f"weights[{name!r}]", positive=False, unit="")
             if name == "root":
                 out[:6] = value
                 continue
@@ -281,10 +288,13 @@ def friction_of(character: Any, friction: float | None, links: Ints) -> float | 
     settings = getattr(character, "settings", None)
     if settings is None or settings.contact is None:
         return FRICTION
-    counts = SurfaceCounts(character.n, character.scene.nl, 0, 0)
-    each = surfaces_of(counts, settings.friction, "friction", settings.ground_friction)
-    soles = np.sqrt(each[..., links] * each[..., -1:])
-    soles = np.ascontiguousarray(np.minimum(soles, STICKIEST))
+    given = settings.friction
+    everywhere = given.ndim == 0 or given.shape[1:] == (1,)
+    mine = given if everywhere else given[..., links]
+    rest = mine if everywhere else FRICTION
+    ground = rest if settings.ground_friction is None else settings.ground_friction
+    soles = np.minimum(np.sqrt(mine * ground), STICKIEST)
+    soles = np.ascontiguousarray(np.broadcast_to(soles, (*soles.shape[:-1], len(links))))
     return float(soles.flat[0]) if np.ptp(soles) == 0.0 else soles
 
 
