@@ -15,6 +15,7 @@ import poise
 from poise import measure
 from poise.balance_trial import balance_trial_of, parse_goal, place_of, run_balance
 from poise.cli import app
+from poise.cli.balance_table import _margins
 from poise.errors import PoiseError
 from poise.motion import quaternions
 from poise.motion.contacts import Point, positions
@@ -163,12 +164,21 @@ def test_what_cannot_be_reached_is_missed_on_both_feet(tmp_path: Path) -> None:
         (("squat", "--push", "head:220N@9s"), "after the end"),
         (("squat", "--goal", "left_hand"), "LINK:X,Y,Z"),
         (("squat", "--goal", "left_fist:1,1,1"), "left_foot"),
+        (("squat", "--goal", "left_hnd:1,1,1"), "did you mean 'left_hand'"),
+        (("squat", "--goal", "left_hand:1,1,1", "--goal", "left_arm:1,1,0"), "which takes one"),
+        (("squat", "--goal", "left_hand:1,1,1", "--goal", "left_hand:1,1,0"), "which takes one"),
+        (("squat", "--objectives", "track,track"), "'track' is given twice"),
+        (("squat", "--push", "head:-220N:forward@0.1s"), "positive number [N]"),
         (("squat", "--friction", "-1"), "0 or more"),
+        (("squat", "--friction", "101"), "100 or less"),
+        (("squat", "--friction", "inf"), "must be a finite number\n"),
         (("squat", "--contact", "soft"), "penalty"),
         (("squat", "--speed", "slow"), "adaptive"),
         (("squat", "--rate", "0", "--contact", "penalty"), "rate"),
+        (("squat", "--rate", "29", "--contact", "penalty"), "30 Hz or more"),
         (("squat", "--rate", "100"), "every step"),
         (("squat", "--dt", "x"), "--dt"),
+        (("squat", "--dt", "1/10"), "1/30 s or less"),
         (("two-link-wave",), "hangs on the world"),
         (("snake-slither",), "feet"),
         (("squatt",), "squat"),
@@ -177,6 +187,17 @@ def test_what_cannot_be_reached_is_missed_on_both_feet(tmp_path: Path) -> None:
 def test_bad_input_is_refused_in_one_line(args: tuple[str, ...], says: str, tmp_path: Path) -> None:
     assert says in refused(*args, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_push_beyond_all_measure_is_told_to_be_smaller(tmp_path: Path) -> None:
+    line = refused(*QUICK, "--push", "head:1e8N@0.1s", out=tmp_path / "out")
+    assert "diverged" in line
+    assert "or a smaller --push" in line
+
+
+def test_margins_have_no_negative_zero() -> None:
+    found = {"margins": {"cop": {"least": -0.0002}, "cmp": {"least": -0.012}}}
+    assert _margins(found)[1] == "centre of pressure 0.0 cm, moment pivot -1.2 cm"
 
 
 def test_goals_are_read_as_written() -> None:
