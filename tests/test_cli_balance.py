@@ -19,7 +19,7 @@ from poise.cli.balance_table import _margins
 from poise.errors import PoiseError
 from poise.motion import quaternions
 from poise.motion.contacts import Point, positions
-from poise.motion.editing.balancing import _beside, footing_of, made_balanced
+from poise.motion.editing.balancing import _beside, _told, footing_of, made_balanced
 from poise.pushes import parse_push
 from poise.recording.balance import _moved, balance_table, stance_of
 from poise.results import FILES, VIDEO
@@ -180,7 +180,8 @@ def test_what_cannot_be_reached_is_missed_on_both_feet(tmp_path: Path) -> None:
         (("squat", "--dt", "x"), "--dt"),
         (("squat", "--dt", "1/10"), "1/30 s or less"),
         (("two-link-wave",), "hangs on the world"),
-        (("snake-slither",), "feet"),
+        (("snake-slither",), "has no feet"),
+        (("snake-slither", "--no-prepare"), "has no feet"),
         (("squatt",), "squat"),
     ],
 )
@@ -226,6 +227,24 @@ def test_a_mass_centre_that_is_beside_the_feet_for_long_is_told() -> None:
     on[len(on) // 2 :] = False
     (note,) = _beside(clip.with_frames(clip.frames, contacts=replace(clip.contacts, on=on)))
     assert "takes no steps" in note
+    # the first of several, which may be the shorter one
+    on[30:48] = False
+    (note,) = _beside(clip.with_frames(clip.frames, contacts=replace(clip.contacts, on=on)))
+    longest = (len(on) - len(on) // 2) / clip.fps
+    assert f"2 times, first for 0.30 s from 0.50 s on, longest for {longest:.2f} s" in note
+
+
+def test_a_lamp_without_legs_is_prepared_as_far_as_it_can_be() -> None:
+    trial = balance_trial_of("lamp-hop", duration=0.8)
+    assert "feet are left as they are: 'lamp' has no pair of legs" in trial.notes
+    assert stance_of(run_balance(trial)).fell is None
+
+
+def test_large_turns_are_told_in_plain_numbers() -> None:
+    clip = poise.load_clip("squat")
+    q = clip.frames.copy()
+    q[0, 3:7] = quaternions.multiply(q[0, 3:7], quaternions.turn((0.0, 0.0, 1.0), 2.0))
+    assert "114.6 at most" in _told(clip, q, np.full((len(q), 2), 0.1))
 
 
 def test_few_frames_are_left_alone_and_said_to_be() -> None:

@@ -309,7 +309,7 @@ def run_balance(
 
 
 def check_can_stand(character: Character) -> None:
-    """Refuse a character that hangs on the world, or has no feet."""
+    """Refuse a character that hangs on the world, lies on it, or has no feet."""
     from poise.motion.contacts import feet_of
 
     if not character.joints or character.joints[0].kind != "free":
@@ -317,5 +317,11 @@ def check_can_stand(character: Character) -> None:
             f"character {character.name!r} hangs on the world by its root; it cannot fall, and "
             "needs no balance: poise track"
         )
-    if not feet_of(character):
+    feet = {point.link for point in feet_of(character)}
+    if len(feet) > 1 and feet == {link.name for link in character.links if link.shapes}:
+        raise PoiseError(
+            f"character {character.name!r} lies on the ground with all its links, and has no feet; "
+            "it cannot fall, and needs no balance: poise track"
+        )
+    if not feet:
         raise PoiseError(f"character {character.name!r} has no feet to stand on in its rest pose")
