@@ -265,6 +265,41 @@ def test_feet_in_the_air_fall_gracefully() -> None:
     assert np.isfinite(run_balance(trial).q).all()
 
 
+def test_convert_takes_the_noise_of_raw_files_away_before_it_balances(tmp_path: Path) -> None:
+    """As `poise balance` does; a cutoff of 0 leaves it."""
+    clip = poise.load_clip("squat").trimmed(0.0, 1.0)
+    noise = np.random.default_rng(1).normal(0.0, 2e-3, (len(clip), 3))
+    frames = clip.frames.copy()
+    frames[:, :3] += noise
+    source, out = tmp_path / "take.bvh", tmp_path / "take.npz"
+    clip.with_frames(frames).save(source)
+    args = ["convert", str(source), str(out), "--character", "humanoid-ball", "--balanced",
+            "--json", "--force"]  # fmt: skip
+    told = json.loads(CliRunner().invoke(app, args).stdout)
+    assert told["smoothing"].startswith("smoothed at")
+    made = balance_trial_of(source, "humanoid-ball").clip
+    np.testing.assert_allclose(poise.load_clip(out).frames, made.frames, atol=1e-9)
+    told = json.loads(CliRunner().invoke(app, [*args, "--cutoff", "0"]).stdout)
+    assert told["smoothing"] is None
+
+
+def test_convert_makes_nobody_ready_who_has_no_feet(tmp_path: Path) -> None:
+    args = ["convert", "snake-slither", str(tmp_path / "snake.npz"), "--balanced"]
+    told = CliRunner().invoke(app, args)
+    assert told.exit_code == 1
+    assert "has no feet" in told.output
+
+
+@pytest.mark.slow
+def test_a_clip_that_convert_made_ready_needs_no_more(data_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "ready.npz"
+    source = data_folder / "cmu_bvh" / "22_14.bvh"
+    args = ["convert", source, out, "--character", "humanoid-ball", "--balanced"]
+    assert CliRunner().invoke(app, [str(arg) for arg in args]).exit_code == 0
+    recording = run_balance(balance_trial_of(out, prepare=False, speed="adaptive"))
+    assert stance_of(recording).fell is None
+
+
 @pytest.mark.slow
 def test_convert_makes_a_recorded_clip_ready(data_folder: Path, tmp_path: Path) -> None:
     """A squat on one leg: its other foot hovers, and does not stand."""

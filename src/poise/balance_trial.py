@@ -274,15 +274,13 @@ def _on_firm_feet(
     """Raw motion on another body, and what was done to it; else what was given."""
     from poise.characters import MOTIONS, load_character
     from poise.motion import load_clip
-    from poise.motion.editing.firm_feet import on_firm_feet
-    from poise.motion.ready import made_ready
+    from poise.motion.editing.firm_feet import ready_on_firm_feet
 
     if isinstance(source, Clip) or Path(source).suffix.lower() not in MOTIONS:
         return source, ()
     body = character if isinstance(character, Character) else load_character(character)
     check_can_stand(body)
-    ready = made_ready(load_clip(source), raw=True, cutoff=cutoff)
-    return on_firm_feet(ready.clip, body, progress), ready.notes
+    return ready_on_firm_feet(load_clip(source), body, cutoff=cutoff, progress=progress)
 
 
 def run_balance(
