@@ -10,7 +10,7 @@ import pytest
 import poise
 from poise import dynamics, measure
 from poise.control.balance.cones import Cones, least_dear
-from poise.control.balance.least_squares import hold, solve
+from poise.control.balance.least_squares import hold, reduce
 from poise.control.balance.momentum import consistent_weight
 from poise.control.balance.polygon import hull, nearest_inside
 from poise.control.balance.soft_limits import SoftLimits
@@ -34,6 +34,15 @@ def problem(seed: int, redundant: int = 0) -> tuple[np.ndarray, ...]:
     C = np.concatenate([C, rng.normal(size=(redundant, k)) @ C])
     return (rng.normal(size=n), np.exp(rng.normal(size=n)), 10 * rng.normal(size=(m, n)),
             rng.normal(size=m), C, C @ x)  # fmt: skip
+
+
+def solve(
+    a_des: np.ndarray, W: np.ndarray, E: np.ndarray, e: np.ndarray, C: np.ndarray, d: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Accelerations by the null space, and how far constraints contradict each other."""
+    per = 1.0 / W
+    held = hold(C * per, d - C @ a_des)
+    return a_des + per * reduce(held, E * per, e - E @ a_des).x, held.miss
 
 
 def by_kkt(a_des: np.ndarray, W: np.ndarray, E: np.ndarray, e: np.ndarray, C: np.ndarray,

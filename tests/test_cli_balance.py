@@ -15,10 +15,11 @@ import poise
 from poise import measure
 from poise.balance_trial import balance_trial_of, parse_goal, place_of, run_balance
 from poise.cli import app
+from poise.cli.balance_table import _margins
 from poise.errors import PoiseError
 from poise.motion import quaternions
 from poise.motion.contacts import Point, positions
-from poise.motion.editing.balancing import _beside, footing_of, made_balanced
+from poise.motion.editing.balancing import _beside, _told, footing_of, made_balanced
 from poise.pushes import parse_push
 from poise.recording.balance import _moved, balance_table, stance_of
 from poise.results import FILES, VIDEO
@@ -163,20 +164,41 @@ def test_what_cannot_be_reached_is_missed_on_both_feet(tmp_path: Path) -> None:
         (("squat", "--push", "head:220N@9s"), "after the end"),
         (("squat", "--goal", "left_hand"), "LINK:X,Y,Z"),
         (("squat", "--goal", "left_fist:1,1,1"), "left_foot"),
+        (("squat", "--goal", "left_hnd:1,1,1"), "did you mean 'left_hand'"),
+        (("squat", "--goal", "left_hand:1,1,1", "--goal", "left_arm:1,1,0"), "which takes one"),
+        (("squat", "--goal", "left_hand:1,1,1", "--goal", "left_hand:1,1,0"), "which takes one"),
+        (("squat", "--objectives", "track,track"), "'track' is given twice"),
+        (("squat", "--push", "head:-220N:forward@0.1s"), "positive number [N]"),
         (("squat", "--friction", "-1"), "0 or more"),
+        (("squat", "--friction", "101"), "100 or less"),
+        (("squat", "--friction", "inf"), "must be a finite number\n"),
         (("squat", "--contact", "soft"), "penalty"),
         (("squat", "--speed", "slow"), "adaptive"),
         (("squat", "--rate", "0", "--contact", "penalty"), "rate"),
+        (("squat", "--rate", "29", "--contact", "penalty"), "30 Hz or more"),
         (("squat", "--rate", "100"), "every step"),
         (("squat", "--dt", "x"), "--dt"),
+        (("squat", "--dt", "1/10"), "1/30 s or less"),
         (("two-link-wave",), "hangs on the world"),
-        (("snake-slither",), "feet"),
+        (("snake-slither",), "has no feet"),
+        (("snake-slither", "--no-prepare"), "has no feet"),
         (("squatt",), "squat"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(args: tuple[str, ...], says: str, tmp_path: Path) -> None:
     assert says in refused(*args, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_push_beyond_all_measure_is_told_to_be_smaller(tmp_path: Path) -> None:
+    line = refused(*QUICK, "--push", "head:1e8N@0.1s", out=tmp_path / "out")
+    assert "diverged" in line
+    assert "or a smaller --push" in line
+
+
+def test_margins_have_no_negative_zero() -> None:
+    found = {"margins": {"cop": {"least": -0.0002}, "cmp": {"least": -0.012}}}
+    assert _margins(found)[1] == "centre of pressure 0.0 cm, moment pivot -1.2 cm"
 
 
 def test_goals_are_read_as_written() -> None:
@@ -205,6 +227,24 @@ def test_a_mass_centre_that_is_beside_the_feet_for_long_is_told() -> None:
     on[len(on) // 2 :] = False
     (note,) = _beside(clip.with_frames(clip.frames, contacts=replace(clip.contacts, on=on)))
     assert "takes no steps" in note
+    # the first of several, which may be the shorter one
+    on[30:48] = False
+    (note,) = _beside(clip.with_frames(clip.frames, contacts=replace(clip.contacts, on=on)))
+    longest = (len(on) - len(on) // 2) / clip.fps
+    assert f"2 times, first for 0.30 s from 0.50 s on, longest for {longest:.2f} s" in note
+
+
+def test_a_lamp_without_legs_is_prepared_as_far_as_it_can_be() -> None:
+    trial = balance_trial_of("lamp-hop", duration=0.8)
+    assert "feet are left as they are: 'lamp' has no pair of legs" in trial.notes
+    assert stance_of(run_balance(trial)).fell is None
+
+
+def test_large_turns_are_told_in_plain_numbers() -> None:
+    clip = poise.load_clip("squat")
+    q = clip.frames.copy()
+    q[0, 3:7] = quaternions.multiply(q[0, 3:7], quaternions.turn((0.0, 0.0, 1.0), 2.0))
+    assert "114.6 at most" in _told(clip, q, np.full((len(q), 2), 0.1))
 
 
 def test_few_frames_are_left_alone_and_said_to_be() -> None:
@@ -223,6 +263,41 @@ def test_feet_in_the_air_fall_gracefully() -> None:
     frames[:, 2] += 0.3
     trial = balance_trial_of(clip.with_frames(frames), prepare=False, duration=1.0)
     assert np.isfinite(run_balance(trial).q).all()
+
+
+def test_convert_takes_the_noise_of_raw_files_away_before_it_balances(tmp_path: Path) -> None:
+    """As `poise balance` does; a cutoff of 0 leaves it."""
+    clip = poise.load_clip("squat").trimmed(0.0, 1.0)
+    noise = np.random.default_rng(1).normal(0.0, 2e-3, (len(clip), 3))
+    frames = clip.frames.copy()
+    frames[:, :3] += noise
+    source, out = tmp_path / "take.bvh", tmp_path / "take.npz"
+    clip.with_frames(frames).save(source)
+    args = ["convert", str(source), str(out), "--character", "humanoid-ball", "--balanced",
+            "--json", "--force"]  # fmt: skip
+    told = json.loads(CliRunner().invoke(app, args).stdout)
+    assert told["smoothing"].startswith("smoothed at")
+    made = balance_trial_of(source, "humanoid-ball").clip
+    np.testing.assert_allclose(poise.load_clip(out).frames, made.frames, atol=1e-9)
+    told = json.loads(CliRunner().invoke(app, [*args, "--cutoff", "0"]).stdout)
+    assert told["smoothing"] is None
+
+
+def test_convert_makes_nobody_ready_who_has_no_feet(tmp_path: Path) -> None:
+    args = ["convert", "snake-slither", str(tmp_path / "snake.npz"), "--balanced"]
+    told = CliRunner().invoke(app, args)
+    assert told.exit_code == 1
+    assert "has no feet" in told.output
+
+
+@pytest.mark.slow
+def test_a_clip_that_convert_made_ready_needs_no_more(data_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "ready.npz"
+    source = data_folder / "cmu_bvh" / "22_14.bvh"
+    args = ["convert", source, out, "--character", "humanoid-ball", "--balanced"]
+    assert CliRunner().invoke(app, [str(arg) for arg in args]).exit_code == 0
+    recording = run_balance(balance_trial_of(out, prepare=False, speed="adaptive"))
+    assert stance_of(recording).fell is None
 
 
 @pytest.mark.slow

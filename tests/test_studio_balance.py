@@ -11,6 +11,7 @@ from studio_scenes import Clock, Studio, wait_for
 
 from poise import PoiseError, load_clip, measure, run
 from poise.balance_trial import balance_trial_of
+from poise.motion.contacts import Contacts
 from poise.view.studio.library import Library
 from poise.view.studio.requests import (
     Choose,
@@ -94,7 +95,7 @@ def test_a_file_is_made_ready_as_poise_balance_does_it(tmp_path: Path) -> None:
         assert np.array_equal(made.frames, balance_trial_of(path, who).clip.frames)
 
 
-@pytest.mark.parametrize("character", ["humanoid", "humanoid-51", "dog", "tail-biped"])
+@pytest.mark.parametrize("character", ["humanoid", "humanoid-51", "dog", "tail-biped", "lamp"])
 def test_others_stand_at_rest(character: str, tmp_path: Path) -> None:
     clock = Clock()
     show = Studio(tmp_path, clock, **{**WHO, "character": character, "clip": "rest"})
@@ -115,6 +116,7 @@ def test_others_stand_at_rest(character: str, tmp_path: Path) -> None:
         (Choose(controller="balance", ground="hills"), "level ground"),
         (Choose(controller="balance", ground="none"), "level ground"),
         (Choose(controller="balance", character="two-link"), "hangs on the world"),
+        (Choose(controller="balance", character="snake-72"), "has no feet"),
         (Choose(controller="balance", dt=1 / 30), "1/60 s or less"),
         (Choose(controller="ballance"), "'balance'"),
     ],
@@ -127,17 +129,19 @@ def test_where_it_cannot_it_says_why(asked: Choose, why: str, tmp_path: Path) ->
     assert show.controls == before
 
 
-@pytest.mark.parametrize("character", ["lamp", "snake-72"])
-def test_who_has_no_feet_is_not_made_ready_and_the_scene_stays(
-    character: str, tmp_path: Path
-) -> None:
+def test_what_never_stands_is_not_made_ready_and_the_scene_stays(tmp_path: Path) -> None:
     show = Studio(tmp_path, clip="squat", character="humanoid-ball")
+    squat = load_clip("squat")
+    assert squat.contacts is not None
+    high = squat.frames + np.eye(squat.frames.shape[1])[2]
+    none = Contacts(squat.contacts.points, np.zeros_like(squat.contacts.on))
+    name = show.library.add_clip(squat.with_frames(high, contacts=none))
     before = show.controls
-    show.ask(Choose(controller="balance", character=character))
+    show.ask(Choose(controller="balance", clip=name))
     show.wait()
     message = show.snapshot(1).message
     assert message.level == "error"
-    assert f"{character!r} cannot be made ready for balance: feet" in message.text
+    assert "cannot be made ready for balance: clip 'squat': nothing ever stands" in message.text
     assert show.controls == before
 
 

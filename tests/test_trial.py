@@ -44,7 +44,7 @@ def test_a_push_is_read_as_it_is_written(text: str, push: Push) -> None:
         ("chest:200N:left@soon", "'soon' is no time"),
         ("chest:200N@-1", "'-1' is no time"),
         ("chest@1s", "its force is missing"),
-        ("chest:-200N@1s", "its force is missing"),
+        ("chest:-200N@1s", "must be a positive number [N]"),
         ("chest:hard:left@1s", "its force is missing"),
         ("chest:200N:lft@1s", "did you mean 'left'"),
         ("chest:200N:0,0,0@1s", "of some length"),

@@ -60,7 +60,7 @@ def number(value: Any, name: str, *, positive: bool = True, unit: str = "s") -> 
     real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not real or not math.isfinite(value) or (positive and value <= 0):
         kind = f"a {'positive' if positive else 'finite'} {'time' if unit == 's' else 'number'}"
-        raise PoiseError(f"{name} is {value!r:.80}; it must be {kind} [{unit}]")
+        raise PoiseError(f"{name} is {value!r:.80}; it must be {kind}{f' [{unit}]' * bool(unit)}")
     return float(value)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,15 @@ CONTACTS = {"penalty": "thesis", "impulse": "cones"}
 
 STEPS = {"penalty": 1.0 / 1000.0, "impulse": 1.0 / 120.0}
 """Time steps unless told otherwise [s]."""
+
+LONGEST_STEP = 1.0 / 30.0
+"""Steps that are longer [s] throw a character about."""
+
+LEAST_RATE = 30.0
+"""It is enough to stand [1/s]; who plans less often may not."""
+
+MOST_FRICTION = 100.0
+"""Feet stick to the ground long before that."""
 
 STIFFNESS = 2e6
 """Of the penalty ground [N/m]: a character of 65 kg sinks by less than a tenth of a millimetre."""
@@ -86,7 +95,9 @@ def place_of(character: Character, name: str) -> tuple[str, tuple[float, float, 
         return name, (0.0, 0.0, 0.0)
     limb = name if name in character.limbs else name.replace("hand", "arm")
     if limb not in character.limbs:
-        raise PoiseError(f"goal: {unknown_name('link', name, [*links, *character.limbs])}")
+        hands = [x.replace("arm", "hand") for x in character.limbs if "arm" in x]
+        known = dict.fromkeys((*links, *character.limbs, *hands))
+        raise PoiseError(f"goal: {unknown_name('link', name, known)}")
     last = character.limbs[limb][-1]
     tip = np.mean([point.pos for point in tip_of(character, last)], axis=0)
     return last, (float(tip[0]), float(tip[1]), float(tip[2]))
@@ -118,22 +129,45 @@ class BalanceTrial(Trial):
         super().__post_init__()
         choice(self.contact, "contact", tuple(CONTACTS))
         choice(self.speed, "speed", SPEEDS)
+        if self.dt > 1.001 * LONGEST_STEP:
+            raise PoiseError(f"dt is {self.dt:.4g} s; balance needs steps of 1/30 s or less")
         if self.rate is not None:
-            number(self.rate, "rate", unit="Hz")
-            if self.contact == "impulse":
-                raise PoiseError(
-                    "rate: with contact by impulses the balance plans in every step; leave it out, "
-                    "choose dt, or take contact by penalty"
-                )
-        if not number(self.friction, "friction", positive=False, unit="") >= 0.0:
-            raise PoiseError(f"friction is {self.friction:g}; it must be 0 or more")
+            self._check_rate(self.rate)
+        if not 0.0 <= number(self.friction, "friction", positive=False, unit="") <= MOST_FRICTION:
+            raise PoiseError(
+                f"friction is {self.friction:g}; it must be 0 or more and {MOST_FRICTION:g} or less"
+            )
+        self._check_objectives()
+        self._check_goals()
+
+    def _check_rate(self, rate: float) -> None:
+        if self.contact == "impulse":
+            raise PoiseError(
+                "rate: with contact by impulses the balance plans in every step; leave it out, "
+                "choose dt, or take contact by penalty"
+            )
+        if number(rate, "rate", unit="Hz") < LEAST_RATE:
+            raise PoiseError(f"rate is {rate:g} Hz; it must be {LEAST_RATE:g} Hz or more")
+
+    def _check_objectives(self) -> None:
         if not self.objectives:
             raise PoiseError(f"no objectives: any of {', '.join(OBJECTIVES)}")
-        for name in self.objectives:
+        for i, name in enumerate(self.objectives):
             if name not in OBJECTIVES:
                 raise PoiseError(unknown_name("objective", name, OBJECTIVES))
+            if name in self.objectives[:i]:
+                raise PoiseError(f"objective {name!r} is given twice")
+
+    def _check_goals(self) -> None:
+        """One goal for each link, however it is called."""
+        taken: dict[str, Goal] = {}
         for goal in self.goals:
-            place_of(self.character, goal.link)
+            link, _ = place_of(self.character, goal.link)
+            if link in taken:
+                raise PoiseError(
+                    f"goals {taken[link]} and {goal}: both are of link {link!r}, which takes one"
+                )
+            taken[link] = goal
 
     @property
     def time(self) -> float:
@@ -220,13 +254,15 @@ def balance_trial_of(
     # links pass through each other here
     notes = [note for note in plain.notes if not note.startswith("overlap")]
     values["notes"] = (*before, *notes)
-    if prepare:
-        from poise.motion.editing.balancing import made_balanced
-
-        made = made_balanced(plain.clip, progress=preparing)
-        values["clip"], values["notes"] = made.clip, (*values["notes"], *made.notes)
     own = {name: value for name, value in options.items() if name not in of_trial}
-    return BalanceTrial(**values, contact=contact, **own)
+    # before the preparation, which takes long
+    trial = BalanceTrial(**values, contact=contact, **own)
+    if not prepare:
+        return trial
+    from poise.motion.editing.balancing import made_balanced
+
+    made = made_balanced(trial.clip, progress=preparing)
+    return replace(trial, clip=made.clip, notes=(*trial.notes, *made.notes))
 
 
 def _on_firm_feet(
@@ -238,15 +274,13 @@ def _on_firm_feet(
     """Raw motion on another body, and what was done to it; else what was given."""
     from poise.characters import MOTIONS, load_character
     from poise.motion import load_clip
-    from poise.motion.editing.firm_feet import on_firm_feet
-    from poise.motion.ready import made_ready
+    from poise.motion.editing.firm_feet import ready_on_firm_feet
 
     if isinstance(source, Clip) or Path(source).suffix.lower() not in MOTIONS:
         return source, ()
     body = character if isinstance(character, Character) else load_character(character)
     check_can_stand(body)
-    ready = made_ready(load_clip(source), raw=True, cutoff=cutoff)
-    return on_firm_feet(ready.clip, body, progress), ready.notes
+    return ready_on_firm_feet(load_clip(source), body, cutoff=cutoff, progress=progress)
 
 
 def run_balance(
@@ -273,7 +307,7 @@ def run_balance(
 
 
 def check_can_stand(character: Character) -> None:
-    """Refuse a character that hangs on the world, or has no feet."""
+    """Refuse a character that hangs on the world, lies on it, or has no feet."""
     from poise.motion.contacts import feet_of
 
     if not character.joints or character.joints[0].kind != "free":
@@ -281,5 +315,11 @@ def check_can_stand(character: Character) -> None:
             f"character {character.name!r} hangs on the world by its root; it cannot fall, and "
             "needs no balance: poise track"
         )
-    if not feet_of(character):
+    feet = {point.link for point in feet_of(character)}
+    if len(feet) > 1 and feet == {link.name for link in character.links if link.shapes}:
+        raise PoiseError(
+            f"character {character.name!r} lies on the ground with all its links, and has no feet; "
+            "it cannot fall, and needs no balance: poise track"
+        )
+    if not feet:
         raise PoiseError(f"character {character.name!r} has no feet to stand on in its rest pose")

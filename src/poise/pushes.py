@@ -33,7 +33,7 @@ DURATION = 0.1
 FORM = "LINK:FORCE[:DIRECTION]@TIME[+DURATION], as in chest:200N:left@1s+0.1s"
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_FORCE = re.compile(rf"({_NUMBER}) ?(N|kN)?")
+_FORCE = re.compile(rf"([-+]?{_NUMBER}) ?(N|kN)?")
 _WHEN = re.compile(rf"({_NUMBER}) ?(s|ms)?(?:\+({_NUMBER}) ?(s|ms)?)?")
 _VECTOR = re.compile(rf"[-+]?{_NUMBER}(?:, ?[-+]?{_NUMBER}){{2}}")
 

@@ -131,7 +131,7 @@ def balance(
             objectives=tuple(filter(None, objectives.replace(" ", "").split(","))),
             friction=friction, goals=tuple(goals), rate=rate, speed=speed, duration=duration,
         )  # fmt: skip
-        advice = "take a smaller --dt"
+        advice = "take a smaller --dt" + " or a smaller --push" * bool(pushes)
         recording, elapsed = simulated(run_balance, trial, shown.bar("simulating"), advice)
         stance = stance_of(recording)
         table = {

@@ -29,7 +29,7 @@ def print_balance(table: dict[str, Any]) -> None:
     speed = table["speed"]
     typer.echo(
         f"{'speed':18}{table['duration']:.2f} s simulated in {speed['elapsed']:.3g} s, "
-        f"{speed['real_time']:.2g} times real time"
+        f"{speed['real_time']:.1f} times real time"
     )
 
 
@@ -59,7 +59,7 @@ def _feet(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _margins(found: dict[str, Any]) -> tuple[str, str]:
     parts = [
-        f"{MARGINS[name]} {100 * one['least']:.1f} cm"
+        f"{MARGINS[name]} {round(100 * one['least'], 1) + 0.0:.1f} cm"  # no -0.0
         for name, one in found["margins"].items()
         if one["least"] is not None
     ]

@@ -13,6 +13,7 @@ from poise.cli.progress import progress
 from poise.errors import PoiseError
 
 if TYPE_CHECKING:
+    from poise.character import Character
     from poise.motion import Clip
 
 
@@ -43,7 +44,11 @@ def convert(
     ] = None,
     cutoff: Annotated[
         str | None,
-        typer.Option(metavar="HZ|auto", help="Smooth: what is slower passes; 0 does not smooth."),
+        typer.Option(
+            metavar="HZ|auto",
+            help="Smooth: what is slower passes; 0 does not smooth.",
+            show_default="0; auto for raw files with --balanced",
+        ),
     ] = None,
     level_feet: Annotated[
         bool, typer.Option("--level-feet", help="Retarget with standing feet flat on the ground.")
@@ -146,32 +151,25 @@ def _convert_motion(
     """Convert a motion; return what was written, ready for JSON."""
     from poise.characters import load_character
     from poise.motion import check_writable, load_clip
-    from poise.motion.ready import read_cutoff, without_noise
+    from poise.motion.ready import read_cutoff
 
     # before a large file is read
     check_writable(result)
     read_cutoff(editing.cutoff or "0")
     body = None if editing.character is None else load_character(editing.character)
-    level = editing.level_feet or editing.balanced
-    if editing.refine or level:
-        clip = _authored(source) if editing.refine else load_clip(source, **reading)
-        if editing.balanced and clip.contacts is None:
-            clip = _with_contacts(clip)
-        if body is not None and body != clip.character:
-            with progress("retargeting") as tell:
-                clip = clip.retargeted(body, map=editing.map, level_feet=level, progress=tell)
-    else:
-        with progress("retargeting") as tell:
-            clip = load_clip(source, body, map=editing.map, progress=tell, **reading)
+    clip, before = _on_body(source, body, editing, reading)
     unit = _guessed_unit(source, clip, reading)
-    clip, smoothing = without_noise(clip, editing.cutoff or "0")
+    smoothing = "; ".join(note for note in before if "smoothed" in note)
     balancing = None
     if editing.balanced:
+        from poise.balance_trial import check_can_stand
         from poise.motion.editing.balancing import made_balanced
 
+        check_can_stand(clip.character)
         with progress("balancing") as tell:
             clip, _, notes = made_balanced(clip, progress=tell)
-        balancing = "; ".join(notes)
+        others = [note for note in before if "smoothed" not in note]
+        balancing = "; ".join((*others, *notes))
     if editing.like is not None:
         from poise.motion.retargeting.like import on_rig
 
@@ -189,13 +187,38 @@ def _convert_motion(
     }
 
 
-def _with_contacts(clip: Clip) -> Clip:
-    """Raw motion without an added pose, on the ground, that knows when its feet stand."""
-    from poise.motion.editing.firm_feet import firm_contacts, steadied
-    from poise.motion.ready import made_ready
+def _on_body(
+    source: str, body: Character | None, editing: _Editing, reading: dict[str, Any]
+) -> tuple[Clip, list[str]]:
+    """The motion on its body, smoothed, and what was done to it, for people to read."""
+    from poise.motion import load_clip
+    from poise.motion.ready import without_noise
 
-    ready = made_ready(clip, raw=True, cutoff=0).clip
-    return steadied(ready, firm_contacts(ready))
+    level = editing.level_feet or editing.balanced
+    if editing.refine or level:
+        clip = _authored(source) if editing.refine else load_clip(source, **reading)
+        if editing.balanced and clip.contacts is None:
+            return _from_raw(clip, body, editing)
+        if body is not None and body != clip.character:
+            with progress("retargeting") as tell:
+                clip = clip.retargeted(body, map=editing.map, level_feet=level, progress=tell)
+    else:
+        with progress("retargeting") as tell:
+            clip = load_clip(source, body, map=editing.map, progress=tell, **reading)
+    smooth, note = without_noise(clip, editing.cutoff or "0")
+    return smooth, [note] if note else []
+
+
+def _from_raw(clip: Clip, body: Character | None, editing: _Editing) -> tuple[Clip, list[str]]:
+    """The same of raw motion that shall be balanced, as `poise balance` has it."""
+    from poise.motion.editing.firm_feet import ready_on_firm_feet
+
+    with progress("retargeting") as tell:
+        ready = ready_on_firm_feet(
+            clip, body, cutoff=editing.cutoff, map=editing.map, progress=tell
+        )
+    # the unit is told beside the result
+    return ready.clip, [note for note in ready.notes if "unit" not in note]
 
 
 def _authored(source: str) -> Clip:

@@ -130,24 +130,6 @@ def reduce(held: Held, E: Floats, e: Floats) -> Reduced:
     return Reduced(x, held.Q, Vt, s * s / firm)
 
 
-def solve(
-    a_des: Floats, weight: Floats, E: Floats, e: Floats, C: Floats, d: Floats
-) -> tuple[Floats, float]:
-    """Accelerations of the least squares, and how far constraints contradict each other.
-
-    Args:
-        a_des: Wanted of each, shape (nv,).
-        weight: W, above zero, shape (nv,).
-        E: Objectives with their weights, shape (m, nv).
-        e: What they want, shape (m,).
-        C: Constraints, shape (k, nv).
-        d: Shape (k,).
-    """
-    per = 1.0 / weight
-    held = hold(C * per, d - C @ a_des)
-    return a_des + per * reduce(held, E * per, e - E @ a_des).x, held.miss
-
-
 def check_weight(weight: Floats) -> Floats:
     """The weights, if all are above zero: without them the accelerations are not determined."""
     if not (np.isfinite(weight) & (weight > 0.0)).all():

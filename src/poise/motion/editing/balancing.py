@@ -174,6 +174,9 @@ def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
     same = clip.contacts is not None and (contacts.on == clip.contacts.on).all()
     if same and _is_level(clip):
         return clip
+    if not _has_legs(clip.character, contacts):
+        notes.append(f"feet are left as they are: {clip.character.name!r} has no pair of legs")
+        return clip.with_frames(clip.frames, contacts=clip.contacts or contacts)
     from poise.motion.retargeting.retarget import retarget
 
     clip = steadied(clip, contacts)
@@ -182,6 +185,15 @@ def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
     away = np.abs(flat.frames[:, :3] - clip.frames[:, :3]).max()
     notes.append(f"feet that stand are level and still; hips moved by up to {1e3 * away:.0f} mm")
     return flat
+
+
+def _has_legs(character: Character, contacts: Contacts) -> bool:
+    """Whether anything that stands is at the end of a leg or an arm."""
+    from poise.motion.retargeting.bodies import body_of
+    from poise.motion.retargeting.standing import ends_limb
+
+    body = body_of(character)
+    return any(ends_limb(body, foot) for foot in contacts.feet)
 
 
 def _is_level(clip: Clip) -> bool:
@@ -238,19 +250,22 @@ def _told(clip: Clip, q: Floats, moved: Floats) -> str:
     turned = turned_by(clip, q)
     return (
         f"mass centre moved over the feet by up to {1e3 * far:.0f} mm; links turned by "
-        f"{turned[0]:.2g} degrees on the average, {turned[1]:.2g} at most"
+        f"{turned[0]:.1f} degrees on the average, {turned[1]:.1f} at most"
     )
 
 
 def _beside(clip: Clip) -> list[str]:
     """When the mass centre is not over the feet for long: nobody balances there without a step."""
-    away = [(b - a, a) for a, b in runs(~(footing_of(clip).margin >= 0.0))]
-    frames, start = max(away, default=(0, 0))
-    if frames <= LONG * clip.fps:
+    away = runs(~(footing_of(clip).margin >= 0.0))
+    long = [(a / clip.fps, (b - a) / clip.fps) for a, b in away if b - a > LONG * clip.fps]
+    if not long:
         return []
+    start, time = long[0]
+    when = f"for {time:.2f} s from {start:.2f} s on"
+    if len(long) > 1:
+        when = f"{len(long)} times, first {when}, longest for {max(time for _, time in long):.2f} s"
     return [
-        f"the mass centre is beside the feet for {frames / clip.fps:.2g} s from "
-        f"{start / clip.fps:.2f} s on: balance takes no steps, and may fall there"
+        f"the mass centre is beside the feet {when}: balance takes no steps, and may fall there"
     ]
 
 

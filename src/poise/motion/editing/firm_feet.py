@@ -19,7 +19,9 @@ from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, positions, runs
 from poise.motion.editing.smoothing import lowpass
 from poise.motion.quaternions import Floats
+from poise.motion.ready import Ready, made_ready
 from poise.motion.retargeting.footing import near
+from poise.motion.retargeting.matching import MapLike
 
 PLAY, LOW = 0.08, 0.04
 """A foot that stays within this distance and below this height has not made a step [m]."""
@@ -42,7 +44,36 @@ RAMP, CALM = 0.15, 6.0
 Progress = Callable[[float], None]
 
 
-def on_firm_feet(clip: Clip, character: Character, progress: Progress | None = None) -> Clip:
+def ready_on_firm_feet(
+    clip: Clip,
+    character: Character | None = None,
+    *,
+    cutoff: float | str | None = None,
+    map: MapLike = None,
+    progress: Progress | None = None,
+) -> Ready:
+    """Raw motion without its noise, on the ground, and on firm feet where it gets another body.
+
+    Args:
+        clip: The motion as it was captured.
+        character: Who shall have it; None is its own.
+        cutoff: As of `made_ready`.
+        map: As of `retarget`.
+        progress: Called with the share that is done, 0 to 1.
+    """
+    ready = made_ready(clip, raw=True, cutoff=cutoff)
+    if character is None or character == clip.character:
+        return ready
+    return ready._replace(clip=on_firm_feet(ready.clip, character, progress, map=map))
+
+
+def on_firm_feet(
+    clip: Clip,
+    character: Character,
+    progress: Progress | None = None,
+    *,
+    map: MapLike = None,
+) -> Clip:
     """Raw motion on another body, its feet level where those of the capture really stand.
 
     What a foot does is best told on the skeleton that it was captured with.
@@ -51,9 +82,10 @@ def on_firm_feet(clip: Clip, character: Character, progress: Progress | None = N
         clip: The motion, its feet on the ground z = 0 where they stand.
         character: Who shall have it.
         progress: Called with the share that is done, 0 to 1.
+        map: As of `retarget`.
     """
     firm = steadied(clip, firm_contacts(clip))
-    return firm.retargeted(character, level_feet=True, progress=progress)
+    return firm.retargeted(character, map=map, level_feet=True, progress=progress)
 
 
 def steadied(clip: Clip, contacts: Contacts) -> Clip:

@@ -160,11 +160,17 @@ def _same_feet(
     odd: dict[str, str] = {}
     for point in ours:
         limb = found.target.limb_of(point.foot)
-        if limb in limbs and limb is not None and limb[0] in ("leg", "arm"):
+        if limb in limbs and ends_limb(found.target, point.foot):
             other = limbs[limb]
             same = is_foot(found.target, point.foot) == is_foot(found.source, other)
             (pairs if same else odd)[point.foot] = other
     return pairs, odd
+
+
+def ends_limb(body: Body, foot: str) -> bool:
+    """Whether what stands belongs to a leg or an arm, so that it can be put where it shall be."""
+    limb = body.limb_of(foot)
+    return limb is not None and limb[0] in ("leg", "arm")
 
 
 def is_foot(body: Body, name: str) -> bool:

@@ -176,7 +176,7 @@ class Library:
                 source, None if own else who, progress=progress, preparing=progress
             )
         except PoiseError as error:
-            why = str(error).partition(":")[0]
+            why = str(error).partition(";")[0]
             raise PoiseError(
                 f"clip {clip!r} on character {who.name!r} cannot be made ready for balance: {why}"
             ) from error

@@ -40,6 +40,12 @@ STANCE: dict[str, tuple[tuple[str, str, str], ...]] = {
 }
 """Plots of who stands, in a tab of their own."""
 
+TICKS = 18
+"""Pixels that ticks of the upright axis are apart at least: with the usual 30 there may be one."""
+
+ABOVE = 8
+"""Pixels above a plot: half of the number at a tick that is at its top."""
+
 EMPTY = np.array([0.0, 1.0])
 SHOWN = 10.0  # how long a message is shown [s]
 LEVELS = {"info": "#3b5b7a", "warning": "#a86a00", "error": "#b3261e"}
@@ -92,7 +98,8 @@ def _plot(gui: Any, title: str, curves: tuple[tuple[str, str, str], ...]) -> Any
         title=title,
         scales={"x": {"time": False}},
         legend={"show": len(curves) > 1, "live": False},
-        axes=({"size": 26 if len(curves) == 1 else 40}, {"size": 52}),
+        axes=({"size": 26 if len(curves) == 1 else 40}, {"size": 52, "space": TICKS}),
+        padding=(ABOVE, None, None, None),
         height=112 if len(curves) == 1 else 126,
     )
 
