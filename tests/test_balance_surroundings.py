@@ -148,12 +148,15 @@ def test_ground_that_is_not_level_is_refused() -> None:
         assert poise.Balance(world_of(ground=ground), ground=0.0).ground == 0.0
 
 
-def test_a_motion_that_is_followed_exactly_is_no_strain() -> None:
+def test_the_strain_is_where_the_speed_of_the_mass_centre_takes_it() -> None:
+    """Of a motion that is followed exactly its own speed is left."""
     balance = poise.Balance(BALL)
-    for t in (0.3, 0.8, 1.2):
+    for t in (0.0, 0.3, 0.8, 1.2):
         target: Any = SQUAT.target(t)
         balance(poise.State(target.q, target.v), target)
-        assert balance.strain[0] < 1e-9
+        momentum = measure.momentum(BALL, target.q, target.v)[0]
+        speed = np.linalg.norm(momentum[:2]) / BALL.mass
+        assert balance.strain[0] == pytest.approx(0.3 * speed, abs=1e-9)
 
 
 def test_a_paced_motion_accelerates_as_its_speed_changes() -> None:

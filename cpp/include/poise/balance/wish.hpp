@@ -10,7 +10,7 @@ struct MomentumWish {
     double angular[3];  // H'_des [N m]
     double apart;       // of CMP and COP [m]
     double center[2];   // c_des [m]
-    double strain;      // how far it is from there, and its speed from that of c_des [m]
+    double strain;      // how far from there its speed takes it [m]
 
     // v, tv, ta: velocities, and those and accelerations of the target, or null. False without
     // supports, or if it does not matter.
@@ -63,10 +63,8 @@ struct MomentumWish {
         }
         apart = std::hypot(away[0], away[1]);
         angular[0] = -away[1] * fz, angular[1] = away[0] * fz, angular[2] = 0;
-        double off[2];
-        for (int k = 0; k < 2; ++k)
-            off[k] = center[k] - now.c[k] + o.ahead * (speed[k] - L[k] / mass);
-        strain = std::hypot(off[0], off[1]);
+        strain = std::hypot(center[0] - now.c[0] - o.ahead * L[0] / mass,
+                            center[1] - now.c[1] - o.ahead * L[1] / mass);
         return true;
     }
 

@@ -148,7 +148,8 @@ class Balance(Parts):
         copies = getattr(character, "n", 1)
         self._planner = _core.Planner(self.scene.model, threads_of(threads, copies))
         self.strain: Floats = np.zeros(1)
-        """How far the last call was from what was asked, per copy: 0 is calm; for `Paced`."""
+        """How far the speed of the mass centre takes it from where it should be [m], of each copy
+        in the last call; for `Paced`."""
 
     # ---- what may change while running
 

@@ -1,7 +1,8 @@
 """Pace: a motion that waits when following it would cost the balance (M chapter 8, future work).
 
 The clip's own time τ runs at the speed σ, 0 to FASTEST: with s [m] the strain that the controller
-tells, how far the mass centre is from where it should be and moves away from there,
+tells, how far from where it should be the speed of the mass centre takes it: by a push, or by a
+motion that is quick itself,
 
     σ → 1 / (1 + (s / s_0)²)   and, while it is behind and s is small, up to FASTEST,
     q̄ = q(τ),   v̄ = σ v(τ),   ā = σ² a(τ) + σ̇ v(τ).

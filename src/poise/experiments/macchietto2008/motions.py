@@ -210,7 +210,7 @@ def _real(item: Item, progress: Progress) -> None:
             all(stood),
             "The kick has a run-up: one leap from foot to foot at 2 m/s, with the mass centre far "
             "beside the feet, and no time in which both stand. Balance takes no steps, and falls "
-            "there. At their own speed the squats fall, too.",
+            "there.",
         )
     )
 
