@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -240,3 +241,14 @@ def test_goals_are_assigned_and_not_written_into() -> None:
     with pytest.raises(TypeError):
         balance.goals["head"] = (0.0, 0.0, 1.0)  # type: ignore[index]
     assert list(balance.goals) == ["head"]
+
+
+def test_a_missing_setting_is_an_error_and_no_end() -> None:
+    balance = balance_of("humanoid", "impulse")
+    asked = balance._asked()
+    q, v = balance.character.rest_q, np.zeros(balance.character.nv)
+    for name in ("tilts", "reach", "friction"):
+        some = SimpleNamespace(**asked._asdict())
+        delattr(some, name)
+        with pytest.raises(AttributeError, match=name):
+            balance._planner.plan(None, some, 1, q, v, q, None, None, None, balance.gravity)

@@ -412,12 +412,16 @@ class Bench:
             "limits": np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -0.1, 0.1]]),
             "k_s": rng.uniform(0, 300, nv),
             "k_d": rng.uniform(0, 30, nv),
+            "friction": rng.uniform(0, 1, 2),
         }
-        pairs = ("stiffening", "k_support", "k_linear", "k_goal", "center", "lifts", "leaves")
+        pairs = (
+            *("stiffening", "k_support", "k_linear", "k_goal", "center"),
+            *("lifts", "leaves", "tilts", "leans"),
+        )
         some |= {name: (float(rng.uniform()), 1.0 + float(rng.uniform())) for name in pairs}
         numbers = (
-            *("beta_linear", "gamma", "reach", "margin", "ground", "friction", "goal_weight"),
-            *("press", "farthest", "soft", "firm", "held", "ease", "rank"),
+            *("beta_linear", "gamma", "reach", "margin", "ground", "goal_weight"),
+            *("press", "farthest", "soft", "firm", "held", "ease", "rank", "ahead"),
         )
         some |= {name: float(rng.uniform()) for name in numbers}
         flags = ("linear", "angular", "cones", "motion", "always")

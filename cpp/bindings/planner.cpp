@@ -14,15 +14,18 @@ constexpr double kPi = 3.14159265358979323846;
 constexpr int kLimit = 9;  // numbers of a joint's limit
 
 double of(nb::handle ask, const char* name) {
+    // first the attribute, which may be missing: try_cast may not throw
+    const nb::object given = ask.attr(name);
     double value = 0;
-    if (!nb::try_cast(ask.attr(name), value) || std::isnan(value))
+    if (!nb::try_cast(given, value) || std::isnan(value))
         throw Error(std::string(name) + " must be a number");
     return value;
 }
 
 void pair_of(nb::handle ask, const char* name, double* out) {
+    const nb::object given = ask.attr(name);
     std::tuple<double, double> pair;
-    if (!nb::try_cast(ask.attr(name), pair)) throw Error(std::string(name) + " must be a pair");
+    if (!nb::try_cast(given, pair)) throw Error(std::string(name) + " must be a pair");
     out[0] = std::get<0>(pair);
     out[1] = std::get<1>(pair);
     check_finite(out, 2, name);
