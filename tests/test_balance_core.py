@@ -252,3 +252,11 @@ def test_a_missing_setting_is_an_error_and_no_end() -> None:
         delattr(some, name)
         with pytest.raises(AttributeError, match=name):
             balance._planner.plan(None, some, 1, q, v, q, None, None, None, balance.gravity)
+
+
+def test_soles_without_corners_hold_nothing() -> None:
+    balance = balance_of("humanoid", "impulse")
+    asked = balance._asked()._replace(corners=np.zeros((0, 4)))
+    q, v = balance.character.rest_q, np.zeros(balance.character.nv)
+    a, _, _ = balance._planner.plan(None, asked, 1, q, v, q, None, None, None, balance.gravity)
+    assert np.isfinite(a).all()

@@ -63,8 +63,10 @@ struct Stance {
         hull_.clear();
         for (int j = 0; j < o->corners; ++j) {
             const double* p = here.at.data() + 3 * j;
+            if (!std::isfinite(p[0] + p[1])) return INFINITY;
             hull_.push_back({p[0], p[1]});
         }
+        if (hull_.empty()) return 0;
         take_hull(hull_, room_, 0);
         const Corner at = nearest_inside(hull_, {c[0], c[1]});
         return std::hypot(c[0] - at.x, c[1] - at.y) / std::fmax(c[2] - o->ground, 1e-3);
