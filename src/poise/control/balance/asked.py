@@ -17,16 +17,7 @@ from poise.control.balance.goals import FARTHEST, STIFFNESS
 from poise.control.balance.least_squares import RANK
 from poise.control.balance.momentum import AHEAD
 from poise.control.balance.plan import FIRM, HELD, SOFT
-from poise.control.balance.stance import (
-    LEANS,
-    LEANT,
-    LEAVES,
-    LEFT,
-    LIFTED,
-    LIFTS,
-    TILTED,
-    TILTS,
-)
+from poise.control.balance.stance import LEANS, LEAVES, LIFTS, TILTS
 from poise.errors import PoiseError
 
 
@@ -67,10 +58,10 @@ class Asked(NamedTuple):
     cones: bool
     motion: bool
     always: bool
-    lifts: tuple[float, float] = (LIFTS, LIFTED)
-    leaves: tuple[float, float] = (LEAVES, LEFT)
-    tilts: tuple[float, float] = (TILTS, TILTED)
-    leans: tuple[float, float] = (LEANS, LEANT)
+    lifts: tuple[float, float] = LIFTS
+    leaves: tuple[float, float] = LEAVES
+    tilts: tuple[float, float] = TILTS
+    leans: tuple[float, float] = LEANS
     farthest: float = FARTHEST
     soft: float = SOFT
     firm: float = FIRM

@@ -22,12 +22,8 @@ from poise.control.balance.polygon import hull
 from poise.control.balance.soft_limits import SoftLimits
 from poise.control.balance.stance import (
     LEANS,
-    LEANT,
     LEAVES,
-    LEFT,
-    LIFTED,
     LIFTS,
-    TILTED,
     TILTS,
     Schedule,
     faded,
@@ -167,8 +163,8 @@ class Parts:
     def _share(self, now: Tasks, then: Tasks, places: Floats, time: float) -> Floats:
         """How firmly each link stands, shape (s,)."""
         s = len(self._soles.names)
-        share = faded(self._soles.lowest(places) - self.ground, LIFTS, LIFTED)
-        share *= faded(tilt_of(now.R[:s], then.R[:s]), TILTS, TILTED)
+        share = faded(self._soles.lowest(places) - self.ground, LIFTS)
+        share *= faded(tilt_of(now.R[:s], then.R[:s]), TILTS)
         if not self._always:
             share *= self._asked_to_stand(then, time)
         share *= self._upright(now, places)
@@ -176,13 +172,13 @@ class Parts:
 
     def _upright(self, now: Tasks, places: Floats) -> float:
         """1; 0 of who has fallen."""
-        return float(faded(np.array(lean_of(now.c, places, self.ground)), LEANS, LEANT))
+        return float(faded(np.array(lean_of(now.c, places, self.ground)), LEANS))
 
     def _asked_to_stand(self, then: Tasks, time: float) -> Floats:
         if self._schedule is not None and math.isfinite(time):
             return self._schedule(np.float64(time))[self._column]
         low = self._soles.lowest(self._soles.places(then)) - self.ground
-        return faded(low, LEAVES, LEFT)
+        return faded(low, LEAVES)
 
     def _rows(self, now: Tasks, then: Tasks, a_des: Floats, v: Floats, share: Floats,
               places: Floats) -> Rows:  # fmt: skip

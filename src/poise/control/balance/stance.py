@@ -25,14 +25,14 @@ from poise.motion.clip import Clip
 if TYPE_CHECKING:
     from poise.motion.contacts import Contacts
 
-LEAVES, LEFT = 0.005, 0.03
+LEAVES = (0.005, 0.03)
 """A sole of the target this high [m] begins to be in the air, and is."""
-LIFTS, LIFTED = 0.004, 0.015
+LIFTS = (0.004, 0.015)
 """The same of the character itself."""
-TILTS, TILTED = 1.0 - math.cos(math.radians(30.0)), 1.0 - math.cos(math.radians(60.0))
+TILTS = (1.0 - math.cos(math.radians(30.0)), 1.0 - math.cos(math.radians(60.0)))
 """1 - cos of the angle between a sole and the target's at which it begins to stand on an edge that
 carries nothing, and does: the feet of who lies on the ground are near to it, too."""
-LEANS, LEANT = 0.25, 0.5
+LEANS = (0.25, 0.5)
 """Distance of the mass centre from all soles by its height, at which a fall begins to be one that
 no force of the soles can stop, and is. Who is pushed and recovers leans by less than half of it."""
 
@@ -129,8 +129,9 @@ def lean_of(center: Floats, corners: Floats, ground: float) -> float:
     return math.hypot(*away) / max(float(center[2]) - ground, 1e-3)
 
 
-def faded(value: Floats, full: float, none: float) -> Floats:
-    """1 below full, 0 above none, smooth between."""
+def faded(value: Floats, bounds: tuple[float, float]) -> Floats:
+    """1 below the first bound, 0 above the second, smooth between."""
+    full, none = bounds
     share = np.clip((none - value) / (none - full), 0.0, 1.0)
     out: Floats = share * share * (3.0 - 2.0 * share)
     return out
@@ -169,7 +170,7 @@ class Schedule:
                 until = time[stop - 1] - time if stop < frames else np.full(frames, np.inf)
                 inside = slice(start, stop)
                 left = np.minimum(since, until)[inside]
-                self.weight[inside, j] = 1.0 - faded(np.minimum(left, fade), 0.0, fade)
+                self.weight[inside, j] = 1.0 - faded(np.minimum(left, fade), (0.0, fade))
 
     def __call__(self, time: Floats) -> Floats:
         """Weights of the links at times [s] of the clip, shape (..., links)."""
