@@ -24,9 +24,10 @@ from poise.arrays import Floats, choice, finite, floats, number
 from poise.command import Command, Drive, Target
 from poise.control.balance.asked import Told, rows_of, velocity_of
 from poise.control.balance.checks import check_settings
+from poise.control.balance.footing import friction_of, ground_of
 from poise.control.balance.goals import Goals
 from poise.control.balance.pace import Paced
-from poise.control.balance.parts import Parts, friction_of, ground_of
+from poise.control.balance.parts import Parts
 from poise.control.balance.soft_limits import SoftLimits
 from poise.control.balance.stance import Schedule
 from poise.control.gains import Gains

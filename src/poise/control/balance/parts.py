@@ -10,8 +10,6 @@ import numpy as np
 
 from poise.arrays import Floats, floats, number
 from poise.character import Character
-from poise.contact import HeightField, Plane
-from poise.contact.surfaces import FRICTION
 from poise.control.balance.asked import K_GOAL, Asked
 from poise.control.balance.cones import EDGES, Cones
 from poise.control.balance.goals import Goals
@@ -35,7 +33,6 @@ from poise.control.balance.tasks import Tasks, cross, matrices
 from poise.control.link_sets import links_of
 from poise.dynamics import GRAVITY
 from poise.errors import PoiseError
-from poise.forest import Ints
 from poise.motion.clip import Clip
 from poise.scene import Scene
 
@@ -45,12 +42,6 @@ ROOT_WEIGHT = 0.03
 PRESS = 0.3
 """Acceleration at which a sole that should stand, and does not touch, goes down [m/s²]. Tuned: at 2
 it bounces, at 0 a foot that has landed carries nothing."""
-
-STICKIEST = 100.0
-"""Friction beyond this is as good as glue, and leaves no digits for the rest of a force."""
-
-LEVEL = 1.0 - 1e-6
-"""Upward part of the normal of level ground."""
 
 NO_LIMITS: Floats = np.zeros((0, 9))
 
@@ -263,49 +254,3 @@ class Parts:
             mine[:6] = False
             out[mine] = value
         return check_weight(out)
-
-
-def friction_of(character: Any, friction: float | None, links: Ints) -> float | Floats:
-    """Coefficients for the cones: as given, those of the World's soles and ground, or 0.8.
-
-    Args:
-        character: The World, or a character.
-        friction: As given; None asks the World.
-        links: Of the soles, shape (s,).
-
-    Returns:
-        A number, or where they differ of each sole, shape (s,) or (n, s).
-    """
-    if friction is not None:
-        value = number(friction, "friction", positive=False, unit="")
-        if not 0.0 <= value <= STICKIEST:
-            raise PoiseError(f"friction is {friction:g}; it must be from 0 to {STICKIEST:g}")
-        return value
-    settings = getattr(character, "settings", None)
-    if settings is None or settings.contact is None:
-        return FRICTION
-    given = settings.friction
-    everywhere = given.ndim == 0 or given.shape[1:] == (1,)
-    mine = given if everywhere else given[..., links]
-    rest = mine if everywhere else FRICTION
-    ground = rest if settings.ground_friction is None else settings.ground_friction
-    soles = np.minimum(np.sqrt(mine * ground), STICKIEST)
-    soles = np.ascontiguousarray(np.broadcast_to(soles, (*soles.shape[:-1], len(links))))
-    return float(soles.flat[0]) if np.ptp(soles) == 0.0 else soles
-
-
-def ground_of(character: Any, ground: float | None) -> float:
-    """Height of the ground [m]: as given, or of the World's, which must be level then."""
-    if ground is not None:
-        return number(ground, "ground", positive=False, unit="m")
-    its = getattr(getattr(character, "settings", None), "ground", True)
-    if isinstance(its, Plane) and its.normal[2] > LEVEL:
-        return its.height
-    if isinstance(its, HeightField) and np.ptp(its.heights) == 0.0:
-        return float(its.heights[0, 0])
-    if isinstance(its, (Plane, HeightField)):
-        raise PoiseError(
-            "balance plans for level ground, and this world's is not; ground=... says how high it "
-            "is under the feet [m] if they stand level"
-        )
-    return 0.0
