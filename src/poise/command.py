@@ -13,6 +13,7 @@ from poise.errors import PoiseError
 
 if TYPE_CHECKING:
     from poise.control.gains import Gains
+    from poise.motion.clip import Clip
 
 
 class Target:
@@ -25,10 +26,12 @@ class Target:
         rows: k if the first axis is one row per step, else None.
         past: Positions one and two steps before, shape (..., 2, nq), for controllers that take
             velocity and acceleration of the target as differences.
-        time: When it is in the motion that it belongs to [s], shape () or (n,), or None.
+        time: When it is in the motion that it belongs to [s], shape () or (n,); with rows (k,) or
+            (k, n); or None.
+        clip: The clip it was sampled from, or None.
     """
 
-    __slots__ = ("a", "past", "q", "rows", "time", "v")
+    __slots__ = ("a", "clip", "past", "q", "rows", "time", "v")
 
     def __init__(
         self,
@@ -39,12 +42,14 @@ class Target:
         rows: int | None = None,
         past: ArrayLike | None = None,
         time: ArrayLike | None = None,
+        clip: Clip | None = None,
     ) -> None:
         self.q: Floats = floats(q, "target.q")
         self.v: Floats | None = None if v is None else floats(v, "target.v")
         self.a: Floats | None = None if a is None else floats(a, "target.a")
         self.past: Floats | None = None if past is None else floats(past, "target.past")
         self.time: Floats | None = None if time is None else floats(time, "target.time")
+        self.clip = clip
         self.rows = rows
         if rows is not None:
             self.rows = count(rows, "rows")
@@ -62,9 +67,10 @@ class Target:
         """One row as a target of its own."""
         if self.rows is None:
             return self
-        v = None if self.v is None else self.v[i]
-        a = None if self.a is None else self.a[i]
-        return Target(self.q[i], v, a, past=None if self.past is None else self.past[i])
+        v, a, past, time = (
+            None if x is None else x[i] for x in (self.v, self.a, self.past, self.time)
+        )
+        return Target(self.q[i], v, a, past=past, time=time, clip=self.clip)
 
 
 class Drive:

@@ -97,11 +97,12 @@ class Clip:
             dt: Also say where it was one and two steps of this length before [s].
         """
         past = None if dt is None else self._past(floats(t, "t"), number(dt, "dt"))
-        return Target(*self._sample(t), past=past, time=t)
+        return Target(*self._sample(t), past=past, time=t, clip=self)
 
     def targets(self, t: float, dt: float, k: int) -> Target:
         """k rows of target, at t, t + dt, ... [s]."""
-        return Target(*self._sample(t + dt * np.arange(k)), rows=k)
+        times = t + dt * np.arange(k)
+        return Target(*self._sample(times), rows=k, time=times, clip=self)
 
     def state(self, t: ArrayLike) -> State:
         """The state in which a world starts at time t [s] of the clip; its clock is 0."""
