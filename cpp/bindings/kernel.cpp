@@ -46,7 +46,7 @@ class WorldOf final : public WorldKernel {
         for (int i = 0; i < threads; ++i) {
             scratch_[i] = new Scratch<S>(f);
             contact_[i] = touches() ? new ContactScratch<S>(f, touch_) : nullptr;
-            flight_[i] = touches() ? new Flight<S>(f.nb) : nullptr;
+            flight_[i] = flies(f) ? new Flight<S>(f.nb) : nullptr;
         }
         if (!touches()) return;
         impulses_.resize(tiles_ * 3 * touch_.slots);

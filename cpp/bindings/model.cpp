@@ -193,6 +193,17 @@ void Model::check_q(const double* q, std::int64_t rows, const char* name, double
     }
 }
 
+void Model::check_trees(const bool* mask, const char* name) const {
+    for (int i = 0; i < view_.nb; ++i) {
+        const bool of_tree = mask[v_adr_[parent_[i] < 0 ? i : parent_[i]]];
+        const int stop = i + 1 < view_.nb ? v_adr_[i + 1] : view_.nv;
+        for (int k = v_adr_[i]; k < stop; ++k)
+            if (mask[k] != of_tree)
+                throw Error(std::string(name) + ": joint '" + joint_name(i) +
+                            "' differs from others of its part; a part is accelerated as a whole");
+    }
+}
+
 Rows query_rows(nb::handle h, const char* name, std::int64_t n, std::int64_t size, InArray& keep) {
     if (h.is_none()) return {};
     keep = array_in(h, name);

@@ -21,6 +21,8 @@ class Model {
     // finite, and every quaternion of unit length: a thousandth off is mended where states are
     // taken in; targets are used as they are and must be exact to a millionth
     void check_q(const double* q, std::int64_t rows, const char* name, double slack = 1e-3) const;
+    // a mask (nv) that is the same for all joints of a tree
+    void check_trees(const bool* mask, const char* name) const;
 
   private:
     void read(nb::object forest);

@@ -224,6 +224,8 @@ NB_MODULE(_core, m) {
                       nb::object, nb::object>(),
              "model"_a, "whole"_a, "n"_a, "dt"_a, "single_precision"_a, "threads"_a, "gravity"_a,
              "numbers"_a.none(), "touch"_a.none() = nb::none())
+        .def("correct_momentum", &World::correct_momentum, "on"_a,
+             "Whether trees that nothing holds keep their momentum exactly.")
         .def("read", &World::read)
         .def("write", &World::write, "q"_a, "v"_a, "time"_a, "memory"_a.none(), "which"_a.none())
         .def("time", &World::time)
@@ -243,7 +245,7 @@ NB_MODULE(_core, m) {
         .def("step", &World::step, "gains"_a.none(), "target_q"_a.none(), "target_v"_a.none(),
              "target_a"_a.none(), "strength"_a.none(), "pin"_a.none(), "force"_a.none(),
              "acceleration"_a.none(), "steps"_a, "rows"_a, "form"_a, "method"_a, "embedded"_a,
-             "feedforward"_a)
+             "feedforward"_a, "accelerated"_a.none() = nb::none())
         .def("torques", &World::torques, "q"_a, "v"_a, "gains"_a, "target_q"_a, "target_v"_a.none(),
              "load"_a.none(), "gravity"_a, "form"_a, "method"_a)
         .def("set_gravity", &World::set_gravity, "gravity"_a)

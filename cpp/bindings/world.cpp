@@ -439,7 +439,8 @@ int World::place_of(const Gains& gains) {
 
 int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
                 nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
-                int steps, int rows, int form, int method, bool embedded, bool feedforward) {
+                int steps, int rows, int form, int method, bool embedded, bool feedforward,
+                nb::object accelerated) {
     check_idle();
     if (steps < 1) throw Error("steps is " + std::to_string(steps) + "; it must be 1 or more");
     if (rows && rows != steps)
@@ -474,12 +475,21 @@ int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::
     if (!force.is_none()) call.force = take(force, "force", nv, 0, keep[5]);
     if (!acceleration.is_none())
         call.acceleration = take(acceleration, "acceleration", nv, 0, keep[6]);
+    nb::ndarray<const bool, nb::c_contig, nb::device::cpu> mask;
+    if (!accelerated.is_none()) {
+        if (!nb::try_cast(accelerated, mask, false) || mask.ndim() != 1 ||
+            static_cast<int>(mask.size()) != nv)
+            throw Error("acceleration_mask must be a boolean array of shape " + shape_text({nv}));
+        model_.check_trees(mask.data(), "acceleration_mask");
+        call.accelerated = mask.data();
+    }
     if (form < 0 || form > 3 || method < 0 || method > 3) throw Error("no such form or method");
     call.steps = steps;
     call.form = static_cast<Form>(form);
     call.method = static_cast<Method>(method);
     call.embedded = embedded;
     call.feedforward = feedforward && call.gains >= 0;
+    call.correct_momentum = correct_momentum_;
     if (push_until_ > kNever) {
         const double first = *std::min_element(time_.begin(), time_.end());
         if (first < push_until_) call.memory = memory_.data();
@@ -537,6 +547,7 @@ OutArray World::torques(nb::object q, nb::object v, nb::object gains, nb::object
     if (!target_v.is_none()) call.target_v = take(target_v, "target.v", keep[3]);
     if (!load.is_none()) call.load = take(load, "force", keep[4]);
     call.torques_only = true;
+    call.correct_momentum = false;
     call.form = static_cast<Form>(form);
     call.method = static_cast<Method>(method);
     kernel_->write(rq.p, rv.p, rq.copy, rv.copy, nullptr);

@@ -53,13 +53,15 @@ class World {
     // returns how many copies stand still
     int step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
              nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
-             int steps, int rows, int form, int method, bool embedded, bool feedforward);
+             int steps, int rows, int form, int method, bool embedded, bool feedforward,
+             nb::object accelerated);
     // torques of a drive at these states, for worlds without contact; the world's own state is lost
     OutArray torques(nb::object q, nb::object v, nb::object gains, nb::object target_q,
                      nb::object target_v, nb::object load, nb::object gravity, int form,
                      int method);
     int threads() const { return pool_.size(); }
     void set_gravity(nb::object gravity);
+    void correct_momentum(bool on) { correct_momentum_ = on; }
 
   private:
     Rows rows_in(nb::handle h, const char* name, int size, int rows, InArray& keep) const;
@@ -79,6 +81,7 @@ class World {
     std::int64_t n_;
     double dt_;
     double gravity_[3];
+    bool correct_momentum_ = true;
     std::vector<double> time_, memory_;
     std::vector<std::uint8_t> frozen_;
     std::vector<Fault> fault_;

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from poise.arrays import Floats, choice, count, floats
 from poise.dynamics import FORMS, METHODS
@@ -113,6 +114,26 @@ class Drive:
         self.strength = None if strength is None else floats(strength, "strength")
         self.pin = None if pin is None else floats(pin, "pin")
 
+    def replace(
+        self,
+        gains: Gains,
+        target: Target,
+        *,
+        strength: ArrayLike | None = None,
+        pin: ArrayLike | None = None,
+    ) -> Drive:
+        """The same kind of drive with other gains, target, strength and pins."""
+        return Drive(
+            gains,
+            target,
+            form=FORMS[self.form],
+            method=METHODS[self.method],
+            embedded=self.embedded,
+            feedforward=self.feedforward,
+            strength=strength,
+            pin=pin,
+        )
+
 
 @dataclass(slots=True)
 class Command:
@@ -123,6 +144,8 @@ class Command:
         drive: Gains and targets, solved implicitly inside the dynamics.
         acceleration: Joint accelerations held for the call, turned into joint forces in every step
             by floating-base inverse dynamics; entries of free roots are not used.
+        acceleration_mask: Which degrees of freedom get those, shape (nv,); None is all. Joints of
+            the others get no force for it.
         velocity: Joint velocities at the end of the step; for impulse-based worlds.
     """
 
@@ -130,6 +153,7 @@ class Command:
     drive: Drive | None = None
     acceleration: ArrayLike | None = None
     velocity: ArrayLike | None = None
+    acceleration_mask: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         if self.force is not None:

@@ -36,3 +36,8 @@ def free_object(
         name, None, shapes, density=density, mass=mass, pos=pos, quat=quat, joints=root
     )
     return Character(name, (link,))
+
+
+def is_free_object(character: Character) -> bool:
+    """Whether a character is an object: nothing moves it but a free joint."""
+    return [joint.kind for joint in character.joints] == ["free"]

@@ -37,6 +37,7 @@ class Settings(NamedTuple):
     mass: Floats | None
     inertia: Floats | None
     armature: Floats | None
+    momentum_correction: bool = True
 
     @property
     def waiting(self) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,8 +35,8 @@ from poise.dynamics import DTYPES, GRAVITY
 from poise.errors import Diverged, PoiseError, unknown_name
 from poise.forest import Part
 from poise.own_numbers import own_numbers, with_spares
-from poise.scene import scene_of
-from poise.settings import settings_of, threads_of
+from poise.scene import Scene, scene_of
+from poise.settings import Settings, settings_of, threads_of
 from poise.shape import Shape
 from poise.state import State
 
@@ -52,6 +53,17 @@ class Loss(NamedTuple):
     joint: str
     time: float
     singular: bool
+
+
+def _fixed(name: str, doc: str, stored: str = "") -> Any:
+    """A setting of a world that can be read, and not assigned."""
+
+    def refuse(world: World, value: Any) -> None:
+        raise PoiseError(
+            f"{name} is fixed when a world is built; build another: World(..., {name}=...)"
+        )
+
+    return property(attrgetter(stored or f"_settings.{name}"), refuse, doc=doc)
 
 
 class World:
@@ -88,7 +100,25 @@ class World:
         inertia: Inertias of the links about their mass centres, in link axes [kg m^2],
             shape (nl, 3, 3) or (n, nl, 3, 3).
         armature: Rotor inertia per degree of freedom [kg m^2, kg], shape (nv,) or (n, nv).
+        momentum_correction: Whether a character that nothing holds keeps its momentum to rounding:
+            after a step its free root is given the velocity that the momentum needs. False leaves
+            the plain semi-implicit Euler step, whose momentum drifts by second order in dt.
     """
+
+    __slots__ = (
+        "__weakref__",
+        "_convex",
+        "_core",
+        "_dt",
+        "_gravity",
+        "_live",
+        "_n",
+        "_on_divergence",
+        "_scene",
+        "_settings",
+        "_step",
+        "_touch",
+    )
 
     def __init__(
         self,
@@ -114,25 +144,30 @@ class World:
         mass: ArrayLike | None = None,
         inertia: ArrayLike | None = None,
         armature: ArrayLike | None = None,
+        momentum_correction: bool = True,
     ) -> None:
-        self.n = count(n, "n", why="it must be a whole number: a world has at least one copy")
-        self.dt = number(dt, "dt")
-        self.scene = scene_of(character)
-        self.dtype = DTYPES[choice(dtype, "dtype", DTYPES)]
-        behaviours = ("raise", "freeze")
+        n = count(n, "n", why="it must be a whole number: a world has at least one copy")
+        dt = number(dt, "dt")
+        self._n, self._dt = n, dt
+        scene = scene_of(character)
+        dtype = DTYPES[choice(dtype, "dtype", DTYPES)]
         if on_divergence is None:
-            on_divergence = "raise" if self.n == 1 else "freeze"
-        self.on_divergence = behaviours[choice(on_divergence, "on_divergence", behaviours)]
-        numbers = own_numbers(self.scene, self.n, mass, inertia, armature)
-        self.scene = self.scene._replace(numbers=numbers)
+            on_divergence = "raise" if n == 1 else "freeze"
+        self.on_divergence = on_divergence
+        if not isinstance(momentum_correction, (bool, np.bool_)):
+            raise PoiseError(
+                f"momentum_correction must be True or False, got {momentum_correction!r:.80}"
+            )
+        numbers = own_numbers(scene, n, mass, inertia, armature)
+        self._scene = scene = scene._replace(numbers=numbers)
         self._gravity = _gravity(gravity)
-        whole, touch = self.scene, None
+        whole, touch = scene, None
         if contact is not None:
-            _check_contact(contact, self.dt, self_collision, convex)
+            _check_contact(contact, dt, self_collision, convex)
             obstacles = check_obstacles(obstacles)
             waiting = default_spares(spares)
-            whole = scene_of([*self.scene.characters, *waiting]) if waiting else self.scene
-            counts = SurfaceCounts(self.n, self.scene.nl, len(waiting), len(obstacles))
+            whole = scene_of([*scene.characters, *waiting]) if waiting else scene
+            counts = SurfaceCounts(n, scene.nl, len(waiting), len(obstacles))
             touch = compile_touch(
                 whole,
                 ground=ground,
@@ -142,36 +177,69 @@ class World:
                 restitution=surfaces_of(counts, restitution, "restitution"),
                 self_collision=self_collision,
                 exclude=exclude,
-                names=self.scene.forest.link_names,
+                names=scene.forest.link_names,
                 spares=len(waiting),
                 convex=convex,
                 stiffness=number(stiffness, "stiffness", unit="N/m"),
             )
-            numbers = with_spares(numbers, self.scene, whole)
+            numbers = with_spares(numbers, scene, whole)
         self._touch = touch
         self._convex = None if touch is None else convex_of(whole, touch)
         self._core = _core.World(
-            self.scene.model,
+            scene.model,
             whole.model,
-            self.n,
-            self.dt,
-            self.dtype == "float32",
-            threads_of(threads, self.n),
+            n,
+            dt,
+            dtype == "float32",
+            threads_of(threads, n),
             self._gravity,
             numbers,
             touch,
         )
+        self._core.correct_momentum(bool(momentum_correction))
         self._live: weakref.ref[State] | None = None
         self._step = self._core.step
-        self.settings = settings_of(
-            self.scene.characters, n=self.n, dt=self.dt, dtype=self.dtype, ground=ground,
+        self._settings = settings_of(
+            scene.characters, n=n, dt=dt, dtype=dtype, ground=ground,
             obstacles=obstacles, contact=contact, spares=spares, friction=friction,
             ground_friction=ground_friction, restitution=restitution, stiffness=stiffness,
             self_collision=self_collision, exclude=exclude, convex=convex,
             gravity=gravity, on_divergence=self.on_divergence, mass=mass, inertia=inertia,
-            armature=armature,
+            armature=armature, momentum_correction=bool(momentum_correction),
         )  # fmt: skip
         self.reset()
+
+    # ---- what it is; fixed when it is built, but for gravity and on_divergence
+
+    n = _fixed("n", "Number of copies.", "_n")
+    dt = _fixed("dt", "Time step [s].", "_dt")
+    dtype = _fixed("dtype", 'Precision inside, "float64" or "float32".')
+    friction = _fixed("friction", "Coefficient of friction, as it was given.")
+    ground_friction = _fixed("ground_friction", "Of ground and obstacles, as it was given.")
+    restitution = _fixed("restitution", "Coefficient of restitution, as it was given.")
+    ground = _fixed("ground", "The ground, as it was given.")
+    obstacles = _fixed("obstacles", "Shapes that stand still.")
+    contact = _fixed("contact", 'Model of contact: "impulse", "penalty" or None.')
+
+    @property
+    def scene(self) -> Scene:
+        """The parts of the scene, compiled, without what waits to be thrown."""
+        return self._scene
+
+    @property
+    def settings(self) -> Settings:
+        """What the world was built with."""
+        return self._settings
+
+    @property
+    def on_divergence(self) -> str:
+        """What happens when a copy diverges, "raise" or "freeze"; may be assigned."""
+        return self._on_divergence
+
+    @on_divergence.setter
+    def on_divergence(self, behaviour: str) -> None:
+        known = ("raise", "freeze")
+        self._on_divergence = known[choice(behaviour, "on_divergence", known)]
 
     # ---- where it is
 
@@ -198,12 +266,12 @@ class World:
     def saturated(self) -> NDArray[np.bool_]:
         """Which torques were at their effort limit in the last step, (nv,) or (n, nv)."""
         limited: NDArray[np.bool_] = self._core.saturated()
-        return limited[0] if self.n == 1 else limited
+        return limited[0] if self._n == 1 else limited
 
     @property
     def contacts(self) -> Touches:
         """What touched what in the last step."""
-        return touches_of(self._core.contacts(), self._touch, self.dt)
+        return touches_of(self._core.contacts(), self._touch, self._dt)
 
     @property
     def threads(self) -> int:
@@ -235,25 +303,32 @@ class World:
 
     # ---- what happens
 
-    def reset(self, state: State | None = None, where: ArrayLike | None = None) -> None:
+    def reset(
+        self,
+        state: State | Mapping[str, State] | None = None,
+        where: ArrayLike | None = None,
+    ) -> None:
         """Put copies into a state; their clocks and memory come with it.
 
         Args:
-            state: A State; None is the rest pose at rest, at time 0.
+            state: A State; None is the rest pose at rest, at time 0. Or states of parts by their
+                names: the other parts stay where they are, and clocks are those of the first named.
             where: Indices or mask of the copies; None is all.
         """
         if state is None:
             state = State(self.scene.forest.rest_q)
+        if isinstance(state, Mapping):
+            state = self._with_parts(state)
         if not isinstance(state, State):
             raise PoiseError(f"reset takes a State, got {state!r:.80}")
         q, memory = state.q, state.memory
         v = state.v if state.moving else np.zeros(self.scene.nv)
         time = state.time
-        if time.shape not in ((), (1,), (self.n,)):
-            raise PoiseError(f"state.time has shape {time.shape}, expected () or ({self.n},)")
-        clocks = np.ascontiguousarray(np.broadcast_to(time, (self.n,)))
+        if time.shape not in ((), (1,), (self._n,)):
+            raise PoiseError(f"state.time has shape {time.shape}, expected () or ({self._n},)")
+        clocks = np.ascontiguousarray(np.broadcast_to(time, (self._n,)))
         if memory is not None and memory.ndim == 1:
-            memory = np.ascontiguousarray(np.broadcast_to(memory, (self.n, memory.size)))
+            memory = np.ascontiguousarray(np.broadcast_to(memory, (self._n, memory.size)))
         self._leave()
         self._core.write(q, v, finite(clocks, "state.time"), memory, self._mask(where))
 
@@ -284,14 +359,14 @@ class World:
         if drive is None:
             lost = go(
                 None, None, None, None, None, None, command.force, command.acceleration,
-                steps, 0, 3, 0, True, False,
+                steps, 0, 3, 0, True, False, command.acceleration_mask,
             )  # fmt: skip
         else:
             target = drive.target
             lost = go(
                 drive.gains.core, target.q, target.v, target.a, drive.strength, drive.pin,
                 command.force, command.acceleration, steps, target.rows or 0, drive.form,
-                drive.method, drive.embedded, drive.feedforward,
+                drive.method, drive.embedded, drive.feedforward, command.acceleration_mask,
             )  # fmt: skip
         if lost and self.on_divergence == "raise":
             self._raise()
@@ -305,10 +380,10 @@ class World:
         while True:
             clocks = self._core.time()
             lost = self._core.faults()[0]
-            if len(lost) == self.n:
+            if len(lost) == self._n:
                 return
             now = float(np.delete(clocks, lost).max() if lost else clocks.max())
-            if now > t - 0.5 * self.dt:
+            if now > t - 0.5 * self._dt:
                 return
             yield now
             if (self._core.time() == clocks).all() and len(self._core.faults()[0]) == len(lost):
@@ -372,8 +447,8 @@ class World:
             at: When [s], on each copy's clock; None is now.
             where: Indices or mask of the copies; None is all.
         """
-        force = finite(floats(impulse, "impulse"), "impulse") / self.dt
-        self.push(link, force, self.dt, point=point, at=at, where=where)
+        force = finite(floats(impulse, "impulse"), "impulse") / self._dt
+        self.push(link, force, self._dt, point=point, at=at, where=where)
 
     def drag(
         self,
@@ -479,14 +554,36 @@ class World:
         for i in range(steps):
             now, moves = self._core.read()
             spares = self._core.spares()
-            self._core.meet(self._convex.touches(now, moves, spares, self.dt, self._gravity))
+            self._core.meet(self._convex.touches(now, moves, spares, self._dt, self._gravity))
             row = [x[i] if rows and x is not None else x for x in (q, v, a)]
             lost = self._core.step(
                 gains, row[0], row[1], row[2], strength, pin, force, acceleration, 1, 0, *how
             )
-            if lost == self.n or (lost and self.on_divergence == "raise"):
+            if lost == self._n or (lost and self.on_divergence == "raise"):
                 break
         return int(lost)
+
+    def _with_parts(self, states: Mapping[str, State]) -> State:
+        """The present state with parts replaced; a cold start."""
+        q, v = (x.copy() for x in self._core.read())
+        time = self._core.time()
+        for i, (name, state) in enumerate(states.items()):
+            part = self.part(name)
+            if not isinstance(state, State):
+                raise PoiseError(f"reset takes States of parts, got {state!r:.80} for {name!r}")
+            for array, at, new, what in (
+                (q, part.q, state.q, "q"),
+                (v, part.v, state.v if state.moving else np.zeros_like(v[0, part.v]), "v"),
+            ):
+                size = at.stop - at.start
+                if new.shape not in ((size,), (self._n, size)):
+                    raise PoiseError(
+                        f"state.{what} of part {name!r} has shape {new.shape}, expected ({size},)"
+                        f" or ({self._n}, {size})"
+                    )
+                array[:, at] = new
+            time = time if i else np.broadcast_to(state.time, (self._n,))
+        return State(self._shape(q), self._shape(v), self._shape(np.array(time)))
 
     def _mass_with(self, link: int) -> float:
         """Mass of the part of the scene that a link belongs to [kg]."""
@@ -504,7 +601,7 @@ class World:
         )
 
     def _shape(self, array: Floats) -> Floats:
-        return array[0] if self.n == 1 else array
+        return array[0] if self._n == 1 else array
 
     def _leave(self) -> None:
         """Someone may still hold the present state: let it keep its numbers."""
@@ -520,7 +617,7 @@ class World:
         raise Diverged(first.time, first.joint, self.state.copy(), copies, singular=first.singular)
 
     def _mask(self, where: ArrayLike | None) -> Any:
-        return None if where is None else copies_mask(where, self.n)
+        return None if where is None else copies_mask(where, self._n)
 
 
 def _check_contact(contact: str, dt: float, self_collision: Any, convex: Any) -> None:

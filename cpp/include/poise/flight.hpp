@@ -51,27 +51,42 @@ TreeMomentum<S> tree_momentum(int root, int last, const Constants<S>* c, const W
 // What the trees must have when the step is over, kept from its start.
 template <class S>
 struct Flight {
-    Buffer<Vec3<S>> p, L;      // (nb) by root; L about the mass centre
+    Buffer<Vec3<S>> p, L;      // (nb) by root; L about the center of mass
     Buffer<MaskOf<S>> flying;  // (nb)
-    explicit Flight(int nb) : p(nb), L(nb), flying(nb) {}
+    Buffer<Motion<S>> motion;  // (nb) of the bodies, scratch
+    explicit Flight(int nb) : p(nb), L(nb), flying(nb), motion(nb) {}
 };
 
-// Before the step: momentum and what is added to it. external holds wrenches about the joints, or
-// is null; force (nv) is what acts in the joints.
+// Whether some tree can fly: a free root that carries joints.
+inline bool flies(const Forest& f) {
+    for (int i = 0; i < f.nb; ++i)
+        if (f.body[i].kind == Kind::free && !f.body[i].leaf) return true;
+    return false;
+}
+
+// Copies in which the drive acts on the root that body b is.
+template <class S>
+MaskOf<S> drives_root(const Body& b, const Gain<S>* gain) {
+    const S zero(Element<S>(0));
+    auto driven = constant_mask<S>(false);
+    for (int k = b.v; k < b.v + 6 && gain; ++k)
+        driven = driven | (zero < gain[k].kp) | (zero < gain[k].kd);
+    return driven;
+}
+
+// Before the step: momentum of the trees that fly, and what is added to it. before holds the
+// motions of the bodies; external wrenches about the joints, or is null; force (nv) is what acts in
+// the joints.
 template <class S>
 void expect_momentum(const Forest& f, const Constants<S>* c, const Work<S>* work,
-                     const Vec3<S>* origin, const ContactScratch<S>& contact,
-                     const Wrench<S>* external, const S* force, Element<S> step,
-                     const Vec3<S>& gravity, Flight<S>& out) {
+                     const Vec3<S>* origin, const Motion<S>* before, const Wrench<S>* external,
+                     const S* force, Element<S> step, const Vec3<S>& gravity, Flight<S>& out) {
     const S dt(step), one{Element<S>(1)};
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
-        if (b.kind != Kind::free || b.leaf) continue;
+        if (b.kind != Kind::free || b.leaf || !any(out.flying[i])) continue;
         const int last = end_of_tree(f, i);
-        const auto flying = negate(touches_something(contact, i, last));
-        out.flying[i] = flying;
-        if (!any(flying)) continue;
-        const TreeMomentum<S> now = tree_momentum(i, last, c, work, origin, contact.before.data());
+        const TreeMomentum<S> now = tree_momentum(i, last, c, work, origin, before);
         const Vec3<S> center = (one / now.m) * now.mc;
         Wrench<S> w = {work[i].R * vec_at(force + b.v + 3), vec_at(force + b.v)};
         for (int k = i; k < last && external; ++k)

@@ -72,6 +72,7 @@ struct StepCall {
     double dt = 0;
     double gravity[3] = {0, 0, 0};
     Rows force, acceleration;           // (nv)
+    const bool* accelerated = nullptr;  // (nv) who gets accelerations, whole trees; null is all
     Rows load;                          // (nv) acts beside the torques, outside their limits
     Rows target_q, target_v, target_a;  // (nq), (nv), (nv)
     Rows strength, pin;                 // (nl)
@@ -80,6 +81,7 @@ struct StepCall {
     Method method = Method::maba;
     bool embedded = true;
     bool feedforward = false;        // of the roots, from the target's acceleration
+    bool correct_momentum = true;    // of trees that nothing holds
     bool torques_only = false;       // where the step would lead is not asked for
     double* time = nullptr;          // (n) clocks
     double* memory = nullptr;        // (n, kMemory) running pushes, or null if there are none

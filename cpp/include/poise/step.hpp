@@ -43,6 +43,10 @@ POISE_INLINE LaneRows<S> rows_of(const Rows& rows, const Tile<S>& t) {
 
 // ---- what acts on the joints
 
+POISE_INLINE bool accelerated(const StepCall& call, const Body& b) {
+    return !call.accelerated || call.accelerated[b.v];
+}
+
 template <class S>
 void drive(const Forest& f, const StepCall& call, int step, const Tile<S>& t, Scratch<S>& s) {
     using T = Element<S>;
@@ -76,7 +80,7 @@ void move_target(const Forest& f, const StepCall& call, int step, const Tile<S>&
     move(f, t.constants, s.tq.data(), s.tv.data(), a, gravity, s.target_work.data());
 }
 
-// The force that the target's own motion needs at its free roots, added to Q.
+// The force that the target's own motion needs at the free roots that are driven, added to Q.
 template <class S>
 void add_feedforward(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
                      const Vec3<S>& gravity, Scratch<S>& s) {
@@ -86,7 +90,10 @@ void add_feedforward(const Forest& f, const StepCall& call, int step, const Tile
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         if (b.kind != Kind::free) continue;
-        for (int k = b.v; k < b.v + 6; ++k) s.Q[k] = s.Q[k] + s.load[k];
+        // what is not driven is free
+        const auto driven = drives_root(b, t.gain);
+        for (int k = b.v; k < b.v + 6; ++k)
+            s.Q[k] = s.Q[k] + select(driven, s.load[k], S(Element<S>(0)));
     }
 }
 
@@ -103,10 +110,10 @@ POISE_NOINLINE void ask_passive(const Forest& f, const StepCall& call, const Til
 
 // Joint forces that give the joints the accelerations s.ta while free roots go where the rest
 // takes them (floating-base inverse dynamics). The joints' own springs and dampers are known to
-// it, pushes are not. Added to Q.
+// it, pushes are not. Added to Q, but for trees that are not to be accelerated.
 template <class S>
-void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity,
-                      const Wrench<S>* touched, Scratch<S>& s) {
+void add_acceleration(const Forest& f, const StepCall& call, const Tile<S>& t,
+                      const Vec3<S>& gravity, const Wrench<S>* touched, Scratch<S>& s) {
     const S zero(Element<S>(0));
     S* a = s.ta.data();
     S* h = s.load.data();
@@ -143,7 +150,7 @@ void add_acceleration(const Forest& f, const Tile<S>& t, const Vec3<S>& gravity,
     for (int k = 0; k < f.nv && t.passive; ++k) h[k] = h[k] + (s.K_own[k] * a[k] - s.Q_own[k]);
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
-        if (b.kind == Kind::free) continue;
+        if (b.kind == Kind::free || !accelerated(call, b)) continue;
         for (int k = b.v; k < b.v + dof_count(b.kind); ++k) s.Q[k] = s.Q[k] + h[k];
     }
 }
@@ -234,7 +241,7 @@ bool contact_forces(const Forest& f, const StepCall& call, const Tile<S>& t, con
     const S zero(T(0)), h(T(call.dt)), stiff(kUnyielding<T>);
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
-        const bool held = i < t.seen.nb && b.kind != Kind::free;
+        const bool held = i < t.seen.nb && b.kind != Kind::free && accelerated(call, b);
         for (int k = b.v; k < b.v + dof_count(b.kind); ++k) {
             s.K[k] = held ? stiff : zero;
             s.Q[k] = held ? stiff * s.ta[k] : zero;
@@ -320,7 +327,7 @@ void ask_joints(const Forest& f, const Forest& whole, const StepCall& call, int 
     if (call.acceleration.p) {
         // the target's, if it was fed forward, are there now
         rows_of(call.acceleration, t).load(0, f.nv, s.ta.data());
-        add_acceleration<S>(f, t, gravity, touching ? s.external.data() : nullptr, s);
+        add_acceleration<S>(f, call, t, gravity, touching ? s.external.data() : nullptr, s);
     }
 }
 
@@ -401,17 +408,30 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
             keep_spin(t.constants[i], s.work[i].R, Element<S>(call.dt), t.v + b.v, p.K + b.v,
                       s.qdd.data() + b.v);
     }
-    if (!touching) return;
-    touch_down(f, call, t, gravity, held, s);
-    // pins are implicit: what they add is not known before
-    for (int i = 0; i < f.nb; ++i) t.flight->flying[i] = constant_mask<S>(false);
-    if (pinned) return;
+    if (touching) touch_down(f, call, t, gravity, held, s);
+    if (!t.flight) return;
+    // pins and springs that drag are implicit: what they add is not known before
+    const bool known = call.correct_momentum && !pinned && touch;
+    bool flying = false;
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        auto& flies = t.flight->flying[i] = constant_mask<S>(false);
+        if (b.kind != Kind::free || b.leaf || !known) continue;
+        flies = negate(t.touch ? touches_something(*t.contact, i, end_of_tree(f, i))
+                               : drives_root(b, t.gain));
+        flies = flies & negate(held);
+        flying = flying || any(flies);
+    }
+    if (!flying) return;
+    if (!t.touch) {
+        place(f, s.work.data(), s.origin.data());
+        motions(f, s.work.data(), t.v, t.flight->motion.data());
+    }
     S* force = s.load.data();
     for (int k = 0; k < f.nv; ++k) force[k] = p.Q[k] - p.K[k] * s.qdd[k];
-    expect_momentum(f, t.constants, s.work.data(), s.origin.data(), *t.contact, p.external,
+    expect_momentum(f, t.constants, s.work.data(), s.origin.data(),
+                    t.touch ? t.contact->before.data() : t.flight->motion.data(), p.external,
                     static_cast<const S*>(force), Element<S>(call.dt), gravity, *t.flight);
-    if (dragged)
-        for (int i = 0; i < f.nb; ++i) t.flight->flying[i] = t.flight->flying[i] & negate(held);
 }
 
 // Accelerations that respect the effort limits.
@@ -449,7 +469,7 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
     if (call.torques_only && !any(lost)) return;
     const auto still = lost | frozen;
     bool flying = false;
-    for (int i = 0; i < f.nb && t.touch; ++i) flying = flying || any(t.flight->flying[i]);
+    for (int i = 0; i < f.nb && t.flight; ++i) flying = flying || any(t.flight->flying[i]);
     if (!any(still) && !apart && !spares && !flying) {
         integrate(f, T(call.dt), t.q, t.v, s.v_next.data(), t.spin);
         return;
@@ -470,8 +490,8 @@ void settle(const Forest& f, const StepCall& call, const Tile<S>& t, const MaskO
     if (flying) {
         move<S>(f, t.constants, t.q, t.v, nullptr, zero3<S>(), s.work.data());
         place(f, s.work.data(), s.origin.data());
-        motions(f, s.work.data(), static_cast<const S*>(t.v), t.contact->base.data());
-        correct_momentum(f, t.constants, s.work.data(), s.origin.data(), t.contact->base.data(),
+        motions(f, s.work.data(), static_cast<const S*>(t.v), t.flight->motion.data());
+        correct_momentum(f, t.constants, s.work.data(), s.origin.data(), t.flight->motion.data(),
                          *t.flight, still, t.v);
     }
     for (int i = t.seen.nb; i < f.nb; ++i) {

@@ -34,13 +34,14 @@ class Gains:
 
     Args:
         scene: The character, or a scene.
-        kp: Stiffness [N·m/rad, N/m]: a number, shape (nv,), or (n, nv) for gains per copy.
+        kp: Stiffness [N·m/rad, N/m]: a number for all joints, shape (nv,), or (n, nv) for gains per
+            copy. A number is for joints only: it does not drive free roots.
         kd: Damping [N·m·s/rad, N·s/m], shaped alike.
         pin_frequency: Frequency at which a pin of weight 1 holds the link and what it carries [Hz].
         pin_damping: Damping ratio of the pins.
     """
 
-    __slots__ = ("core", "kd", "kp", "pin")
+    __slots__ = ("core", "kd", "kp", "pin", "pin_damping", "pin_frequency")
 
     def __init__(
         self,
@@ -60,13 +61,20 @@ class Gains:
                 f"kp has shape {kp.shape} and kd {kd.shape}, expected a number, "
                 f"({compiled.nv},) or (n, {compiled.nv})"
             )
+        kp, kd = _without_roots(compiled, kp), _without_roots(compiled, kd)
         shape = np.broadcast_shapes(kp.shape, kd.shape, (compiled.nv,))
         self.kp: Floats = np.array(np.broadcast_to(kp, shape), order="C")
         self.kd: Floats = np.array(np.broadcast_to(kd, shape), order="C")
+        self.pin_frequency, self.pin_damping = pin_frequency, pin_damping
         self.pin = _pin_table(compiled, pin_frequency, pin_damping)
         self.core = _core.Gains(compiled.model, self.kp, self.kd, self.pin)
         for array in (self.kp, self.kd, self.pin):
             array.flags.writeable = False
+
+    def with_values(self, scene: SceneLike, kp: Floats, kd: Floats) -> Gains:
+        """Other gains with the same pins, maybe for another scene."""
+        pins = {"pin_frequency": self.pin_frequency, "pin_damping": self.pin_damping}
+        return Gains(scene, kp, kd, **pins)
 
     def __repr__(self) -> str:
         kp, kd = self.kp, self.kd
@@ -103,14 +111,40 @@ def suggest_gains(
     ratio = _positive(damping, "damping", scene.nv)
     kp, kd = inertia * rate**2, 2.0 * ratio * inertia * rate
     for at in root_slices(scene):
-        if root == "free":
-            kp[..., at], kd[..., at] = 0.0, 0.0
-        elif root == "held":
-            kp[..., at], kd[..., at] = HELD_KP, HELD_KD
-        else:
-            w = 2.0 * math.pi * number(root_frequency, "root_frequency", unit="Hz")
-            kp[..., at], kd[..., at] = inertia[..., at] * w**2, 2.0 * inertia[..., at] * w
+        kp[..., at], kd[..., at] = _root_gains(inertia[..., at], root, root_frequency)
     return Gains(scene, kp, kd)
+
+
+def with_root(scene: Scene, gains: Gains, root: str) -> Gains:
+    """Gains whose free roots are driven as `root` says; the joints keep theirs.
+
+    Args:
+        scene: The scene of the gains.
+        gains: Where they drive a root, their own values serve for "soft" and "held".
+        root: "free" drives no root, "soft" and "held" as of `suggest_gains`.
+    """
+    kp, kd = np.array(gains.kp), np.array(gains.kd)
+    inertia = None
+    for at in root_slices(scene):
+        given = bool(kp[..., at].any() or kd[..., at].any())
+        if given == (root != "free"):
+            continue
+        if inertia is None:
+            inertia = carried_inertia(scene)
+            shape = np.broadcast_shapes(kp.shape, inertia.shape)
+            kp, kd = (np.array(np.broadcast_to(k, shape)) for k in (kp, kd))
+        kp[..., at], kd[..., at] = _root_gains(inertia[..., at], root, SOFT_FREQUENCY)
+    return gains if inertia is None else gains.with_values(scene, kp, kd)
+
+
+def _root_gains(inertia: Floats, root: str, frequency: float) -> tuple[Any, Any]:
+    """kp and kd of a free root, numbers or shaped like its inertia (..., 6)."""
+    if root == "free":
+        return 0.0, 0.0
+    if root == "held":
+        return HELD_KP, HELD_KD
+    w = 2.0 * math.pi * number(frequency, "root_frequency", unit="Hz")
+    return inertia * w**2, 2.0 * inertia * w
 
 
 def carried_inertia(character: SceneLike, *, per_axis: bool = False) -> Floats:
@@ -145,6 +179,16 @@ def root_slices(scene: Scene) -> list[slice]:
     """Velocities of the free roots."""
     forest = scene.forest
     return [slice(int(v), int(v) + 6) for v in forest.v_adr[forest.kind == 0]]
+
+
+def _without_roots(scene: Scene, k: Floats) -> Floats:
+    """A number for all joints, none for free roots, shape (nv,); arrays as they are."""
+    if k.ndim:
+        return k
+    out: Floats = np.full(scene.nv, k)
+    for at in root_slices(scene):
+        out[at] = 0.0
+    return out
 
 
 def _pin_table(scene: Scene, frequency: float, damping: float) -> Floats:

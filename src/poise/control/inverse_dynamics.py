@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats, floats, number
+from poise.arrays import Floats, floats
 from poise.command import Command
-from poise.contact import Plane
 from poise.control.effort import cut_to_effort
 from poise.control.free_root import FreeRoot
 from poise.control.gains import SOFT_FREQUENCY, root_slices
+from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo
 from poise.errors import PoiseError
 from poise.scene import SceneLike
@@ -39,12 +39,13 @@ class InverseDynamics(Servo):
     """Forces that give the links the accelerations that bring them to the target.
 
     Args:
-        character: The character, a scene, or the World it acts in.
+        character: The World it acts in, a character, or several.
         stiffness: k_p [1/s²]: a number, or one per velocity, shape (nv,).
         damping: ζ, 1 is critical: a number, or one per velocity, shape (nv,).
         root: "held": the root is driven like a link, by a hand from outside, as the thesis has it.
             "soft": the same at 1 Hz. "free": nothing but the ground pushes the root: forces
             inside friction cones at the points that stand are found with the joint torques.
+        part: Which parts of the scene it acts on; None is all characters. See Servo.
         target_velocity: Whether ω̄ is the target's velocity; else 0.
         feedforward: Whether ᾱ is the target's acceleration; else 0.
         exact: Place the poles of the step; False takes k_p and k_d as they are.
@@ -58,13 +59,22 @@ class InverseDynamics(Servo):
     takes_past = True
     """`poise.run` says where the target was: then velocity and acceleration are differences."""
 
+    kp: Floats
+    kd: Floats
+    target_velocity: bool
+    feedforward: bool
+    as_printed: bool
+    external: Floats | None
+    """Known forces: wrench on each link, force at its origin [N, N·m], shape (..., nl, 6)."""
+
     def __init__(
         self,
-        character: SceneLike,
+        character: SceneLike | Plant,
         stiffness: ArrayLike = STIFFNESS,
         *,
         damping: ArrayLike = 1.0,
         root: str = "free",
+        part: PartLike = None,
         target_velocity: bool = True,
         feedforward: bool = True,
         exact: bool = True,
@@ -74,26 +84,23 @@ class InverseDynamics(Servo):
         ground: float | None = None,
         dt: float | None = None,
     ) -> None:
-        super().__init__(character, root=root, strength=strength, dt=dt)
+        super().__init__(character, root=root, part=part, strength=strength, dt=dt)
         if self.dt is None:
             raise PoiseError("inverse dynamics needs dt: InverseDynamics(..., dt=1/60)")
         self.target_velocity = target_velocity
         self.feedforward = feedforward
         self.as_printed = as_printed
-        self.external: Floats | None = None
-        """Known forces: wrench on each link, force at its origin [N, N·m], shape (..., nl, 6)."""
-        self.kp, self.kd = self._gains(stiffness, damping, exact)
+        self.external = None
+        self.kp, self.kd = self._placed_gains(stiffness, damping, exact)
         roots = len(root_slices(self.scene))
         self._free: FreeRoot | None = None
         if self.root == "free" and roots:
             if roots > 1:
                 raise PoiseError(
-                    f"ground forces carry one free root, there are {roots}; use root='soft' or "
-                    "root='held'"
+                    f"ground forces carry one free root, there are {roots}; name one part, as in "
+                    f"part={self.plant.names[0]!r}, or use root='soft' or root='held'"
                 )
-            level = self._height() if ground is None else ground
-            level = number(level, "ground", positive=False, unit="m")
-            self._free = FreeRoot(self.scene, friction, level)
+            self._free = FreeRoot(self.scene, friction, self.plant.ground_height(ground))
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, the torque, the wanted accelerations, and the ground forces of a free root.
@@ -118,20 +125,9 @@ class InverseDynamics(Servo):
             tau = self.factor * tau
         tau = cut_to_effort(self, tau)
         told["torque"] = tau
-        return Command(force=tau), told
+        return self._plant.lift(Command(force=tau)), told
 
-    def _height(self) -> float:
-        """Height of the World's ground [m]."""
-        ground = getattr(getattr(self._source, "settings", None), "ground", True)
-        if ground is True:
-            return 0.0
-        if isinstance(ground, Plane) and ground.normal[2] == 1.0:
-            return float(ground.height)
-        raise PoiseError(
-            "a free root by ground forces needs a level ground; use root='soft' or root='held'"
-        )
-
-    def _gains(
+    def _placed_gains(
         self, stiffness: ArrayLike, damping: ArrayLike, exact: bool
     ) -> tuple[Floats, Floats]:
         """k_p and k_d per velocity, as the step needs them."""

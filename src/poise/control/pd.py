@@ -15,6 +15,7 @@ from poise.control.effort import cut_to_effort
 from poise.control.feedforward import acceleration_force, goal_of_now, root_feedforward
 from poise.control.gains import FREQUENCY, Gains, root_slices
 from poise.control.gravity import gravity_force
+from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo
 from poise.scene import SceneLike
 
@@ -35,11 +36,12 @@ class PD(Servo):
     StablePD.
 
     Args:
-        character: The character, or a scene.
+        character: The World it acts in, a character, or several.
         gains: Gains, or None for `suggest_gains(character, frequency, damping, root=root)`.
         frequency: Natural frequency of the joints [Hz], unless gains are given.
         damping: Damping ratio, unless gains are given.
         root: "free", "soft" or "held"; see Servo.
+        part: Which parts of the scene it acts on; None is all characters. See Servo.
         target_velocity: Damp the difference to the target's velocity; False damps all velocity.
         feedforward: Add what the target's acceleration takes, and compare with the target of now,
             reckoned back from that of t + dt (see feedforward.py).
@@ -51,14 +53,20 @@ class PD(Servo):
             is.
     """
 
+    target_velocity: bool
+    feedforward: bool
+    gravity_compensation: bool
+    bubble_up: bool
+
     def __init__(
         self,
-        character: SceneLike,
+        character: SceneLike | Plant,
         gains: Gains | None = None,
         *,
         frequency: ArrayLike = FREQUENCY,
         damping: ArrayLike = 1.0,
         root: str = "free",
+        part: PartLike = None,
         target_velocity: bool = True,
         feedforward: bool = False,
         gravity_compensation: bool = False,
@@ -72,6 +80,7 @@ class PD(Servo):
             frequency=frequency,
             damping=damping,
             root=root,
+            part=part,
             strength=strength,
             dt=dt,
         )
@@ -114,7 +123,7 @@ class PD(Servo):
             tau = tau + root
             parts["feedforward"] = parts.get("feedforward", np.zeros(self.scene.nv)) + root
         tau = cut_to_effort(self, tau)
-        return Command(force=tau), {"torque": tau, **parts}
+        return self._plant.lift(Command(force=tau)), {"torque": tau, **parts}
 
     def _pull(self, q: Floats, v: Floats, target: Target, dt: float) -> Floats:
         """-kp (q - q̄) - kd (v - v̄), the target's position taken back by dt v̄."""

@@ -11,24 +11,28 @@ from numpy.typing import ArrayLike
 
 from poise.arrays import Floats, choice, finite, floats, number
 from poise.command import Command, Target
-from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains
-from poise.dynamics import GRAVITY
+from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains, with_root
+from poise.control.plant import PartLike, Plant
 from poise.errors import PoiseError
 from poise.forest import Ints
-from poise.scene import SceneLike, scene_of
+from poise.scene import Scene, SceneLike
+from poise.sealed import Sealed
 
 
-class Servo(ABC):
+class Servo(Sealed, ABC):
     """A controller that pulls joints to a target. Subclasses say how.
 
     Args:
-        character: The character, or a scene.
+        character: The World it acts in, a character, or several.
         gains: Gains, or None for `suggest_gains(character, frequency, damping, root=root)`.
         frequency: Natural frequency of the joints [Hz], unless gains are given.
         damping: Damping ratio, unless gains are given.
         root: "free" no force on free roots; "held" tracked stiffly, as the papers do; "soft"
             tracked at a low frequency with the force that the reference itself needs fed forward.
-            Given gains are used as they are; "soft" then adds the feedforward.
+            It decides whether a root is driven, whatever the gains are. Gains that have values for
+            the root keep them where it is "held" or "soft".
+        part: Which parts of the scene it acts on, by name; None is all characters, and never a free
+            object. Everything else in the scene gets no force from it.
         strength: Factor of gains and effort limits per link, shape (nl,) or (n, nl); None is 1.
             It may be assigned at any time. A link's factor is that of the joint it moves by. To
             forces from outside, a world's own limits stay as they are: there it is 1 at most.
@@ -36,32 +40,51 @@ class Servo(ABC):
             gravity and masses.
     """
 
+    _gains: Gains
+
     def __init__(
         self,
-        character: SceneLike,
+        character: SceneLike | Plant,
         gains: Gains | None = None,
         *,
         frequency: ArrayLike = FREQUENCY,
         damping: ArrayLike = 1.0,
         root: str = "free",
+        part: PartLike = None,
         strength: ArrayLike | None = None,
         dt: float | None = None,
     ) -> None:
-        self.scene = scene_of(character)
-        self.root = ROOTS[choice(root, "root", ROOTS)]
+        self._plant = Plant.of(character, part)
+        self._root = ROOTS[choice(root, "root", ROOTS)]
         if gains is None:
             gains = suggest_gains(self.scene, frequency, damping, root=root)
-        elif not isinstance(gains, Gains):
-            raise PoiseError(f"gains must be made by Gains or suggest_gains, got {gains!r:.80}")
-        elif gains.kp.shape[-1] != self.scene.nv:
-            raise PoiseError(
-                f"these gains have {gains.kp.shape[-1]} degrees of freedom, the character has "
-                f"{self.scene.nv}"
-            )
         self.gains = gains
         self.strength = strength
-        self.dt = getattr(character, "dt", None) if dt is None else number(dt, "dt")
-        self._source = character
+        self._dt = self.plant.dt if dt is None else number(dt, "dt")
+
+    # ---- fixed when it is made
+
+    @property
+    def plant(self) -> Plant:
+        """What it acts on, and the world around that."""
+        return self._plant
+
+    @property
+    def scene(self) -> Scene:
+        """The parts that it acts on, compiled."""
+        return self._plant.scene
+
+    @property
+    def root(self) -> str:
+        """What drives free roots: "free", "soft" or "held"."""
+        return self._root
+
+    @property
+    def dt(self) -> float | None:
+        """Time step of what is computed outside the world [s], or None."""
+        return self._dt
+
+    # ---- the controller
 
     def __call__(self, state: Any, target: Any) -> Command:
         """The command for a state and a target at t + dt."""
@@ -72,10 +95,20 @@ class Servo(ABC):
         """The command, and what led to it."""
 
     @property
-    def gravity(self) -> ArrayLike:
+    def gravity(self) -> Floats:
         """Gravity of the world it was made from, or the earth's [m/s^2]."""
-        gravity: ArrayLike = getattr(self._source, "gravity", GRAVITY)
-        return gravity
+        return self._plant.gravity
+
+    # ---- what may change while running
+
+    @property
+    def gains(self) -> Gains:
+        """Gains of joints and driven roots. Assigned, they keep to `root`."""
+        return self._gains
+
+    @gains.setter
+    def gains(self, gains: Gains) -> None:
+        self._gains = with_root(self.scene, self._plant.own_gains(gains), self._root)
 
     @property
     def strength(self) -> Floats | None:
@@ -112,8 +145,10 @@ class Servo(ABC):
 
     def _weights(self, value: ArrayLike, name: str) -> Floats:
         """Numbers per link, 0 or more."""
-        array = finite(floats(value, name), name)
         nl = self.scene.nl
+        array = finite(floats(value, name), name)
+        if not self._plant.is_whole and array.shape[-1:] == (self._plant.whole.nl,):
+            array = self._plant.own_links(array, name)
         if array.ndim not in (1, 2) or array.shape[-1] != nl:
             raise PoiseError(f"{name} has shape {array.shape}, expected ({nl},) or (n, {nl})")
         if (array < 0.0).any():
@@ -121,14 +156,13 @@ class Servo(ABC):
         return array
 
     def _target(self, target: Any) -> Target:
-        return target if type(target) is Target else Target.of(target)
+        return self._plant.own_target(target)
 
     def _asked(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:
         """Positions, velocities and the one target of a call that computes torques."""
-        if not hasattr(state, "q") or not hasattr(state, "v"):
-            raise PoiseError(f"a state has q and v; got {state!r:.80}")
+        q, v = self._plant.own_state(state)
         one = self._target(target)
         if one.rows is not None:
             name = type(self).__name__
             raise PoiseError(f"{name} computes torques for one target a step, not for rows of them")
-        return state.q, state.v, one
+        return q, v, one

@@ -11,6 +11,7 @@ from poise.arrays import Floats, choice
 from poise.command import Command, Drive
 from poise.control.feedforward import root_feedforward
 from poise.control.gains import FREQUENCY, Gains
+from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo
 from poise.errors import PoiseError
 from poise.scene import Scene, SceneLike
@@ -24,11 +25,12 @@ class StablePD(Servo):
     contact, and in single precision its torques feed rounding errors back: see `check_gains`.
 
     Args:
-        character: The character, or a scene.
+        character: The World it acts in, a character, or several.
         gains: Gains, or None for `suggest_gains(character, frequency, damping, root=root)`.
         frequency: Natural frequency of the joints [Hz], unless gains are given.
         damping: Damping ratio, unless gains are given.
         root: "free", "soft" or "held"; see Servo.
+        part: Which parts of the scene it acts on; None is all characters. See Servo.
         form: "implicit" is stable at any step; "spd" is the paper's; "explicit" is LYWG13's.
         embedded: False gives torques.
         method: "maba" in linear time; "df", "sf", "pcg" are the paper's baselines.
@@ -41,14 +43,20 @@ class StablePD(Servo):
             takes that of the World it is made from, or "float64".
     """
 
+    form: str
+    method: str
+    embedded: bool
+    dtype: str
+
     def __init__(
         self,
-        character: SceneLike,
+        character: SceneLike | Plant,
         gains: Gains | None = None,
         *,
         frequency: ArrayLike = FREQUENCY,
         damping: ArrayLike = 1.0,
         root: str = "free",
+        part: PartLike = None,
         form: str = "implicit",
         embedded: bool = True,
         method: str = "maba",
@@ -63,6 +71,7 @@ class StablePD(Servo):
             frequency=frequency,
             damping=damping,
             root=root,
+            part=part,
             strength=strength,
             dt=dt,
         )
@@ -70,8 +79,7 @@ class StablePD(Servo):
         self.method = dynamics.METHODS[choice(method, "method", dynamics.METHODS)]
         self.embedded = embedded
         self.pin = pin
-        if dtype is None:
-            dtype = getattr(character, "dtype", "float64")
+        dtype = self.plant.dtype if dtype is None else dtype
         self.dtype = dynamics.DTYPES[choice(dtype, "dtype", dynamics.DTYPES)]
         if not embedded and self.dt is None:
             raise PoiseError(
@@ -99,15 +107,15 @@ class StablePD(Servo):
         if not self.embedded:
             return self.explain(state, target)[0]
         drive = Drive(
-            self.gains,
+            self._gains,
             self._target(target),
             form=self.form,
             method=self.method,
-            feedforward=self.root == "soft",
+            feedforward=self._root == "soft",
             strength=self._strength,
             pin=self._pin,
         )
-        return Command(drive=drive)
+        return self._plant.lift(Command(drive=drive))
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, and the acceleration and torque that it leads to where nothing pushes."""
@@ -133,7 +141,9 @@ class StablePD(Servo):
             dtype=self.dtype,
         )
         told = {"acceleration": a, "torque": tau}
-        return (self(state, target) if self.embedded else Command(force=tau)), told
+        if self.embedded:
+            return self(state, target), told
+        return self._plant.lift(Command(force=tau)), told
 
     def _weakened(self) -> tuple[Scene, Floats, Floats]:
         """The scene with its efforts, and the gains, all scaled by the strength."""

@@ -187,8 +187,8 @@ def _scene_in(data: Any, arrays: dict[str, Array], where: str) -> Settings:
     """Settings from JSON and arrays."""
     names = Settings._fields
     if isinstance(data, dict):
-        # recordings from before it could be chosen
-        data = {"stiffness": STIFFNESS, **data}
+        # recordings from before these could be chosen
+        data = {"stiffness": STIFFNESS, "momentum_correction": True, **data}
     if not isinstance(data, dict) or set(data) != set(names):
         raise PoiseError(f"{where}: must have {', '.join(names)}")
     for name in ARRAYS:
@@ -239,6 +239,7 @@ def _check_settings(s: Settings) -> None:
     """What is cheap to see; the world checks the rest when it is built."""
     for name, allowed in (
         ("n", int), ("spares", (int, tuple)), ("self_collision", bool), ("dtype", str),
+        ("momentum_correction", bool),
         ("convex", (bool, type(None))),
         ("contact", (str, type(None))), ("on_divergence", str), ("dt", float),
         ("stiffness", (float, int)),

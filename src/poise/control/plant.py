@@ -1,0 +1,347 @@
+"""Plant: what a controller acts on, one or several parts of a scene, and the world around them.
+
+A controller computes with the parts it is made for, as if they were alone, and its commands are
+lifted to the whole scene. Degrees of freedom that no controller acts on get no force: free objects
+beside a character fall, roll and are pushed as they would without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from poise.arrays import Floats, floats, number
+from poise.character import Character
+from poise.command import Command, Drive, Target
+from poise.contact import HeightField, Plane
+from poise.control.gains import Gains
+from poise.dynamics import GRAVITY
+from poise.errors import PoiseError, shorten, unknown_name
+from poise.forest import Ints, Part, compile_forest
+from poise.objects import is_free_object
+from poise.scene import Scene, SceneLike, scene_of
+
+if TYPE_CHECKING:
+    from poise.settings import Settings
+    from poise.world import World
+
+Index = slice | Ints
+"""Where the parts are in an array of the whole scene."""
+
+PartLike = str | Sequence[str] | None
+"""Name of a part, names of several, or None for the characters of a scene."""
+
+LEVEL = 1.0 - 1e-6
+"""Upward component of the normal of level ground."""
+
+
+class Plant:
+    """Parts of a scene, as a controller sees them.
+
+    Attributes:
+        scene: The parts alone, compiled.
+        whole: All of the scene.
+        names: Names of the parts.
+        q: Their coordinates in the whole scene, a slice or indices.
+        v: Their velocities, alike.
+        links: Their links, alike.
+        dt: Time step of the world [s], or None without a world.
+        n: Number of copies; 1 without a world.
+        dtype: Precision of the world.
+        settings: What the world was built with, or None without a world.
+    """
+
+    def __init__(self, source: SceneLike, part: PartLike = None) -> None:
+        self.whole = scene_of(source)
+        self.names = _part_names(self.whole, part)
+        world: Any = source if hasattr(source, "settings") else None
+        self._world: World | None = world
+        self.settings: Settings | None = None if world is None else world.settings
+        self.dt: float | None = None if world is None else world.dt
+        self.n: int = 1 if world is None else world.n
+        self.dtype: str = "float64" if world is None else world.dtype
+        parts = self.whole.forest.parts
+        chosen = [parts[name] for name in self.names]
+        self.q = _joined([part.q for part in chosen], self.whole.nq)
+        self.v = _joined([part.v for part in chosen], self.whole.nv)
+        self.links = _joined([part.links for part in chosen], self.whole.nl)
+        self.is_whole = len(self.names) == len(parts)
+        self.scene = self.whole if self.is_whole else self._alone(tuple(parts))
+        self._lifted: tuple[Gains, Gains] | None = None
+
+    @classmethod
+    def of(cls, source: SceneLike | Plant, part: PartLike = None) -> Plant:
+        """The plant of a source.
+
+        Args:
+            source: A World, a Character, several, or a Plant, which is taken as it is.
+            part: Which parts of the scene; None takes its characters, and never free objects.
+        """
+        return source if isinstance(source, Plant) else cls(source, part)
+
+    # ---- the world around
+
+    @property
+    def gravity(self) -> Floats:
+        """Gravity of the world, as it is now, or the earth's [m/s²], shape (3,)."""
+        return floats(GRAVITY if self._world is None else self._world.gravity, "gravity")
+
+    @property
+    def contact(self) -> str | None:
+        """Model of contact: "impulse", "penalty", or None without contact or world."""
+        return None if self.settings is None else self.settings.contact
+
+    @property
+    def character(self) -> Character:
+        """The only character of the plant."""
+        if len(self.scene.characters) != 1:
+            raise PoiseError(f"this controller acts on several parts: {', '.join(self.names)}")
+        return self.scene.characters[0]
+
+    def ground_height(self, ground: float | None = None) -> float:
+        """Height of the ground [m].
+
+        Args:
+            ground: As given; None is the height of the world's ground, which must be level then.
+        """
+        if ground is not None:
+            return number(ground, "ground", positive=False, unit="m")
+        its = True if self.settings is None else self.settings.ground
+        if isinstance(its, Plane) and its.normal[2] > LEVEL:
+            return its.height
+        if isinstance(its, HeightField) and np.ptp(its.heights) == 0.0:
+            return float(its.heights[0, 0])
+        if isinstance(its, (Plane, HeightField)):
+            raise PoiseError(
+                "the ground of this world is not level; ground=... gives its height under the "
+                "feet [m] where they stand level"
+            )
+        return 0.0
+
+    # ---- from the whole scene to the parts
+
+    def own(self, array: Floats, index: Index, size: int, whole: int, name: str) -> Floats:
+        """The parts' entries of an array of the whole scene, or the array if it is theirs.
+
+        Args:
+            array: Shape (..., size) or (..., whole).
+            index: Which entries are the parts'.
+            size: Number of the parts' entries.
+            whole: Number of entries of the whole scene.
+            name: What the array is, for the error.
+        """
+        last = array.shape[-1] if array.ndim else 0
+        if last == size:
+            return array
+        if last == whole:
+            return np.ascontiguousarray(array[..., index])
+        expected = f"(..., {size})" if size == whole else f"(..., {size}) or (..., {whole})"
+        raise PoiseError(f"{name} has shape {array.shape}, expected {expected}")
+
+    def own_q(self, q: Floats, name: str = "q") -> Floats:
+        """Coordinates of the parts, shape (..., nq)."""
+        return self.own(q, self.q, self.scene.nq, self.whole.nq, name)
+
+    def own_v(self, v: Floats, name: str = "v") -> Floats:
+        """Velocities, accelerations or forces of the parts, shape (..., nv)."""
+        return self.own(v, self.v, self.scene.nv, self.whole.nv, name)
+
+    def own_links(self, weights: Floats, name: str) -> Floats:
+        """Numbers per link of the parts, shape (..., nl)."""
+        return self.own(weights, self.links, self.scene.nl, self.whole.nl, name)
+
+    def own_target(self, target: Any) -> Target:
+        """The parts' target.
+
+        Args:
+            target: A Target or State of the parts or of the whole scene, or one for each part by
+                name.
+        """
+        if isinstance(target, Mapping):
+            return self._by_part(target)
+        given = target if type(target) is Target else Target.of(target)
+        if self.is_whole or given.q.shape[-1:] != (self.whole.nq,):
+            return given
+        past = None if given.past is None else self.own_q(given.past, "target.past")
+        v, a = (
+            None if x is None else self.own_v(x, name)
+            for x, name in ((given.v, "target.v"), (given.a, "target.a"))
+        )
+        q = self.own_q(given.q, "target.q")
+        return Target(q, v, a, rows=given.rows, past=past, time=given.time, clip=given.clip)
+
+    def own_state(self, state: Any) -> tuple[Floats, Floats]:
+        """Positions and velocities of the parts, shapes (..., nq) and (..., nv)."""
+        if not hasattr(state, "q") or not hasattr(state, "v"):
+            raise PoiseError(f"a state has q and v; got {state!r:.80}")
+        if self.is_whole:
+            return state.q, state.v
+        return self.own_q(state.q, "state.q"), self.own_v(state.v, "state.v")
+
+    def own_gains(self, gains: Gains) -> Gains:
+        """Gains of the parts, from gains of the parts or of the whole scene."""
+        if not isinstance(gains, Gains):
+            raise PoiseError(f"gains must be made by Gains or suggest_gains, got {gains!r:.80}")
+        size = gains.kp.shape[-1]
+        if size == self.scene.nv:
+            return gains
+        if size == self.whole.nv:
+            kp, kd = gains.kp[..., self.v], gains.kd[..., self.v]
+            return gains.with_values(self.scene, kp, kd)
+        raise PoiseError(
+            f"these gains have {size} degrees of freedom, {shorten(self.names)} has {self.scene.nv}"
+        )
+
+    # ---- from the parts to the whole scene
+
+    def lift(self, command: Command) -> Command:
+        """The command of the parts as one for the whole scene; the rest of it gets no force."""
+        if self.is_whole:
+            return command
+        force, acceleration = command.force, command.acceleration
+        if force is not None:
+            force = self._filled(floats(force, "force"), self.v, np.zeros(self.whole.nv))
+        mask = None
+        if acceleration is not None:
+            given = floats(acceleration, "acceleration")
+            acceleration = self._filled(given, self.v, np.zeros(self.whole.nv))
+            mask = np.zeros(self.whole.nv, dtype=bool)
+            mask[self.v] = True
+        drive = None if command.drive is None else self._lift_drive(command.drive)
+        return Command(force, drive, acceleration, acceleration_mask=mask)
+
+    def _lift_drive(self, drive: Drive) -> Drive:
+        target, nv = drive.target, self.whole.nv
+        v, a = (
+            None if x is None else self._filled(x, self.v, np.zeros(nv))
+            for x in (target.v, target.a)
+        )
+        q = self._filled(target.q, self.q, self.whole.forest.rest_q)
+        strength = drive.strength
+        if strength is not None:
+            strength = self._filled(strength, self.links, np.ones(self.whole.nl))
+        pin = drive.pin
+        if pin is not None:
+            pin = self._filled(pin, self.links, np.zeros(self.whole.nl))
+        lifted = Target(q, v, a, rows=target.rows, time=target.time, clip=target.clip)
+        return drive.replace(self._whole_gains(drive.gains), lifted, strength=strength, pin=pin)
+
+    def _whole_gains(self, gains: Gains) -> Gains:
+        """Gains for the whole scene, made once: zero outside of the parts."""
+        if self._lifted is None or self._lifted[0] is not gains:
+            kp, kd = (
+                self._filled(k, self.v, np.zeros(self.whole.nv)) for k in (gains.kp, gains.kd)
+            )
+            self._lifted = gains, gains.with_values(self.whole, kp, kd)
+        return self._lifted[1]
+
+    @staticmethod
+    def _filled(values: Floats, index: Index, rest: Floats) -> Floats:
+        """Values of the parts among those of the rest, shape (..., whole)."""
+        out: Floats = np.array(np.broadcast_to(rest, (*values.shape[:-1], rest.size)))
+        out[..., index] = values
+        return out
+
+    # ---- making it
+
+    def _alone(self, names: tuple[str, ...]) -> Scene:
+        """The parts as a scene of their own, with the world's masses."""
+        characters = [self.whole.characters[names.index(name)] for name in self.names]
+        if len(characters) == 1:
+            scene = scene_of(characters[0])
+        else:
+            forest = compile_forest(characters, self.names)
+            scene = scene_of(characters)._replace(forest=forest)
+        settings = self.settings
+        if settings is None or self.whole.numbers is None:
+            return scene
+        from poise.own_numbers import own_numbers
+
+        mass, inertia, armature = settings.mass, settings.inertia, settings.armature
+        mass = None if mass is None else mass[..., self.links]
+        inertia = None if inertia is None else inertia[..., self.links, :, :]
+        armature = None if armature is None else armature[..., self.v]
+        return scene._replace(numbers=own_numbers(scene, self.n, mass, inertia, armature))
+
+    def _by_part(self, targets: Mapping[str, Any]) -> Target:
+        """Targets of the parts, one after another."""
+        for name in targets:
+            if name not in self.names:
+                raise PoiseError(f"target: {unknown_name('part', name, self.names)}")
+        missing = [name for name in self.names if name not in targets]
+        if missing:
+            raise PoiseError(f"there is no target for {', '.join(map(repr, missing))}")
+        if len(self.names) == 1:
+            return Target.of(targets[self.names[0]])
+        parts = self.scene.forest.parts
+        return join_targets([(parts[name], Target.of(targets[name])) for name in self.names])
+
+
+def join_targets(targets: Sequence[tuple[Part, Target]]) -> Target:
+    """Targets of parts as one, in the order of the parts.
+
+    Args:
+        targets: Parts and their targets. Velocities and accelerations that one lacks are zero where
+            another has them; the past counts only where all have it.
+    """
+    rows = {target.rows for _, target in targets}
+    if len(rows) > 1:
+        raise PoiseError("targets of parts must all have the same number of rows, or none")
+    q = _row([target.q for _, target in targets])
+    v, a = (
+        _row(
+            [
+                np.zeros(_size(part.v)) if x is None else x
+                for x, (part, _) in zip(rates, targets, strict=True)
+            ]
+        )
+        if any(x is not None for x in rates)
+        else None
+        for rates in ([t.v for _, t in targets], [t.a for _, t in targets])
+    )
+    pasts = [target.past for _, target in targets if target.past is not None]
+    past = _row(pasts) if len(pasts) == len(targets) else None
+    time = next((target.time for _, target in targets if target.time is not None), None)
+    return Target(q, v, a, rows=rows.pop(), past=past, time=time)
+
+
+def _row(arrays: Sequence[Floats]) -> Floats:
+    """Arrays side by side along their last axis."""
+    lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    return np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in arrays], axis=-1)
+
+
+def _size(index: slice) -> int:
+    return int(index.stop - index.start)
+
+
+def _part_names(scene: Scene, part: PartLike) -> tuple[str, ...]:
+    """Names of the parts that are meant, in the order of the scene."""
+    known = tuple(scene.forest.parts)
+    if part is None:
+        if len(known) == 1:
+            return known
+        pairs = zip(known, scene.characters, strict=True)
+        found = tuple(name for name, character in pairs if not is_free_object(character))
+        if not found:
+            raise PoiseError(
+                f"there are only free objects in this scene; part= says which of them a controller "
+                f"acts on: {shorten(map(repr, known))}"
+            )
+        return found
+    names = (part,) if isinstance(part, str) else tuple(part)
+    for name in names:
+        if name not in known:
+            raise PoiseError(unknown_name("part", name, known))
+    if not names or len(set(names)) < len(names):
+        raise PoiseError(f"part is {part!r:.80}; it must be one part, or several different ones")
+    return tuple(name for name in known if name in names)
+
+
+def _joined(slices: Sequence[slice], size: int) -> Index:
+    """Slices that follow each other as one, others as indices."""
+    if all(one.stop == two.start for one, two in zip(slices, slices[1:], strict=False)):
+        return slice(slices[0].start, slices[-1].stop)
+    return np.concatenate([np.arange(size)[one] for one in slices]).astype(np.int32)
