@@ -28,7 +28,7 @@ def _assignable(kind: type) -> frozenset[str]:
     """Names that may be assigned."""
     names: set[str] = set()
     for base in kind.__mro__:
-        names.update(base.__dict__.get("__annotations__", ()))
+        names.update(inspect.get_annotations(base))
         for name, value in vars(base).items():
             if isinstance(value, property) and value.fset is not None:
                 names.add(name)

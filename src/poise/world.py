@@ -211,15 +211,17 @@ class World:
 
     # ---- what it is; fixed when it is built, but for gravity and on_divergence
 
-    n = _fixed("n", "Number of copies.", "_n")
-    dt = _fixed("dt", "Time step [s].", "_dt")
-    dtype = _fixed("dtype", 'Precision inside, "float64" or "float32".')
-    friction = _fixed("friction", "Coefficient of friction, as it was given.")
-    ground_friction = _fixed("ground_friction", "Of ground and obstacles, as it was given.")
-    restitution = _fixed("restitution", "Coefficient of restitution, as it was given.")
-    ground = _fixed("ground", "The ground, as it was given.")
-    obstacles = _fixed("obstacles", "Shapes that stand still.")
-    contact = _fixed("contact", 'Model of contact: "impulse", "penalty" or None.')
+    n: int = _fixed("n", "Number of copies.", "_n")
+    dt: float = _fixed("dt", "Time step [s].", "_dt")
+    dtype: str = _fixed("dtype", 'Precision inside, "float64" or "float32".')
+    friction: Floats = _fixed("friction", "Coefficient of friction, as it was given.")
+    ground_friction: float | None = _fixed(
+        "ground_friction", "Of ground and obstacles, as it was given."
+    )
+    restitution: Floats = _fixed("restitution", "Coefficient of restitution, as it was given.")
+    ground: GroundLike = _fixed("ground", "The ground, as it was given.")
+    obstacles: tuple[Shape, ...] = _fixed("obstacles", "Shapes that stand still.")
+    contact: str | None = _fixed("contact", 'Model of contact: "impulse", "penalty" or None.')
 
     @property
     def scene(self) -> Scene:

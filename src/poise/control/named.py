@@ -12,6 +12,7 @@ from poise.command import Command
 from poise.control.gains import FREQUENCY
 from poise.control.inverse_dynamics import InverseDynamics
 from poise.control.pd import PD
+from poise.control.plant import PartLike
 from poise.control.stable_pd import StablePD
 from poise.errors import PoiseError, unknown_name
 from poise.scene import SceneLike
@@ -48,9 +49,10 @@ def _kane(
     root: str = "free",
     frequency: ArrayLike = FREQUENCY,
     damping: ArrayLike = 1.0,
+    part: PartLike = None,
 ) -> InverseDynamics:
     stiffness = (2.0 * np.pi * np.asarray(frequency, dtype=np.float64)) ** 2
-    return InverseDynamics(source, stiffness, damping=damping, root=root)
+    return InverseDynamics(source, stiffness, damping=damping, root=root, part=part)
 
 
 CONTROLLERS: dict[str, Named] = {
@@ -77,6 +79,7 @@ def named_controller(
     root: str = "free",
     frequency: ArrayLike | None = None,
     damping: ArrayLike | None = None,
+    part: PartLike = None,
 ) -> Controller:
     """A controller by its name.
 
@@ -87,10 +90,11 @@ def named_controller(
         frequency: Natural frequency of the joints [Hz], a number or shape (nv,); None is the
             controller's own.
         damping: Damping ratio, 1 is critical, shaped alike; None is the controller's own.
+        part: Which parts of the scene it acts on; None is all characters.
     """
     given = {"frequency": frequency, "damping": damping}
     options = {key: value for key, value in given.items() if value is not None}
-    return named(name).make(source, root=root, **options)
+    return named(name).make(source, root=root, part=part, **options)
 
 
 def named(name: str) -> Named:

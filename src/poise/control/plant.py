@@ -8,6 +8,7 @@ beside a character fall, roll and are pushed as they would without it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,8 +116,8 @@ class Plant:
             return float(its.heights[0, 0])
         if isinstance(its, (Plane, HeightField)):
             raise PoiseError(
-                "the ground of this world is not level; ground=... gives its height under the "
-                "feet [m] where they stand level"
+                "a free root needs level ground, and that of this world is not; ground=... gives "
+                "its height under the feet [m] where they stand level"
             )
         return 0.0
 
@@ -342,6 +343,6 @@ def _part_names(scene: Scene, part: PartLike) -> tuple[str, ...]:
 
 def _joined(slices: Sequence[slice], size: int) -> Index:
     """Slices that follow each other as one, others as indices."""
-    if all(one.stop == two.start for one, two in zip(slices, slices[1:], strict=False)):
+    if all(one.stop == two.start for one, two in pairwise(slices)):
         return slice(slices[0].start, slices[-1].stop)
     return np.concatenate([np.arange(size)[one] for one in slices]).astype(np.int32)

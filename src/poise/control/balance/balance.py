@@ -24,17 +24,19 @@ from poise.arrays import Floats, choice, finite, floats, number
 from poise.command import Command, Drive, Target
 from poise.control.balance.asked import Told, rows_of, velocity_of
 from poise.control.balance.checks import check_settings
-from poise.control.balance.footing import friction_of, ground_of
+from poise.control.balance.footing import friction_of
 from poise.control.balance.goals import Goals
 from poise.control.balance.pace import Paced
 from poise.control.balance.parts import Parts
 from poise.control.balance.soft_limits import SoftLimits
 from poise.control.balance.stance import Schedule
 from poise.control.gains import Gains
+from poise.control.plant import Plant
 from poise.errors import PoiseError, unknown_name
 from poise.motion.clip import Clip
-from poise.scene import SceneLike, scene_of
+from poise.scene import SceneLike
 from poise.settings import threads_of
+from poise.state import State
 
 OBJECTIVES = ("track", "linear", "angular")
 FORMS = ("thesis", "cones")
@@ -45,6 +47,8 @@ class Balance(Parts):
 
     Args:
         character: The World it acts in, or a character with a free root.
+        part: Which part of the scene it balances, by name; None is its only character. Everything
+            else in the scene gets no force from it.
         objectives: Any of "track", "linear", "angular"; may be assigned while running.
         weights: Of tracking, by limb, link or "root": {"arms": 0.3}. Others have 1.
         k_s: Stiffness of tracking [1/s²].
@@ -77,8 +81,9 @@ class Balance(Parts):
 
     def __init__(
         self,
-        character: SceneLike,
+        character: SceneLike | Plant,
         *,
+        part: str | None = None,
         objectives: Sequence[str] = OBJECTIVES,
         weights: Mapping[str, float] | None = None,
         k_s: float = 300.0,
@@ -102,11 +107,8 @@ class Balance(Parts):
         ground: float | None = None,
         threads: int | None = None,
     ) -> None:
-        self.scene = scene_of(character)
-        self._source = character
-        if len(self.scene.characters) != 1 or self.scene.forest.kind[0] != 0:
-            raise PoiseError("balance works for one character with a free root")
-        self.character = self.scene.characters[0]
+        self._plant = plant = Plant.of(character, part)
+        self._check_plant(plant)
         self.objectives = objectives
         self.k_s = np.full(self.scene.nv, number(k_s, "k_s", unit="1/s²"))
         damping = 2.0 * math.sqrt(k_s) if k_d is None else number(k_d, "k_d", unit="1/s")
@@ -115,14 +117,14 @@ class Balance(Parts):
         self.linear_gains = linear_gains
         self.beta_linear, self.gamma, self.reach = beta_linear, gamma, reach
         self.center = center
-        rigid = getattr(getattr(character, "settings", None), "contact", None) == "impulse"
+        rigid = plant.contact == "impulse"
         form = form or ("cones" if rigid else "thesis")
         self.form = FORMS[choice(form, "form", FORMS)]
         self.gives = gives or ("force" if rigid and form == "cones" else "acceleration")
         choice(self.gives, "gives", ("acceleration", "force"))
         if self.gives == "force" and form == "thesis":
             raise PoiseError("forces need the ground's: form='cones'")
-        self.margin, self.ground = margin, ground_of(character, ground)
+        self.margin, self.ground = margin, plant.ground_height(ground)
         # ground that gives way must tilt a sole to push at its edge
         self.support_gains = support_gains or ((400.0, 40.0) if rigid else (50.0, 20.0))
         check_settings(
@@ -133,9 +135,8 @@ class Balance(Parts):
         self._limits = None if soft_limits is None else SoftLimits(self.character, *soft_limits)
         self._stand(supports)
         self._goals = Goals(self.scene, {} if goals is None else goals, goal_weight)
-        self.friction = friction_of(character, friction, self._soles.link)
-        dt = getattr(character, "dt", None)
-        self._dt = dt
+        self.friction = friction_of(plant, friction, self._soles.link)
+        self._dt = dt = plant.dt
         self._firm = None
         if self.gives == "force" and firmness > 0.0 and dt is not None:
             kd = np.full(self.scene.nv, firmness / dt)
@@ -146,11 +147,21 @@ class Balance(Parts):
             if rate is None or dt is None or self.gives == "force"
             else max(1, round(1.0 / (rate * dt)))
         )
-        copies = getattr(character, "n", 1)
-        self._planner = _core.Planner(self.scene.model, threads_of(threads, copies))
-        self.strain: Floats = np.zeros(1)
-        """How far the speed of the mass centre takes it from where it should be [m], of each copy
-        in the last call; for `Paced`."""
+        self._planner = _core.Planner(self.scene.model, threads_of(threads, plant.n))
+        self.strain = np.zeros(1)
+
+    @staticmethod
+    def _check_plant(plant: Plant) -> None:
+        if len(plant.names) > 1:
+            raise PoiseError(
+                f"balance is for one character, this scene has {', '.join(plant.names)}; part=... "
+                "names one"
+            )
+        if plant.scene.forest.kind[0] != 0:
+            raise PoiseError(
+                f"balance works for a character with a free root; {plant.names[0]!r} hangs on the "
+                "world"
+            )
 
     # ---- what may change while running
 
@@ -198,7 +209,8 @@ class Balance(Parts):
 
     def __call__(self, state: Any, target: Any) -> Command:
         """The command for a state and a target."""
-        return self._command(self.told(state, target), state)
+        now = self._state(state)
+        return self._command(self.told(now, target), now)
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, and what led to it.
@@ -209,14 +221,23 @@ class Balance(Parts):
             c_des [m], "com", "points", "forces" and "torque" with cones, "miss" of supports}; of n
             copies {"copies": a list of such}.
         """
+        state = self._state(state)
         told = self.told(state, target)
         copies = [self._explained(told, i) for i in range(len(told.a))]
         command = self._command(told, state)
         return command, copies[0] if np.ndim(state.q) == 1 else {"copies": copies}
 
+    def _state(self, state: Any) -> Any:
+        """The state of the character that it balances."""
+        if self._plant.is_whole:
+            return state
+        q = self._plant.own_q(state.q, "state.q")
+        v = velocity_of(state, self._plant.whole.nv)
+        return State(q, self._plant.own_v(v, "state.v"), state.time)
+
     def told(self, state: Any, target: Any) -> Told:
         """The plans of all copies, from the core."""
-        target = target if isinstance(target, Target) else Target.of(target)
+        target = self._plant.own_target(target)
         if target.rows is not None:
             raise PoiseError("balance follows one target a call, not rows of them")
         n, nq, nv = (1 if np.ndim(state.q) == 1 else len(state.q)), self.scene.nq, self.scene.nv
@@ -237,12 +258,13 @@ class Balance(Parts):
         shape = (*np.shape(state.q)[:-1], self.scene.nv)
         a = told.a.reshape(shape)
         if self.gives == "acceleration" or self.form == "thesis":
-            return Command(acceleration=a)
+            return self._plant.lift(Command(acceleration=a))
         force = told.torque.reshape(shape)
         if self._firm is None:
-            return Command(force=force)
+            return self._plant.lift(Command(force=force))
         goal = Target(state.q, velocity_of(state, self.scene.nv) + self._dt * a)
-        return Command(force=force, drive=Drive(self._firm, goal, form="spd"))
+        drive = Drive(self._firm, goal, form="spd")
+        return self._plant.lift(Command(force=force, drive=drive))
 
     def _explained(self, told: Told, i: int) -> dict[str, Any]:
         """Of one plan, for people: the ground alone changes the angular momentum."""

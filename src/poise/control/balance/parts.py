@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats, floats, number
+from poise.arrays import Floats, number
 from poise.character import Character
 from poise.control.balance.asked import K_GOAL, Asked
 from poise.control.balance.cones import EDGES, Cones
@@ -31,10 +31,11 @@ from poise.control.balance.stance import (
 )
 from poise.control.balance.tasks import Tasks, cross, matrices
 from poise.control.link_sets import links_of
-from poise.dynamics import GRAVITY
+from poise.control.plant import Plant
 from poise.errors import PoiseError
 from poise.motion.clip import Clip
 from poise.scene import Scene
+from poise.sealed import Sealed
 
 ROOT_WEIGHT = 0.03
 """Weight of tracking of the root: the joints say how it stands, the root where."""
@@ -49,11 +50,9 @@ UNTRACKED = 0.03
 """What is left of the weights of tracking without its objective: nothing else asks of a finger."""
 
 
-class Parts:
+class Parts(Sealed):
     """The settings of a Balance, and what they ask of a state; see there for what they mean."""
 
-    scene: Scene
-    character: Character
     weight: Floats
     linear_gains: tuple[float, float]
     reach: float
@@ -62,8 +61,13 @@ class Parts:
     margin: float
     ground: float
     support_gains: tuple[float, float]
+    gives: str
+    hold: int
+    strain: Floats
+    """How far the speed of the center of mass takes it from where it should be [m], of each copy in
+    the last call; for `Paced`."""
     _objectives: tuple[str, ...]
-    _source: Any
+    _plant: Plant
     beta_linear: float
     gamma: float
     friction: float | Floats
@@ -73,9 +77,24 @@ class Parts:
     _limits: SoftLimits | None
 
     @property
+    def plant(self) -> Plant:
+        """What it acts on, and the world around that."""
+        return self._plant
+
+    @property
+    def scene(self) -> Scene:
+        """The character, compiled."""
+        return self._plant.scene
+
+    @property
+    def character(self) -> Character:
+        """The character that it balances."""
+        return self._plant.character
+
+    @property
     def gravity(self) -> Floats:
         """Gravity of the world it was made from, or the earth's [m/s²]."""
-        return floats(getattr(self._source, "gravity", GRAVITY), "gravity")
+        return self._plant.gravity
 
     def _stand(self, supports: Any) -> None:
         """Find the links that may stand, and what says when."""

@@ -19,7 +19,6 @@ from poise.character import Character
 from poise.command import Command, Target
 from poise.control.balance.balance import OBJECTIVES
 from poise.errors import PoiseError
-from poise.state import State
 from poise.view.studio.lineup import Lineup, Rounds
 from poise.view.studio.mind import Mind
 from poise.view.studio.snapshot import Controls
@@ -80,7 +79,7 @@ class Balancing:
             mind.user = self
         own = self._own(target)
         mind.last = float(state.time), state, own
-        return mind.plan(state, own)
+        return mind.balance(state, own)
 
     def motion(self, lineup: Lineup) -> Following:
         """The lineup, at the pace that the balance allows."""
@@ -101,8 +100,8 @@ class Balancing:
         if mind.last is None or abs(mind.last[0] + mind.world.dt - now) > 0.5 * mind.world.dt:
             return None
         _, state, target = mind.last
-        kept, one = mind.balance.memory, mind.balance.scene
-        told = mind.balance.explain(State(state.q[: one.nq], state.v[: one.nv]), target)[1]
+        kept = mind.balance.memory
+        told = mind.balance.explain(state, target)[1]
         mind.balance.restore(kept)
         cop: Floats = told["cop"]
         return cop

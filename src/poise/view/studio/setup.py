@@ -13,8 +13,7 @@ from poise.arrays import Floats
 from poise.character import Character
 from poise.contact import GroundLike, HeightField
 from poise.control.asked_profiles import profiled
-from poise.control.gains import FREQUENCY, Gains
-from poise.control.inverse_dynamics import InverseDynamics
+from poise.control.gains import FREQUENCY
 from poise.control.named import Controller, named_controller
 from poise.errors import PoiseError, unknown_name
 from poise.objects import free_object
@@ -216,18 +215,15 @@ def _tuned_controller(setup: Setup, controls: Controls) -> Controller:
     character, m = setup.rounds.clip.character, controls.count
     links = {key: _per_link(scene, character, m, tuning, key) for key in Tuning._fields}
     sizes = np.diff([*scene.forest.v_adr, scene.nv])
+    # characters come first, objects after them
     frequency, damping = (
-        np.repeat(links[key][scene.forest.link], sizes) for key in ("frequency", "damping")
+        np.repeat(links[key][scene.forest.link], sizes)[: m * character.nv]
+        for key in ("frequency", "damping")
     )
     made: Any = named_controller(
-        controls.controller, setup.world, root=controls.root, frequency=frequency, damping=damping
-    )
-    if setup.objects and isinstance(getattr(made, "gains", None), Gains):
-        mine = np.arange(scene.nv) < m * character.nv
-        made.gains = Gains(setup.world, made.gains.kp * mine, made.gains.kd * mine)
-    if setup.objects and isinstance(made, InverseDynamics):
-        # it has no gains, and would carry them
-        links["strength"][m * len(character.links) :] = 0.0
+        controls.controller, setup.world, root=controls.root, frequency=frequency, damping=damping,
+        part=tuple(scene.forest.parts)[:m],
+    )  # fmt: skip
     for key, none in (("strength", 1.0), ("pin", 0.0)):
         if (links[key] != none).any():
             if not hasattr(made, key) or (key == "pin" and not made.embedded):
