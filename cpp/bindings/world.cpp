@@ -218,6 +218,14 @@ nb::tuple World::faults() const {
     return nb::make_tuple(copies, joints, times, singular);
 }
 
+const bool* World::dof_mask(nb::handle h, const char* name, MaskArray& keep) const {
+    if (!nb::try_cast(h, keep, false) || keep.ndim() != 1 ||
+        static_cast<int>(keep.size()) != model_.nv())
+        throw Error(std::string(name) + " must be a boolean array of shape " +
+                    shape_text({model_.nv()}));
+    return keep.data();
+}
+
 std::vector<std::uint8_t> World::mask_in(nb::handle h) const {
     nb::ndarray<const bool, nb::c_contig, nb::device::cpu> a;
     if (!nb::try_cast(h, a, false) || a.ndim() != 1 || static_cast<std::int64_t>(a.size()) != n_)
@@ -439,7 +447,7 @@ int World::place_of(const Gains& gains) {
 
 int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
                 nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
-                int steps, int rows, int form, int method, bool embedded, bool feedforward,
+                int steps, int rows, int form, int method, bool embedded, nb::object feedforward,
                 nb::object accelerated) {
     check_idle();
     if (steps < 1) throw Error("steps is " + std::to_string(steps) + "; it must be 1 or more");
@@ -475,20 +483,19 @@ int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::
     if (!force.is_none()) call.force = take(force, "force", nv, 0, keep[5]);
     if (!acceleration.is_none())
         call.acceleration = take(acceleration, "acceleration", nv, 0, keep[6]);
-    nb::ndarray<const bool, nb::c_contig, nb::device::cpu> mask;
+    MaskArray keep_mask[2];
     if (!accelerated.is_none()) {
-        if (!nb::try_cast(accelerated, mask, false) || mask.ndim() != 1 ||
-            static_cast<int>(mask.size()) != nv)
-            throw Error("acceleration_mask must be a boolean array of shape " + shape_text({nv}));
-        model_.check_trees(mask.data(), "acceleration_mask");
-        call.accelerated = mask.data();
+        call.accelerated = dof_mask(accelerated, "acceleration_mask", keep_mask[0]);
+        model_.check_trees(call.accelerated, "acceleration_mask");
     }
     if (form < 0 || form > 3 || method < 0 || method > 3) throw Error("no such form or method");
     call.steps = steps;
     call.form = static_cast<Form>(form);
     call.method = static_cast<Method>(method);
     call.embedded = embedded;
-    call.feedforward = feedforward && call.gains >= 0;
+    const bool yes = nb::isinstance<nb::bool_>(feedforward);
+    if (!yes) call.fed = dof_mask(feedforward, "feedforward", keep_mask[1]);
+    call.feedforward = (!yes || nb::cast<bool>(feedforward)) && call.gains >= 0;
     call.correct_momentum = correct_momentum_;
     if (push_until_ > kNever) {
         const double first = *std::min_element(time_.begin(), time_.end());

@@ -8,6 +8,7 @@ from poise.contact import HeightField, Plane
 from poise.control import (
     PD,
     Balance,
+    Controllers,
     Gains,
     InverseDynamics,
     Profile,
@@ -34,6 +35,7 @@ __all__ = [
     "Clip",
     "ClipError",
     "Command",
+    "Controllers",
     "Diverged",
     "Drive",
     "Gains",

@@ -62,7 +62,8 @@ class Target:
             return target
         if not hasattr(target, "q"):
             raise PoiseError(f"a target is a Target or a State, got {target!r:.80}")
-        return cls(target.q, getattr(target, "v", None), getattr(target, "a", None))
+        v, a, clip = (getattr(target, name, None) for name in ("v", "a", "clip"))
+        return cls(target.q, v, a, clip=clip)
 
     def row(self, i: int) -> Target:
         """One row as a target of its own."""
@@ -83,7 +84,8 @@ class Drive:
         form: "implicit", "spd", "explicit" or "pd"; see `poise.dynamics.stable_pd`.
         method: "maba" (linear time), or a baseline: "df", "sf", "pcg".
         embedded: False solves for the torques first and then again for the motion.
-        feedforward: Add to free roots the force that the target's own motion needs there.
+        feedforward: Add to free roots that the gains drive the force that the target's own motion
+            needs there; True, or which degrees of freedom, shape (nv,).
         strength: Factor of gains and effort limits per link, shape (nl,) or (n, nl).
         pin: Weight of the pin that holds a link to its target in the world: 0 is none, 1 holds it
             at the gains' pin frequency; shape (nl,) or (n, nl).
@@ -99,7 +101,7 @@ class Drive:
         form: str = "implicit",
         method: str = "maba",
         embedded: bool = True,
-        feedforward: bool = False,
+        feedforward: bool | NDArray[np.bool_] = False,
         strength: ArrayLike | None = None,
         pin: ArrayLike | None = None,
     ) -> None:
@@ -111,6 +113,8 @@ class Drive:
         self.method = choice(method, "method", METHODS)
         self.embedded = embedded
         self.feedforward = feedforward
+        if type(feedforward) is not bool:
+            self.feedforward = np.ascontiguousarray(feedforward, dtype=bool)
         self.strength = None if strength is None else floats(strength, "strength")
         self.pin = None if pin is None else floats(pin, "pin")
 
@@ -119,17 +123,18 @@ class Drive:
         gains: Gains,
         target: Target,
         *,
+        feedforward: bool | NDArray[np.bool_],
         strength: ArrayLike | None = None,
         pin: ArrayLike | None = None,
     ) -> Drive:
-        """The same kind of drive with other gains, target, strength and pins."""
+        """The same kind of drive with other gains, target, feedforward, strength and pins."""
         return Drive(
             gains,
             target,
             form=FORMS[self.form],
             method=METHODS[self.method],
             embedded=self.embedded,
-            feedforward=self.feedforward,
+            feedforward=feedforward,
             strength=strength,
             pin=pin,
         )

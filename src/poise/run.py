@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +14,9 @@ from poise.world import World
 
 ROWS = 64
 """Rows of target in one command, for controllers that take several."""
+
+MOST_ROWS = 2**20
+"""Coordinates in the rows of targets of one command, where every copy has rows of its own."""
 
 
 class Motion(Protocol):
@@ -41,11 +44,16 @@ def run(
     steps if they say so; what they command is held in between, whether it is recorded or not. Stops
     early when every copy has diverged.
 
+    The target of a step is that of the world's clock at its end. A run that goes on from the state
+    in which another ended, or from a frame of its recording, therefore continues it bit for bit;
+    copies whose clocks differ follow the motion each at its own time.
+
     Args:
         world: The world, in its start state.
         controller: (state, target) -> Command.
-        clip: A clip or another Motion, or a Target or State to hold.
-        duration: How long [s], on the clock of the world's first copy.
+        clip: A clip or another Motion, or a Target or State to hold; or one of these for each part
+            that the controller acts on, by name.
+        duration: How long [s].
         record: A Recording, or something with append(), called now and then every
             `record.interval` seconds, rounded to whole steps, and to whole times of `hold` if it
             is longer; or every step if it has no interval. If it has `takes_target`, append gets
@@ -54,10 +62,9 @@ def run(
         until: Asked after every chunk whether this is the end already.
     """
     duration = number(duration, "duration")
-    target_at, targets_at = _lookups(clip)
     rows = ROWS if getattr(controller, "takes_rows", False) else 1
     held = getattr(controller, "hold", 1) if rows == 1 else 1
-    differs = getattr(controller, "takes_past", False) and hasattr(clip, "_past")
+    target_at, targets_at = _lookups(clip, getattr(controller, "takes_past", False), world.dt)
     dt, left = world.dt, round(duration / world.dt)
     if left < 1:
         raise PoiseError(f"duration is {duration:g} s, less than half a step of {dt:g} s")
@@ -65,17 +72,16 @@ def run(
     if record is not None:
         every = _steps(getattr(record, "interval", dt) / dt, held)
         record.append()
-    start = float(world.time.flat[0])
     done = fresh = 0
     command, target = Command(), None
     while left > 0 and len(world.diverged) < world.n:
         k = min(max(rows, fresh or held), left, every - done % every if every else left)
         if not fresh:
-            ahead = start + (done + 1) * dt
-            if differs:
-                target = clip.target(ahead, dt)
-            else:
-                target = target_at(ahead) if rows == 1 else targets_at(ahead, dt, k)
+            ahead = _clock(world) + dt
+            if rows > 1 and ahead.ndim:
+                # rows of every copy's own: no more than a world of one has
+                k = max(1, min(k, MOST_ROWS // (world.n * world.scene.nq)))
+            target = target_at(ahead) if rows == 1 else targets_at(ahead, dt, k)
             command = controller(world.state, target)
             if not isinstance(command, Command):
                 raise PoiseError(f"the controller gave {command!r:.80}, not a Command")
@@ -85,7 +91,7 @@ def run(
         done, left = done + k, left - k
         if every and done % every == 0:
             if tells:
-                record.append(_asked(command, target))
+                record.append(_asked(world, controller, command, target))
             else:
                 record.append()
         if progress is not None:
@@ -104,18 +110,56 @@ def _steps(interval: float, held: int) -> int:
     return max(1, round(interval)) if interval < held else held * round(interval / held)
 
 
-def _asked(command: Command, target: Any) -> Target:
-    """What the last step of a command was asked to reach: its drive's target, or the clip's.
+def _clock(world: World) -> Any:
+    """The time of the copies [s]: a number, or shape (n,) where those that go on differ."""
+    clock = world.time
+    if world.n == 1:
+        return clock
+    lost = [loss.copy for loss in world.diverged]
+    going = np.delete(clock, lost) if lost else clock
+    return going[0] if (going == going[0]).all() else clock
 
-    A drive without stiffness, as that of `Balance`, asks for velocities and for no pose.
+
+def _asked(world: World, controller: Any, command: Command, target: Any) -> Target:
+    """The target of a command's last step, for all parts of the world.
+
+    It is that of the command's drive, or else that of the clip: a drive without stiffness, as of
+    `Balance`, has velocities to reach and no pose. Parts without a controller are at their target
+    wherever they are.
     """
-    drive = command.drive
-    posed = drive is not None and bool(np.any(drive.gains.kp))
-    return (drive.target if posed and drive is not None else Target.of(target)).row(-1)
+    plants = getattr(controller, "plants", None) or [getattr(controller, "plant", None)]
+    if plants[0] is None or plants[0].is_whole:
+        drive = command.drive
+        posed = drive is not None and bool(np.any(drive.gains.kp))
+        return (drive.target if posed and drive is not None else Target.of(target)).row(-1)
+    q, v = world.state.q.copy(), world.state.v.copy()
+    for plant in plants:
+        mine = target[plant.names[0]] if len(plants) > 1 and isinstance(target, Mapping) else target
+        own = plant.own_target(mine).row(-1)
+        q[..., plant.q] = own.q
+        v[..., plant.v] = 0.0 if own.v is None else own.v
+    return Target(q, v)
 
 
-def _lookups(clip: Any) -> tuple[Callable[[float], Any], Callable[[float, float, int], Any]]:
+def _lookups(
+    clip: Any, past: bool, dt: float
+) -> tuple[Callable[[Any], Any], Callable[[Any, float, int], Any]]:
+    """Functions that give the target at a time, and rows of targets.
+
+    Args:
+        clip: A motion, a target to hold, or one for each part.
+        past: Whether the controller makes use of where the target was.
+        dt: Time step [s].
+    """
+    if isinstance(clip, Mapping):
+        of_part = {name: _lookups(one, past, dt) for name, one in clip.items()}
+        return (
+            lambda t: {name: at(t) for name, (at, _) in of_part.items()},
+            lambda t, dt, k: {name: rows(t, dt, k) for name, (_, rows) in of_part.items()},
+        )
     if hasattr(clip, "target") and hasattr(clip, "targets"):
+        if past and hasattr(clip, "_past"):
+            return (lambda t: clip.target(t, dt)), clip.targets
         return clip.target, clip.targets
     held = Target.of(clip)
     return (lambda t: held), (lambda t, dt, k: held)

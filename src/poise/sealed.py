@@ -18,13 +18,14 @@ class Sealed:
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not name.startswith("_") and name not in _assignable(type(self)):
-            raise PoiseError(_refusal(type(self), name))
+        kind: Any = type(self)
+        if not name.startswith("_") and name not in _assignable(kind):
+            raise PoiseError(_refusal(kind, name))
         super().__setattr__(name, value)
 
 
 @lru_cache(maxsize=256)
-def _assignable(kind: type) -> frozenset[str]:
+def _assignable(kind: Any) -> frozenset[str]:
     """Names that may be assigned."""
     names: set[str] = set()
     for base in kind.__mro__:
@@ -35,7 +36,7 @@ def _assignable(kind: type) -> frozenset[str]:
     return frozenset(name for name in names if not name.startswith("_"))
 
 
-def _refusal(kind: type, name: str) -> str:
+def _refusal(kind: Any, name: str) -> str:
     """Why a name cannot be assigned, and what would be right."""
     given = set(inspect.signature(kind).parameters)
     if name in given or hasattr(kind, name):

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from poise.arrays import Floats, floats
 
 if TYPE_CHECKING:
+    from poise.motion.clip import Clip
     from poise.world import World
 
 
@@ -24,9 +25,10 @@ class State:
         v: Velocities, shape (nv,) or (n, nv); None is rest.
         time: Clock of each copy [s], a number or shape (n,).
         memory: Opaque: running pushes and the like, from another state.
+        clip: The clip it was sampled from, or None.
     """
 
-    __slots__ = ("__weakref__", "_memory", "_q", "_time", "_v", "_world")
+    __slots__ = ("__weakref__", "_memory", "_q", "_time", "_v", "_world", "clip")
 
     def __init__(
         self,
@@ -34,7 +36,10 @@ class State:
         v: ArrayLike | None = None,
         time: ArrayLike = 0.0,
         memory: ArrayLike | None = None,
+        *,
+        clip: Clip | None = None,
     ) -> None:
+        self.clip = clip
         self._world: World | None = None
         self._q: Floats = floats(q, "q")
         self._v: Floats | None = None if v is None else floats(v, "v")
@@ -45,7 +50,7 @@ class State:
     def _of(cls, world: World) -> State:
         """The state that a world is in now, not yet read."""
         state = cls.__new__(cls)
-        state._world = world
+        state._world, state.clip = world, None
         return state
 
     def _read(self) -> None:

@@ -215,9 +215,7 @@ class World:
     dt: float = _fixed("dt", "Time step [s].", "_dt")
     dtype: str = _fixed("dtype", 'Precision inside, "float64" or "float32".')
     friction: Floats = _fixed("friction", "Coefficient of friction, as it was given.")
-    ground_friction: float | None = _fixed(
-        "ground_friction", "Of ground and obstacles, as it was given."
-    )
+    ground_friction: float | None = _fixed("ground_friction", "Of ground and obstacles.")
     restitution: Floats = _fixed("restitution", "Coefficient of restitution, as it was given.")
     ground: GroundLike = _fixed("ground", "The ground, as it was given.")
     obstacles: tuple[Shape, ...] = _fixed("obstacles", "Shapes that stand still.")

@@ -81,6 +81,7 @@ struct StepCall {
     Method method = Method::maba;
     bool embedded = true;
     bool feedforward = false;        // of the roots, from the target's acceleration
+    const bool* fed = nullptr;       // (nv) which roots; null is all that are driven
     bool correct_momentum = true;    // of trees that nothing holds
     bool torques_only = false;       // where the step would lead is not asked for
     double* time = nullptr;          // (n) clocks

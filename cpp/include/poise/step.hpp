@@ -89,7 +89,7 @@ void add_feedforward(const Forest& f, const StepCall& call, int step, const Tile
                         s.load.data());
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
-        if (b.kind != Kind::free) continue;
+        if (b.kind != Kind::free || (call.fed && !call.fed[b.v])) continue;
         // what is not driven is free
         const auto driven = drives_root(b, t.gain);
         for (int k = b.v; k < b.v + 6; ++k)

@@ -2,19 +2,23 @@
 
 from poise.control.balance import Balance
 from poise.control.check_gains import check_gains
+from poise.control.controllers import Controllers
 from poise.control.gains import Gains, carried_inertia, suggest_gains
 from poise.control.gains_check import GainsCheck
 from poise.control.inverse_dynamics import InverseDynamics
 from poise.control.pd import PD
+from poise.control.plant import Plant
 from poise.control.profiles import Profile, Profiled, named_profile
 from poise.control.stable_pd import StablePD
 
 __all__ = [
     "PD",
     "Balance",
+    "Controllers",
     "Gains",
     "GainsCheck",
     "InverseDynamics",
+    "Plant",
     "Profile",
     "Profiled",
     "StablePD",

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poise.arrays import Floats, floats, number
 from poise.character import Character
@@ -227,7 +228,13 @@ class Plant:
         if pin is not None:
             pin = self._filled(pin, self.links, np.zeros(self.whole.nl))
         lifted = Target(q, v, a, rows=target.rows, time=target.time, clip=target.clip)
-        return drive.replace(self._whole_gains(drive.gains), lifted, strength=strength, pin=pin)
+        fed: bool | NDArray[np.bool_] = False
+        if np.any(drive.feedforward):
+            fed = np.zeros(nv, dtype=bool)
+            fed[self.v] = drive.feedforward
+        return drive.replace(
+            self._whole_gains(drive.gains), lifted, feedforward=fed, strength=strength, pin=pin
+        )
 
     def _whole_gains(self, gains: Gains) -> Gains:
         """Gains for the whole scene, made once: zero outside of the parts."""

@@ -106,6 +106,11 @@ class Profiled:
     takes_rows = False
 
     @property
+    def plant(self) -> Any:
+        """What the controller acts on."""
+        return getattr(self.controller, "plant", None)
+
+    @property
     def takes_past(self) -> bool:
         """Whether the controller makes use of where the target was."""
         return bool(getattr(self.controller, "takes_past", False))

@@ -99,15 +99,23 @@ class Clip:
         past = None if dt is None else self._past(floats(t, "t"), number(dt, "dt"))
         return Target(*self._sample(t), past=past, time=t, clip=self)
 
-    def targets(self, t: float, dt: float, k: int) -> Target:
-        """k rows of target, at t, t + dt, ... [s]."""
-        times = t + dt * np.arange(k)
+    def targets(self, t: ArrayLike, dt: float, k: int) -> Target:
+        """k rows of target, at t, t + dt, ... [s], each time the one before plus dt.
+
+        Args:
+            t: [s], a number, or shape (n,) for rows of n copies.
+            dt: From row to row [s].
+            k: How many.
+        """
+        # as a world's clock adds up its steps
+        first = floats(t, "t")
+        times = np.add.accumulate([first, *[np.full_like(first, dt)] * (k - 1)], axis=0)
         return Target(*self._sample(times), rows=k, time=times, clip=self)
 
     def state(self, t: ArrayLike) -> State:
-        """The state in which a world starts at time t [s] of the clip; its clock is 0."""
+        """The state at time t [s] of the clip, a number or shape (n,); its clock is t."""
         q, v, _ = self._sample(t)
-        return State(q, v)
+        return State(q, v, t, clip=self)
 
     def with_frames(
         self, frames: ArrayLike, *, fps: float | None = None, contacts: Contacts | None = None

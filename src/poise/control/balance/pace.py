@@ -80,6 +80,11 @@ class Paced:
 
     def target(self, t: float, dt: float | None = None) -> Target:
         """The target at the world's time t [s], which only grows."""
+        if np.ndim(t):
+            raise PoiseError(
+                "a motion that waits follows one clock, and those of the copies differ; reset them "
+                "to one time"
+            )
         if self._asked is not None and t < self._asked:
             # the world was set back: so is the clip
             self.time, self.speed = np.full_like(self.time, t), np.ones_like(self.speed)

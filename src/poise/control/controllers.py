@@ -1,0 +1,261 @@
+"""Several controllers in one world, each for parts of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from poise.arrays import Floats, finite, floats
+from poise.command import Command, Drive, Target
+from poise.control.gains import Gains
+from poise.control.plant import Index, Plant
+from poise.dynamics import FORMS, METHODS
+from poise.errors import PoiseError, unknown_name
+from poise.sealed import Sealed
+
+
+class Controllers(Sealed):
+    """Controllers of the parts of a scene as one: their commands are joined.
+
+    Each controller is made from the world for its part, as in `StablePD(world, part="dog")`. Parts
+    without a controller are free.
+
+    Args:
+        controllers: A controller for each part, by the part's name.
+    """
+
+    def __init__(self, controllers: Mapping[str, Any]) -> None:
+        if not isinstance(controllers, Mapping) or not controllers:
+            raise PoiseError(f"controllers must map parts to controllers, got {controllers!r:.80}")
+        self._controllers = dict(controllers)
+        self._plants = {name: _plant_of(name, one) for name, one in controllers.items()}
+        whole = {id(plant.whole.model) for plant in self._plants.values()}
+        if len(whole) > 1:
+            raise PoiseError(
+                "these controllers are made for different scenes; make all of them from one world"
+            )
+        self._joined: tuple[tuple[Gains, ...], Gains] | None = None
+
+    def __getitem__(self, part: str) -> Any:
+        """The controller of a part."""
+        if part not in self._controllers:
+            raise PoiseError(unknown_name("part", part, self._controllers))
+        return self._controllers[part]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the parts that have a controller."""
+        return tuple(self._controllers)
+
+    @property
+    def plants(self) -> tuple[Plant, ...]:
+        """What each of them acts on."""
+        return tuple(self._plants.values())
+
+    # ---- what `poise.run` reads
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether one command may hold targets for several steps."""
+        return all(getattr(one, "takes_rows", False) for one in self._controllers.values())
+
+    @property
+    def takes_past(self) -> bool:
+        """Whether one of them makes use of where the target was."""
+        return any(getattr(one, "takes_past", False) for one in self._controllers.values())
+
+    @property
+    def hold(self) -> int:
+        """Steps that a command is held: those of the controller that holds it for the shortest."""
+        return min(int(getattr(one, "hold", 1)) for one in self._controllers.values())
+
+    @property
+    def memory(self) -> Floats:
+        """What they remember, one after another, shape (k,)."""
+        return np.concatenate([np.zeros(0), *(one.ravel() for one in self._memories().values())])
+
+    def restore(self, memory: ArrayLike) -> None:
+        """Go on from a memory."""
+        given = finite(floats(memory, "memory"), "memory")
+        present = self._memories()
+        sizes = [one.size for one in present.values()]
+        if given.shape != (sum(sizes),):
+            raise PoiseError(f"memory has shape {given.shape}, expected ({sum(sizes)},)")
+        pieces = np.split(given, np.cumsum(sizes)[:-1])
+        for (part, one), piece in zip(present.items(), pieces, strict=True):
+            self._controllers[part].restore(piece.reshape(one.shape))
+
+    def _memories(self) -> dict[str, Floats]:
+        return {
+            part: np.asarray(one.memory)
+            for part, one in self._controllers.items()
+            if hasattr(one, "restore")
+        }
+
+    # ---- the controller
+
+    def __call__(self, state: Any, target: Any) -> Command:
+        """The joined command.
+
+        Args:
+            state: Of the world.
+            target: One for each part with a controller, by name; or a Target or State of the whole
+                scene.
+        """
+        targets = self._targets(target)
+        return self._join([one(state, targets[part]) for part, one in self._controllers.items()])
+
+    def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
+        """The joined command, and of each part what led to it, by name."""
+        targets = self._targets(target)
+        found = {p: one.explain(state, targets[p]) for p, one in self._controllers.items()}
+        command = self._join([command for command, _ in found.values()])
+        return command, {part: told for part, (_, told) in found.items()}
+
+    def _targets(self, target: Any) -> Mapping[str, Any]:
+        if not isinstance(target, Mapping):
+            return dict.fromkeys(self._controllers, target)
+        for name in target:
+            if name not in self._controllers:
+                raise PoiseError(f"target: {unknown_name('part', name, self._controllers)}")
+        missing = [repr(name) for name in self._controllers if name not in target]
+        if missing:
+            raise PoiseError(f"there is no target for {', '.join(missing)}")
+        return target
+
+    def _join(self, commands: Sequence[Command]) -> Command:
+        forces = [floats(one.force, "force") for one in commands if one.force is not None]
+        force = None if not forces else np.asarray(sum(forces[1:], forces[0]))
+        acceleration, mask = self._join_accelerations(commands)
+        pairs = [
+            (plant, one.drive)
+            for plant, one in zip(self._plants.values(), commands, strict=True)
+            if one.drive is not None
+        ]
+        drive = pairs[0][1] if len(pairs) == 1 else self._join_drives(pairs) if pairs else None
+        return Command(force, drive, acceleration, acceleration_mask=mask)
+
+    def _join_accelerations(self, commands: Sequence[Command]) -> tuple[Floats | None, Any]:
+        """Accelerations of the parts that have some, and which those are."""
+        pairs = [
+            (plant.v, floats(one.acceleration, "acceleration"))
+            for plant, one in zip(self._plants.values(), commands, strict=True)
+            if one.acceleration is not None
+        ]
+        if not pairs:
+            return None, None
+        nv = next(iter(self._plants.values())).whole.nv
+        mask = np.zeros(nv, dtype=bool)
+        for at, _ in pairs:
+            mask[at] = True
+        return _overlaid(np.zeros(nv), pairs), mask
+
+    def _join_drives(self, pairs: Sequence[tuple[Plant, Drive]]) -> Drive:
+        drives = [drive for _, drive in pairs]
+        whole = pairs[0][0].whole
+        form = _common_form(drives)
+        for name, words in (("method", METHODS), ("embedded", None)):
+            found = {getattr(drive, name) for drive in drives}
+            if len(found) > 1:
+                which = ", ".join(str(words[x] if words else x) for x in sorted(found))
+                raise PoiseError(
+                    f"drives of one step must have the same {name}, these have {which}"
+                )
+        rows = {drive.target.rows for drive in drives}
+        if len(rows) > 1:
+            raise PoiseError("targets of parts must all have the same number of rows, or none")
+
+        def parts(name: str, index: str) -> list[tuple[Index, Floats]]:
+            found = ((plant, getattr(drive.target, name)) for plant, drive in pairs)
+            at = [(getattr(plant, index), x) for plant, x in found if x is not None]
+            return [(i, x[..., i]) for i, x in at]
+
+        def weights(name: str, rest: float) -> Floats | None:
+            found = ((plant, getattr(drive, name)) for plant, drive in pairs)
+            own = [(plant.links, x[..., plant.links]) for plant, x in found if x is not None]
+            return _overlaid(np.full(whole.nl, rest), own) if own else None
+
+        zero = np.zeros(whole.nv)
+        v, a = (_overlaid(zero, own) if own else None for own in (parts("v", "v"), parts("a", "v")))
+        q = _overlaid(whole.forest.rest_q, parts("q", "q"))
+        return Drive(
+            self._join_gains([(plant, drive.gains) for plant, drive in pairs]),
+            Target(q, v, a, rows=rows.pop()),
+            form=form,
+            method=METHODS[drives[0].method],
+            embedded=drives[0].embedded,
+            feedforward=_any_of([drive.feedforward for drive in drives]),
+            strength=weights("strength", 1.0),
+            pin=weights("pin", 0.0),
+        )
+
+    def _join_gains(self, pairs: Sequence[tuple[Plant, Gains]]) -> Gains:
+        """One table of gains, made anew only when one of them has changed."""
+        key = tuple(gains for _, gains in pairs)
+        kept = self._joined
+        if kept is not None and list(map(id, kept[0])) == list(map(id, key)):
+            return kept[1]
+        whole = pairs[0][0].whole
+        kp, kd = (
+            _overlaid(np.zeros(whole.nv), [(p.v, getattr(g, name)[..., p.v]) for p, g in pairs])
+            for name in ("kp", "kd")
+        )
+        made = key[0].with_values(whole, kp, kd)
+        self._joined = key, made
+        return made
+
+
+def _plant_of(name: str, controller: Any) -> Plant:
+    """The plant of a controller, which must act on the part of this name alone."""
+    if not callable(controller):
+        raise PoiseError(
+            f"{name}: a controller is called with state and target; got {controller!r:.80}"
+        )
+    plant = getattr(controller, "plant", None)
+    if not isinstance(plant, Plant):
+        raise PoiseError(
+            f"{name}: {type(controller).__name__} does not say on which part it acts; give it a "
+            f"`plant`, poise.control.Plant.of(world, part={name!r})"
+        )
+    if name not in plant.whole.forest.parts:
+        raise PoiseError(unknown_name("part", name, plant.whole.forest.parts))
+    if plant.names != (name,):
+        raise PoiseError(
+            f"the controller of {name!r} acts on {', '.join(map(repr, plant.names))}; make it with "
+            f"part={name!r}"
+        )
+    return plant
+
+
+def _common_form(drives: Sequence[Drive]) -> str:
+    """The form of all drives; without stiffness "spd" and "implicit" are one."""
+    damped = {FORMS.index("spd"), FORMS.index("implicit")}
+    stiff = [d for d in drives if d.form not in damped or bool(np.any(d.gains.kp))]
+    forms = {drive.form for drive in stiff or drives[:1]}
+    if len(forms) > 1:
+        which = ", ".join(FORMS[form] for form in sorted(forms))
+        raise PoiseError(f"drives of one step must have the same form, these have {which}")
+    form = forms.pop()
+    if len(stiff) < len(drives) and form not in damped:
+        raise PoiseError(
+            f"drives of one step must have the same form; {FORMS[form]!r} does not go with others"
+        )
+    return FORMS[form]
+
+
+def _any_of(masks: Sequence[bool | NDArray[np.bool_]]) -> bool | NDArray[np.bool_]:
+    """Where one of several is on."""
+    found = [np.asarray(mask) for mask in masks if np.any(mask)]
+    return np.logical_or.reduce(found) if found else False
+
+
+def _overlaid(rest: Floats, parts: Sequence[tuple[Index, Floats]]) -> Floats:
+    """Values of parts over those of the rest, shape (..., size)."""
+    lead = np.broadcast_shapes(*(x.shape[:-1] for _, x in parts))
+    out: Floats = np.array(np.broadcast_to(rest, (*lead, rest.size)))
+    for at, x in parts:
+        out[..., at] = x
+    return out
