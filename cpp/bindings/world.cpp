@@ -211,7 +211,8 @@ nb::tuple World::faults() const {
     for (std::int64_t i = 0; i < n_; ++i) {
         if (!frozen_[i]) continue;
         copies.append(i);
-        joints.append(whole_.joint_name(fault_[i].body));
+        const int body = fault_[i].body;
+        joints.append((body < model_.nb_() ? model_ : whole_).joint_name(body));
         times.append(fault_[i].time);
         singular.append(fault_[i].singular);
     }

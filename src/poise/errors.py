@@ -31,6 +31,10 @@ class PoiseError(Exception):
     """Base of everything poise raises on purpose."""
 
 
+class FallWarning(UserWarning):
+    """A character has fallen that its controller should keep on its feet."""
+
+
 class CharacterError(PoiseError):
     """A character, or the file it is read from, is wrong."""
 

@@ -356,18 +356,24 @@ class World:
                 "this world takes force, drive and acceleration; a velocity needs an "
                 "impulse-based world"
             )
-        if drive is None:
-            lost = go(
-                None, None, None, None, None, None, command.force, command.acceleration,
-                steps, 0, 3, 0, True, False, command.acceleration_mask,
-            )  # fmt: skip
-        else:
-            target = drive.target
-            lost = go(
-                drive.gains.core, target.q, target.v, target.a, drive.strength, drive.pin,
-                command.force, command.acceleration, steps, target.rows or 0, drive.form,
-                drive.method, drive.embedded, drive.feedforward, command.acceleration_mask,
-            )  # fmt: skip
+        try:
+            if drive is None:
+                lost = go(
+                    None, None, None, None, None, None, command.force, command.acceleration,
+                    steps, 0, 3, 0, True, False, command.acceleration_mask,
+                )  # fmt: skip
+            else:
+                target = drive.target
+                lost = go(
+                    drive.gains.core, target.q, target.v, target.a, drive.strength, drive.pin,
+                    command.force, command.acceleration, steps, target.rows or 0, drive.form,
+                    drive.method, drive.embedded, drive.feedforward, command.acceleration_mask,
+                )  # fmt: skip
+        except PoiseError as error:
+            hint = self._hint(command)
+            if not hint:
+                raise
+            raise PoiseError(f"{error}; {hint}") from error
         if lost and self.on_divergence == "raise":
             self._raise()
 
@@ -562,6 +568,20 @@ class World:
             if lost == self._n or (lost and self.on_divergence == "raise"):
                 break
         return int(lost)
+
+    def _hint(self, command: Command) -> str:
+        """What to do about a command for one part of the scene alone, or "" if it is none."""
+        arrays = [command.force, command.acceleration]
+        if command.drive is not None:
+            arrays.append(command.drive.gains.kp)
+        sizes = {np.shape(x)[-1] for x in arrays if x is not None and np.ndim(x)}
+        for name, part in self._scene.forest.parts.items():
+            if sizes == {part.v.stop - part.v.start} != {self._scene.nv}:
+                return (
+                    "the command is for one part of the scene: make its controller from the world, "
+                    f"as in StablePD(world, part={name!r})"
+                )
+        return ""
 
     def _with_parts(self, states: Mapping[str, State]) -> State:
         """The present state with parts replaced; a cold start."""

@@ -9,10 +9,16 @@ chosen inside their cones so that J_bᵀ f comes as near to tau_b as it can. Wha
 the root does not get; the joints keep the accelerations that they were asked for, and their torques
 are those of inverse dynamics with the new a_b and f. Beyond the thesis, which holds the root by
 hand (kavafoglu2018, its future work).
+
+A character that has fallen cannot follow its target: whatever lies on the ground, or is under the
+body, resists the desired accelerations, and the torques that insist on them throw it about. Its
+torques fade with the tilt of its root and the height of its center of mass, compared with the
+target's, and a light servo takes over (`FreeRoot.standing`).
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.arrays import Floats
+from poise.control.balance.stance import faded
 from poise.control.ground_forces import GroundForces
 from poise.control.supports import Supports
 from poise.forest import KINDS, quat_matrix
@@ -27,6 +34,13 @@ from poise.scene import Scene
 
 SMALLEST = 0.1
 """A character is taken to be no smaller than this [m]."""
+
+TILTS = (math.radians(40.0), math.radians(70.0))
+"""Angle between the vertical, seen from the root, and the same of the target [rad]: from the first
+on the character is falling, at the second it has fallen. One that recovers tilts by less."""
+
+DROPS = (0.25, 0.45)
+"""How much lower the center of mass is than the target's, as a fraction of its height: alike."""
 
 
 class Carried(NamedTuple):
@@ -58,10 +72,30 @@ class FreeRoot:
         self.scene, self.ground = scene, ground
         body = int(np.flatnonzero(scene.forest.kind == KINDS["free"])[0])
         self._link = int(scene.forest.link[body])
-        v = int(scene.forest.v_adr[body])
+        v, at = int(scene.forest.v_adr[body]), int(scene.forest.q_adr[body])
         self._root = slice(v, v + 6)
+        self._quat = slice(at + 3, at + 7)
         self.supports = Supports(scene)
         self.solve = GroundForces(friction, max(self.supports.extent(), SMALLEST))
+
+    def standing(self, q: Floats, target_q: Floats) -> Floats:
+        """How far the character still stands as its target does, shape (...): 1, and 0 when fallen.
+
+        Args:
+            q: Positions (..., nq).
+            target_q: Those of the target (..., nq).
+        """
+        up, desired_up = (self._up(x) for x in (q, target_q))
+        cosine = np.clip((up * desired_up).sum(axis=-1), -1.0, 1.0)
+        height, desired = (
+            dynamics.center_of_mass(self.scene, x)[..., 2] - self.ground for x in (q, target_q)
+        )
+        drop = (desired - height) / np.maximum(desired, SMALLEST)
+        return np.asarray(faded(np.arccos(cosine), TILTS) * faded(drop, DROPS))
+
+    def _up(self, q: Floats) -> Floats:
+        """The vertical in the axes of the root, shape (..., 3)."""
+        return quat_matrix(q[..., self._quat])[..., 2, :]
 
     def __call__(
         self,

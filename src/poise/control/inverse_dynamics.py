@@ -15,6 +15,7 @@ so that errors decay as they should at any stiffness and any step; exact=False i
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -22,17 +23,20 @@ from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.arrays import Floats, floats
-from poise.command import Command
+from poise.command import Command, Drive, Target
 from poise.control.effort import cut_to_effort
 from poise.control.free_root import FreeRoot
-from poise.control.gains import SOFT_FREQUENCY, root_slices
+from poise.control.gains import SOFT_FREQUENCY, root_slices, suggest_gains
 from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo
-from poise.errors import PoiseError
+from poise.errors import FallWarning, PoiseError
 from poise.scene import SceneLike
 
 STIFFNESS = 500.0
 """Of every link unless given [1/s²]."""
+
+FALLEN_FREQUENCY = 2.0
+"""Natural frequency of the joints of a character that has fallen [Hz]."""
 
 
 class InverseDynamics(Servo):
@@ -101,12 +105,16 @@ class InverseDynamics(Servo):
                     f"part={self.plant.names[0]!r}, or use root='soft' or root='held'"
                 )
             self._free = FreeRoot(self.scene, friction, self.plant.ground_height(ground))
+            self._light = suggest_gains(self.scene, FALLEN_FREQUENCY)
+        self._fell = False
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
-        """The command, the torque, the wanted accelerations, and the ground forces of a free root.
+        """The command, the torque, the desired accelerations, and the ground forces of a free root.
 
         Returns:
-            The command and {"torque", "acceleration", "points", "forces"}.
+            The command and {"torque", "acceleration"}, and for a free root {"points", "forces",
+            "standing"}: 1, and 0 of a character that has fallen, whose torques are those of a light
+            servo inside the dynamics, and not in "torque".
         """
         q, v, target = self._asked(state, target)
         assert self.dt is not None
@@ -121,11 +129,42 @@ class InverseDynamics(Servo):
             tau, told = carried.torque, carried._asdict()
             if tau.ndim == 1:
                 told |= {"points": carried.points[0], "forces": carried.forces[0]}
+            told["standing"] = standing = self._free.standing(q, target.q)
+            tau = standing[..., None] * tau
         if self.factor is not None:
             tau = self.factor * tau
         tau = cut_to_effort(self, tau)
         told["torque"] = tau
-        return self._plant.lift(Command(force=tau)), told
+        command = Command(force=tau)
+        if self._free is not None and (standing < 1.0).any():
+            self._tell_fall(state, standing)
+            command = Command(force=tau, drive=self._light_servo(target, standing))
+        return self._plant.lift(command), told
+
+    def _light_servo(self, target: Target, standing: Floats) -> Drive:
+        """What a character that has fallen is driven by: weak joints, and no force on the root."""
+        strength = (
+            1.0 - standing[..., None]
+            if self._strength is None
+            else ((1.0 - standing[..., None]) * self._strength)
+        )
+        strength = np.array(np.broadcast_to(strength, (*standing.shape, self.scene.nl)))
+        return Drive(self._light, Target(target.q, target.v), strength=strength)
+
+    def _tell_fall(self, state: Any, standing: Floats) -> None:
+        """Warns once when a character has fallen."""
+        if self._fell or (standing > 0.0).all():
+            return
+        self._fell = True
+        copy = int(np.argmin(standing))
+        time = np.broadcast_to(getattr(state, "time", np.nan), np.shape(standing) or (1,))
+        who = repr(self.plant.names[0]) + (f" of copy {copy}" if standing.ndim else "")
+        warnings.warn(
+            f"{who} has fallen at {float(np.ravel(time)[copy]):.3g} s: no ground forces inside "
+            "friction cones hold it up as its target stands; a light servo drives its joints now",
+            FallWarning,
+            stacklevel=4,
+        )
 
     def _placed_gains(
         self, stiffness: ArrayLike, damping: ArrayLike, exact: bool
