@@ -31,6 +31,7 @@ from poise.errors import (
 )
 from poise.forest import Forest, compile_forest
 from poise.joint import Joint, JointKind
+from poise.same_body import differences
 from poise.shape import Shape, ShapeKind, solid
 from poise.tree_checks import check_moving, checked_limbs, depth_first
 from poise.values import Matrix, Vector, set_fields, tuple_of
@@ -227,6 +228,32 @@ class Character:
         while name in self._joints:
             name += "-2"
         return self._with_root(replace(root, joints=(Joint(name, "free"),)))
+
+    def same_body(self, other: Character, *, kinematics: bool = False) -> bool:
+        """Whether another character has the same links and joints, numbers within 1e-9 relative.
+
+        Links and joints have the same names, kinds and order. Names of the characters, limbs and
+        colours do not count. Numbers may differ by rounding, as they do when they were computed on
+        another CPU; `==` compares everything bit for bit.
+
+        Args:
+            other: The other character.
+            kinematics: Only compare what decides where links are at coordinates q: names, kinds,
+                axes and frames. Masses, shapes, limits, springs and efforts may differ, and where a
+                free root rests.
+        """
+        return next(differences(self, other, kinematics=kinematics), None) is None
+
+    def differences(self, other: Character, *, kinematics: bool = False) -> list[str]:
+        """In what `same_body` finds another character to differ, a line for each; [] if it is the same.
+
+        Each line says "this one against the other": "link 'left_shin': mass 2.79 against 3.1 kg".
+
+        Args:
+            other: The other character.
+            kinematics: As of `same_body`.
+        """
+        return list(differences(self, other, kinematics=kinematics))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the character to a YAML file, lossless."""
