@@ -245,7 +245,7 @@ class Character:
         return next(differences(self, other, kinematics=kinematics), None) is None
 
     def differences(self, other: Character, *, kinematics: bool = False) -> list[str]:
-        """In what `same_body` finds another character to differ, a line for each; [] if it is the same.
+        """What `same_body` finds to differ in another character, a line for each; [] if none.
 
         Each line says "this one against the other": "link 'left_shin': mass 2.79 against 3.1 kg".
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+ROUNDS = 6
+"""Rounds of Jacobi's rotations; they converge quadratically, four are enough for most."""
+
 
 def merge_inertia(
     forest: Forest, link_mass: ArrayLike, link_com: ArrayLike, link_inertia: ArrayLike
@@ -91,6 +94,26 @@ def composite_inertia(
         Io[..., p, :, :] += _turned(R[b], Io[..., b, :, :]) + m[..., None] * _square(r)
         Io[..., p, :, :] += 2.0 * trace * np.eye(3) - rh - rh.swapaxes(-1, -2)
     return mass, mc, Io
+
+
+def largest_moment(inertia: Floats) -> Floats:
+    """Largest principal moment (...,) of inertias (..., 3, 3), by Jacobi's rotations.
+
+    Each rotation makes one entry beside the diagonal zero; a few rounds of all three are exact to
+    rounding. LAPACK's bits would be those of its BLAS.
+    """
+    x = {(i, j): np.array(inertia[..., i, j]) for i in range(3) for j in range(i, 3)}
+    for p, q, r in ROUNDS * [(0, 1, 2), (0, 2, 1), (1, 2, 0)]:
+        pr, qr = (min(p, r), max(p, r)), (min(q, r), max(q, r))
+        # t = tan of the angle, the smaller root of t^2 + t d / b = 1
+        b, d = x[p, q], x[q, q] - x[p, p]
+        below = d + np.copysign(np.sqrt(d * d + 4.0 * b * b), d)
+        t = np.divide(2.0 * b, below, out=np.zeros_like(b), where=below != 0.0)
+        c = 1.0 / np.sqrt(1.0 + t * t)
+        x[p, p], x[q, q], x[p, q] = x[p, p] - t * b, x[q, q] + t * b, np.zeros_like(b)
+        x[pr], x[qr] = c * (x[pr] - t * x[qr]), c * (t * x[pr] + x[qr])
+    largest: Floats = np.maximum(np.maximum(x[0, 0], x[1, 1]), x[2, 2])
+    return largest
 
 
 def _link_array(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:

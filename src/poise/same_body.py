@@ -65,20 +65,22 @@ def differences(one: Character, two: Character, *, kinematics: bool = False) -> 
             yield from compare.shapes(at, a.shapes, b.shapes)
 
 
-def same_looks(one: Character, two: Character) -> bool:
-    """Whether two characters of one body have the same colours and limbs."""
+def same_character(one: Character, two: Character) -> bool:
+    """Whether two characters are the same but for rounding: body, name, limbs and colours."""
+    if one.name != two.name or one.limbs != two.limbs:
+        return False
     colors = [[shape.color for link in c.links for shape in link.shapes] for c in (one, two)]
-    return one.limbs == two.limbs and colors[0] == colors[1]
+    return colors[0] == colors[1] and next(differences(one, two), None) is None
 
 
 def _layout(one: Character, two: Character) -> Iterator[str]:
     """How names, kinds and order of links and joints differ."""
     for a, b in ((one, two), (two, one)):
         names = {link.name for link in b.links}
-        other = "the other" if a.name == b.name else repr(b.name)
+        place = "the other" if a.name == b.name else repr(b.name)
         for link in a.links:
             if link.name not in names:
-                yield f"link {link.name!r} of {a.name!r} is missing in {other}"
+                yield f"link {link.name!r} of {a.name!r} is missing in {place}"
     others = {link.name: link for link in two.links}
     for link in one.links:
         other = others.get(link.name, link)
@@ -90,8 +92,8 @@ def _layout(one: Character, two: Character) -> Iterator[str]:
             yield f"{at}joints {mine or 'none'} against {theirs or 'none'}"
     order = [[link.name for link in c.links] for c in (one, two)]
     if order[0] != order[1] and sorted(order[0]) == sorted(order[1]):
-        a, b = next(pair for pair in zip(*order, strict=True) if pair[0] != pair[1])
-        yield f"links are in another order: {a!r} against {b!r}"
+        mine, theirs = next(pair for pair in zip(*order, strict=True) if pair[0] != pair[1])
+        yield f"links are in another order: {mine!r} against {theirs!r}"
 
 
 def _kinds(link: Link) -> str:
@@ -132,9 +134,8 @@ class _Bodies:
         scale = max(a.mass, b.mass, LEAST_SHARE * self.mass)
         yield from _numbers(at + "mass", a.mass, b.mass, scale, "kg")
         yield from self.lengths(at + "com", a.com, b.com)
-        moments = [_flat(link.inertia) for link in (a, b)]
-        largest = max(map(abs, (*moments[0], *moments[1])))
-        yield from _numbers(at + "inertia", *moments, largest, "kg m^2")
+        largest = max(map(abs, _flat((a.inertia, b.inertia))))
+        yield from _numbers(at + "inertia", a.inertia, b.inertia, largest, "kg m^2")
 
     def shapes(self, at: str, a: Sequence[Shape], b: Sequence[Shape]) -> Iterator[str]:
         kinds = [[(shape.kind, len(shape.vertices)) for shape in shapes] for shapes in (a, b)]
@@ -188,5 +189,7 @@ def _size(character: Character) -> float:
         # where a free root rests does not tell of its size
         found += [] if _is_free(link) else [*link.pos]
         found += [x for joint in link.joints for x in joint.pos]
-        found += [x for shape in link.shapes for x in _flat((shape.pos, shape.size, shape.vertices))]
+        found += [
+            x for shape in link.shapes for x in _flat((shape.pos, shape.size, shape.vertices))
+        ]
     return max(map(abs, found), default=0.0)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from poise.character import Character
 from poise.characters.builtin import NAMES, build, read
 from poise.errors import CharacterError, unknown_name
-from poise.same_body import same_looks
+from poise.same_body import same_character
 
 MOTIONS = (".bvh", ".amc", ".glb", ".gltf")
 """Endings of motion files from whose skeleton a character is made."""
@@ -129,12 +129,11 @@ def _builtin(name: str) -> Character:
 
 
 def as_builtin(character: Character) -> Character:
-    """The loaded built-in character in place of one that is the same to rounding and to the eye.
+    """The loaded built-in character in place of one that is the same but for rounding.
 
-    A character in a file may have been computed on another CPU, or by an earlier version.
+    The one in a file may have been computed on another CPU.
     """
     if character.name not in NAMES:
         return character
     known = _builtin(character.name)
-    same = character.same_body(known) and same_looks(character, known)
-    return known if same else character
+    return known if same_character(character, known) else character

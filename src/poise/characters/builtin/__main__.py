@@ -13,7 +13,7 @@ from poise.characters.builtin import FOLDER, NAMES, build, read
 from poise.characters.formats import lines
 from poise.errors import CharacterError, unknown_name
 from poise.files import write_atomically
-from poise.same_body import same_looks
+from poise.same_body import same_character
 
 
 def write(name: str, folder: Path = FOLDER) -> bool:
@@ -21,10 +21,8 @@ def write(name: str, folder: Path = FOLDER) -> bool:
     if name not in NAMES:
         raise CharacterError(unknown_name("character", name, NAMES, "built-in"))
     made, path = build(name), folder / f"{name}.yaml"
-    if path.exists():
-        kept = lines.parse(path.read_text(encoding="utf-8"))
-        if made.same_body(kept) and same_looks(made, kept) and made.name == kept.name:
-            return False
+    if path.exists() and same_character(made, lines.parse(path.read_text(encoding="utf-8"))):
+        return False
     write_atomically(path, lines.dump(made).encode("utf-8"), CharacterError)
     return True
 

@@ -22,7 +22,9 @@ def parse(text: str) -> Character:
 
 
 def _link(data: dict[str, Any]) -> Link:
-    values = {key: tuple(x) if isinstance(x, list) else x for key, x in data.items()}
+    values: dict[str, Any] = {
+        key: tuple(x) if isinstance(x, list) else x for key, x in data.items()
+    }
     values["joints"] = tuple(Joint(**joint) for joint in data.get("joints", ()))
     values["shapes"] = tuple(Shape(**{"size": (), **shape}) for shape in data.get("shapes", ()))
     six = data.get("inertia", ())
