@@ -72,6 +72,13 @@ for _ in range(20):
     print(np.concatenate([world.state.q, world.state.v]).astype(float).tobytes().hex())
 """
 
+RETARGET = """
+import poise
+made = poise.load_clip("jab").retargeted(poise.load_character("humanoid-51"))
+print(made.contacts.on.tobytes().hex())
+print(made.frames.tobytes().hex())
+"""
+
 
 # built-in characters
 
@@ -152,3 +159,11 @@ def test_a_recording_goes_on_with_another_instruction_set(made: str, tmp_path: P
         np.testing.assert_allclose(
             np.frombuffer(other[0]), np.frombuffer(first[0]), rtol=0.0, atol=1e-9
         )
+
+
+def test_retargeting_agrees_with_every_blas() -> None:
+    first, *others = (printed(RETARGET, blas=blas) for blas in BLAS)
+    for other in others:
+        assert other[0] == first[0]
+        a, b = (np.frombuffer(bytes.fromhex(x[1])) for x in (first, other))
+        np.testing.assert_allclose(a, b, rtol=0.0, atol=1e-9)
