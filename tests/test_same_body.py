@@ -13,7 +13,7 @@ import pytest
 import poise
 from poise.character import Character, Joint, Link, Shape
 from poise.characters import as_builtin, builtin_names, load_character
-from poise.errors import ClipError
+from poise.errors import CharacterError, ClipError
 from poise.motion.clip import Clip
 from poise.motion.editing.firm_feet import ready_on_firm_feet
 from poise.motion.retargeting.like import on_rig
@@ -161,6 +161,12 @@ def test_a_small_body_is_compared_by_its_own_size() -> None:
 
     assert grain(1e-6).same_body(grain(1e-6 * (1.0 + 1e-12)))
     assert not grain(1e-6).same_body(grain(1e-6 * (1.0 + 1e-6)))
+
+
+def test_a_body_is_compared_with_a_character_only() -> None:
+    wrong: Any = "humanoid"
+    with pytest.raises(CharacterError, match="with that of a Character, got 'humanoid'"):
+        HUMANOID.same_body(wrong)
 
 
 # what it decides

@@ -242,7 +242,7 @@ class Character:
                 axes and frames. Masses, shapes, limits, springs and efforts may differ, and where a
                 free root rests.
         """
-        return next(differences(self, other, kinematics=kinematics), None) is None
+        return next(differences(self, _character(other), kinematics=kinematics), None) is None
 
     def differences(self, other: Character, *, kinematics: bool = False) -> list[str]:
         """What `same_body` finds to differ in another character, a line for each; [] if none.
@@ -253,7 +253,7 @@ class Character:
             other: The other character.
             kinematics: As of `same_body`.
         """
-        return list(differences(self, other, kinematics=kinematics))
+        return list(differences(self, _character(other), kinematics=kinematics))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the character to a YAML file, lossless."""
@@ -285,6 +285,12 @@ class Character:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Character, (self.name, self.links, dict(self.limbs))
+
+
+def _character(value: object) -> Character:
+    if not isinstance(value, Character):
+        raise CharacterError(f"a body is compared with that of a Character, got {value!r:.80}")
+    return value
 
 
 def _find(noun: str, name: object, known: Mapping[str, T]) -> T:
