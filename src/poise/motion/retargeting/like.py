@@ -33,4 +33,12 @@ def on_rig(
     if not clip.character.same_body(like.character):
         made = retarget(clip, like.character, map=map, progress=progress).clip
         q, contacts = made.frames, made.contacts
-    return Clip(like.character, q, clip.fps, source=like.source, name=clip.name, contacts=contacts)
+    return Clip(
+        like.character,
+        q,
+        clip.fps,
+        source=like.source,
+        name=clip.name,
+        contacts=contacts,
+        notes=clip.notes,
+    )
