@@ -31,6 +31,7 @@ from poise.errors import (
 )
 from poise.forest import Forest, compile_forest
 from poise.joint import Joint, JointKind
+from poise.same_body import differences
 from poise.shape import Shape, ShapeKind, solid
 from poise.tree_checks import check_moving, checked_limbs, depth_first
 from poise.values import Matrix, Vector, set_fields, tuple_of
@@ -228,6 +229,32 @@ class Character:
             name += "-2"
         return self._with_root(replace(root, joints=(Joint(name, "free"),)))
 
+    def same_body(self, other: Character, *, kinematics: bool = False) -> bool:
+        """Whether another character has the same links and joints, numbers within 1e-9 relative.
+
+        Links and joints have the same names, kinds and order. Names of the characters, limbs and
+        colours do not count. Numbers may differ by rounding, as they do when they were computed on
+        another CPU; `==` compares everything bit for bit.
+
+        Args:
+            other: The other character.
+            kinematics: Only compare what decides where links are at coordinates q: names, kinds,
+                axes and frames. Masses, shapes, limits, springs and efforts may differ, and where a
+                free root rests.
+        """
+        return next(differences(self, _character(other), kinematics=kinematics), None) is None
+
+    def differences(self, other: Character, *, kinematics: bool = False) -> list[str]:
+        """What `same_body` finds to differ in another character, a line for each; [] if none.
+
+        Each line says "this one against the other": "link 'left_shin': mass 2.79 against 3.1 kg".
+
+        Args:
+            other: The other character.
+            kinematics: As of `same_body`.
+        """
+        return list(differences(self, _character(other), kinematics=kinematics))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the character to a YAML file, lossless."""
         from poise.characters import save_character
@@ -258,6 +285,12 @@ class Character:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Character, (self.name, self.links, dict(self.limbs))
+
+
+def _character(value: object) -> Character:
+    if not isinstance(value, Character):
+        raise CharacterError(f"a body is compared with that of a Character, got {value!r:.80}")
+    return value
 
 
 def _find(noun: str, name: object, known: Mapping[str, T]) -> T:

@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.errors import PoiseError
-from poise.pose import quat_matrix
+from poise.pose import product, quat_matrix
 
 if TYPE_CHECKING:
     from poise.forest import Forest
 
 Floats = NDArray[np.float64]
+
+ROUNDS = 6
+"""Rounds of Jacobi's rotations; they converge quadratically, four are enough for most."""
 
 
 def merge_inertia(
@@ -38,8 +41,8 @@ def merge_inertia(
 
     # each link by itself, in the frame of its body: c = p + R com, I_o = R I R' + m (c'c 1 - c c')
     R = quat_matrix(forest.link_E)
-    c = forest.link_p + (R @ com[..., None])[..., 0]
-    about_origin = R @ inertia @ R.swapaxes(-1, -2) + m[..., None, None] * _square(c)
+    c = forest.link_p + product(R, com[..., None])[..., 0]
+    about_origin = _turned(R, inertia) + m[..., None, None] * _square(c)
 
     # link by link, so that the sum does not depend on the batch
     mass, mc, Io = np.zeros((*batch, nb)), np.zeros((*batch, nb, 3)), np.zeros((*batch, nb, 6))
@@ -53,9 +56,9 @@ def merge_inertia(
 
 def fixed_mass(forest: Forest, link_mass: Floats) -> Floats:
     """Mass of the links that are welded to the world, and its moment about the origin (..., 4)."""
-    at = forest.link_p + (quat_matrix(forest.link_E) @ forest.link_com[..., None])[..., 0]
-    m = np.where(forest.link_body < 0, link_mass, 0.0)
-    return np.concatenate([m.sum(axis=-1, keepdims=True), m @ at], axis=-1)
+    turned = product(quat_matrix(forest.link_E), forest.link_com[..., None])[..., 0]
+    m = np.where(forest.link_body < 0, link_mass, 0.0)[..., None]
+    return np.concatenate([m.sum(axis=-2), (m * (forest.link_p + turned)).sum(axis=-2)], axis=-1)
 
 
 def composite_inertia(
@@ -83,14 +86,34 @@ def composite_inertia(
             continue
         # shift from the child's origin to the parent's, which lies at -r
         m = mass[..., b, None]
-        h = mc[..., b, :] @ R[b].T
+        h = product(R[b], mc[..., b, :, None])[..., 0]
         rh = r[:, None] * h[..., None, :]
         trace = np.trace(rh, axis1=-2, axis2=-1)[..., None, None]
         mass[..., p] += mass[..., b]
         mc[..., p, :] += h + m * r
-        Io[..., p, :, :] += R[b] @ Io[..., b, :, :] @ R[b].T + m[..., None] * _square(r)
+        Io[..., p, :, :] += _turned(R[b], Io[..., b, :, :]) + m[..., None] * _square(r)
         Io[..., p, :, :] += 2.0 * trace * np.eye(3) - rh - rh.swapaxes(-1, -2)
     return mass, mc, Io
+
+
+def largest_moment(inertia: Floats) -> Floats:
+    """Largest principal moment (...,) of inertias (..., 3, 3), by Jacobi's rotations.
+
+    Each rotation makes one entry beside the diagonal zero; a few rounds of all three are exact to
+    rounding. LAPACK's bits would be those of its BLAS.
+    """
+    x = {(i, j): np.array(inertia[..., i, j]) for i in range(3) for j in range(i, 3)}
+    for p, q, r in ROUNDS * [(0, 1, 2), (0, 2, 1), (1, 2, 0)]:
+        pr, qr = (min(p, r), max(p, r)), (min(q, r), max(q, r))
+        # t = tan of the angle, the smaller root of t^2 + t d / b = 1
+        b, d = x[p, q], x[q, q] - x[p, p]
+        below = d + np.copysign(np.sqrt(d * d + 4.0 * b * b), d)
+        t = np.divide(2.0 * b, below, out=np.zeros_like(b), where=below != 0.0)
+        c = 1.0 / np.sqrt(1.0 + t * t)
+        x[p, p], x[q, q], x[p, q] = x[p, p] - t * b, x[q, q] + t * b, np.zeros_like(b)
+        x[pr], x[qr] = c * (x[pr] - t * x[qr]), c * (t * x[pr] + x[qr])
+    largest: Floats = np.maximum(np.maximum(x[0, 0], x[1, 1]), x[2, 2])
+    return largest
 
 
 def _link_array(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
@@ -99,6 +122,11 @@ def _link_array(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
         wanted = ", ".join(("...", *map(str, shape)))
         raise PoiseError(f"{name} must have shape ({wanted}), got {array.shape}")
     return array
+
+
+def _turned(R: Floats, inertia: Floats) -> Floats:
+    """R I R': inertias in the axes that R turns to."""
+    return product(product(R, inertia), R.swapaxes(-1, -2))
 
 
 def _square(c: Floats) -> Floats:

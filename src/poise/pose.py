@@ -40,6 +40,17 @@ def quat_matrix(quat: ArrayLike) -> Floats:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
+def product(a: Floats, b: Floats) -> Floats:
+    """The matrix product a b of small matrices, shapes (..., i, k) and (..., k, j).
+
+    Terms are added in order, so that the bits do not depend on the BLAS, as those of `a @ b` do.
+    """
+    found: Floats = a[..., :, :1] * b[..., :1, :]
+    for k in range(1, a.shape[-1]):
+        found = found + a[..., :, k : k + 1] * b[..., k : k + 1, :]
+    return found
+
+
 def quat_from_z(axis: Sequence[float]) -> tuple[float, ...]:
     """Quaternion of a rotation that takes +z to a unit axis."""
     x, y, z = axis

@@ -164,7 +164,7 @@ def _check_place(path: Path) -> None:
 def motion_of(recording: Recording, clip: Clip) -> Clip:
     """What the character did, with name and rig of the clip that it followed."""
     did = recording.clip()
-    source = clip.source if clip.character == did.character else None
+    source = clip.source if clip.character.same_body(did.character) else None
     return Clip(did.character, did.frames, did.fps, source=source, name=clip.name)
 
 

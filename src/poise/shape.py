@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.errors import CharacterError, check_direction, check_vector, unknown_name
-from poise.pose import quat_from_z, quat_matrix
+from poise.pose import Pose, product, quat_from_z, quat_matrix
 from poise.values import Matrix, Vector, set_fields
 
 ShapeKind = Literal["sphere", "capsule", "box", "cylinder", "mesh"]
@@ -71,11 +71,12 @@ class Shape:
         color: Vector | None = None,
     ) -> Shape:
         """A capsule whose axis runs from start to end (the centres of its caps) [m]."""
-        a = np.array(check_vector("capsule: start", start, 3))
-        b = np.array(check_vector("capsule: end", end, 3))
-        length = float(np.linalg.norm(b - a))
-        quat = quat_from_z(tuple((b - a) / length)) if length > 0.0 else (1.0, 0.0, 0.0, 0.0)
-        return cls("capsule", (radius, length / 2), tuple((a + b) / 2), quat, color)
+        a, b = check_vector("capsule: start", start, 3), check_vector("capsule: end", end, 3)
+        along = [y - x for x, y in zip(a, b, strict=True)]
+        middle = tuple((x + y) / 2 for x, y in zip(a, b, strict=True))
+        length = math.hypot(*along)
+        quat = quat_from_z([x / length for x in along]) if length > 0.0 else (1.0, 0.0, 0.0, 0.0)
+        return cls("capsule", (radius, length / 2), middle, quat, color)
 
     @classmethod
     def mesh(
@@ -155,30 +156,36 @@ class Shape:
         x = np.array(self.vertices)
         o = x.mean(axis=0)
         corners = x[self.triangles] - o
-        V, s = np.linalg.det(corners) / 6.0, corners.sum(axis=1)
+        a, b, c = np.moveaxis(corners, 1, 0)
+        V, s = (a * np.cross(b, c)).sum(axis=1) / 6.0, a + b + c
         volume = V.sum()
-        center = V @ s / (4.0 * volume)
-        second = np.einsum("t,tki,tkj->ij", V, corners, corners)
-        second += np.einsum("t,ti,tj->ij", V, s, s)
+        center = (V[:, None] * s).sum(axis=0) / (4.0 * volume)
+        squares = [y[:, :, None] * y[:, None, :] for y in (a, b, c, s)]
+        second = (V[:, None, None] * sum(squares)).sum(axis=0)
         second = second / (20.0 * volume) - np.outer(center, center)
         return float(volume), tuple((o + center).tolist()), second
 
 
 def solid(parts: Sequence[tuple[Shape, float]]) -> tuple[Vector, Matrix | Vector]:
-    """Centre of mass, and inertia about it, of shapes with their masses."""
-    masses = np.array([m for _, m in parts])
-    if not masses.any():
+    """Centre of mass, and inertia about it, of shapes with their masses.
+
+    No product is left to the BLAS: the bits are the same on every CPU.
+    """
+    mass = sum(m for _, m in parts)
+    if mass == 0.0:
         return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-    centers = [shape.pos + quat_matrix(shape.quat) @ shape.center for shape, _ in parts]
-    com = masses @ np.array(centers) / masses.sum()
+    centers = [(Pose(shape.quat, shape.pos) @ Pose(r=shape.center)).r for shape, _ in parts]
+    weighted = [[m * x for x in center] for (_, m), center in zip(parts, centers, strict=True)]
+    com = tuple(sum(column) / mass for column in zip(*weighted, strict=True))
     inertia = np.zeros((3, 3))
     for (shape, m), center in zip(parts, centers, strict=True):
-        R, c = quat_matrix(shape.quat), center - com
-        inertia += R @ shape.inertia(m) @ R.T + m * (c @ c * np.eye(3) - np.outer(c, c))
+        R, c = quat_matrix(shape.quat), np.subtract(center, com)
+        inertia += product(product(R, shape.inertia(m)), R.T)
+        inertia += m * ((c * c).sum() * np.eye(3) - np.outer(c, c))
     # what rounding left of a zero would only make files longer
     inertia[np.abs(inertia) < 1e-15 * np.abs(inertia).max()] = 0.0
     x, y, z = map(tuple, inertia.tolist())
-    return tuple(com.tolist()), (x, y, z)
+    return com, (x, y, z)
 
 
 def _color(where: str, value: object) -> Vector | None:

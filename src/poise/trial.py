@@ -17,6 +17,7 @@ from poise.control.gains import ROOTS
 from poise.control.named import DEFAULT, Controller, named, named_controller
 from poise.errors import PoiseError, shorten, unknown_name
 from poise.motion.clip import Clip
+from poise.motion.fitting import on_same_body
 from poise.motion.ready import made_ready
 from poise.pushes import Push, heading_at
 from poise.recording import Recording
@@ -206,9 +207,9 @@ def _loaded(
         character = load_character(character)
     if not isinstance(source, Clip):
         return load_clip(source, character, progress=progress)
-    if character is None or source.character == character:
+    if character is None:
         return source
-    return source.retargeted(character, progress=progress)
+    return on_same_body(source, character) or source.retargeted(character, progress=progress)
 
 
 def _is_raw(source: Any) -> bool:

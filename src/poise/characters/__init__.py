@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from poise.character import Character
+from poise.characters.builtin import NAMES, build, read
 from poise.errors import CharacterError, unknown_name
+from poise.same_body import same_character
 
 MOTIONS = (".bvh", ".amc", ".glb", ".gltf")
 """Endings of motion files from whose skeleton a character is made."""
@@ -27,19 +29,6 @@ READERS = (".yaml", ".yml", ".xml", ".urdf", ".txt", ".json", *MOTIONS)
 WRITERS = (".yaml", ".yml", ".xml")
 """Endings of the files that can be written."""
 
-_BUILTIN = (
-    "humanoid",
-    "dog",
-    "snake-36",
-    "snake-72",
-    "snake-195",
-    "two-link",
-    "humanoid-51",
-    "humanoid-ball",
-    "tail-biped",
-    "lamp",
-    "plank-8",
-)
 _NUMBERED = re.compile(r"(snake|plank)-\d{1,9}", re.ASCII)
 
 
@@ -48,7 +37,7 @@ def builtin_names() -> tuple[str, ...]:
 
     Besides them there is snake-N for any N = 6 + 3 k, and plank-N for any N.
     """
-    return _BUILTIN
+    return NAMES
 
 
 def load_character(
@@ -65,8 +54,8 @@ def load_character(
     """
     if not isinstance(source, (str, os.PathLike)):
         raise CharacterError(f"a character is named by a string or a path, got {source!r:.80}")
-    if isinstance(source, str) and (source in _BUILTIN or _NUMBERED.fullmatch(source)):
-        character = _build(source)
+    if isinstance(source, str) and (source in NAMES or _NUMBERED.fullmatch(source)):
+        character = _builtin(source)
     else:
         return _read(source, base)
     return character if base is None else character.with_base(base)
@@ -90,7 +79,7 @@ def _read(source: str | os.PathLike[str], base: Literal["free", "fixed"] | None)
     path = Path(source)
     named = isinstance(source, str) and not path.suffix and len(path.parts) < 2
     if named and not os.path.isfile(path):
-        names = (*_BUILTIN, "snake-N", "plank-N")
+        names = (*NAMES, "snake-N", "plank-N")
         raise CharacterError(
             f"{unknown_name('character', source, names, 'built-in')}; "
             f"or a path to a file: {', '.join(READERS)}"
@@ -134,19 +123,17 @@ def _checked_suffix(path: Path, known: tuple[str, ...], verb: str) -> Path:
 
 
 @lru_cache(maxsize=64)
-def _build(name: str) -> Character:
-    """Make a built-in character; it is immutable, so one is enough."""
-    kind, _, number = name.rpartition("-")
-    if kind == "snake":
-        from poise.characters.builtin.snake import snake
+def _builtin(name: str) -> Character:
+    """A built-in character; it is immutable, so one is enough."""
+    return read(name) if name in NAMES else build(name)
 
-        return snake(int(number))
-    if kind == "plank":
-        from poise.characters.builtin.plank import plank
 
-        return plank(int(number))
-    # the module and its function are called as the character is
-    word = name.replace("-", "_")
-    module = import_module(f"poise.characters.builtin.{word}")
-    character: Character = getattr(module, word)()
-    return character
+def as_builtin(character: Character) -> Character:
+    """The loaded built-in character in place of one that is the same but for rounding.
+
+    The one in a file may have been computed on another CPU.
+    """
+    if character.name not in NAMES:
+        return character
+    known = _builtin(character.name)
+    return known if same_character(character, known) else character

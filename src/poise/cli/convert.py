@@ -192,6 +192,7 @@ def _on_body(
 ) -> tuple[Clip, list[str]]:
     """The motion on its body, smoothed, and what was done to it, for people to read."""
     from poise.motion import load_clip
+    from poise.motion.fitting import on_same_body
     from poise.motion.ready import without_noise
 
     level = editing.level_feet or editing.balanced
@@ -199,9 +200,12 @@ def _on_body(
         clip = _authored(source) if editing.refine else load_clip(source, **reading)
         if editing.balanced and clip.contacts is None:
             return _from_raw(clip, body, editing)
-        if body is not None and body != clip.character:
+        same = clip if body is None else on_same_body(clip, body)
+        if same is None:
+            assert body is not None
             with progress("retargeting") as tell:
-                clip = clip.retargeted(body, map=editing.map, level_feet=level, progress=tell)
+                same = clip.retargeted(body, map=editing.map, level_feet=level, progress=tell)
+        clip = same
     else:
         with progress("retargeting") as tell:
             clip = load_clip(source, body, map=editing.map, progress=tell, **reading)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from poise import _core
 from poise.arrays import Floats, choice, floats, number
 from poise.errors import PoiseError
-from poise.forest import composite_inertia
+from poise.inertia import composite_inertia, largest_moment
 from poise.scene import Scene, SceneLike, scene_of
 
 ROOTS = ("free", "soft", "held")
@@ -161,7 +161,7 @@ def carried_inertia(character: SceneLike, *, per_axis: bool = False) -> Floats:
     batch = np.broadcast_shapes(mass.shape[:-1], rotor.shape[:-1])
     out: Floats = np.array(np.broadcast_to(rotor, (*batch, scene.nv)))
     own = np.diagonal(about, axis1=-2, axis2=-1)
-    largest = np.linalg.eigvalsh(about)[..., -1:]
+    largest = largest_moment(about)[..., None]
     for b, kind in enumerate(forest.kind):
         v, m = int(forest.v_adr[b]), mass[..., b]
         turning = own[..., b, :] if per_axis else largest[..., b, :]
@@ -199,7 +199,7 @@ def _pin_table(scene: Scene, frequency: float, damping: float) -> Floats:
     mass, _, about = composite_inertia(forest, scene.numbers)
     # pins are shared by all copies: those of the mean where masses differ
     mass = mass.reshape(-1, mass.shape[-1]).mean(axis=0)
-    turning = np.linalg.eigvalsh(about)[..., -1].reshape(-1, mass.size).mean(axis=0)
+    turning = largest_moment(about).reshape(-1, mass.size).mean(axis=0)
     table = np.zeros((scene.nl, 4))
     for link, b in enumerate(forest.link_body):
         if b >= 0:

@@ -18,6 +18,7 @@ from poise.character import Character
 from poise.errors import ClipError, unknown_name
 from poise.files import check_file
 from poise.motion.clip import Clip
+from poise.motion.fitting import on_same_body
 
 if TYPE_CHECKING:
     from poise.motion.retargeting.matching import MapLike
@@ -59,8 +60,9 @@ def load_clip(
     Args:
         source: Path to a .bvh, .amc, .glb, .gltf, .npz (ours or AMASS) or DeepMimic .txt/.json
             file, or to keyframes, .keys.yaml; or the name of a built-in clip.
-        character: Whose motion it shall be. If its joints are those of the file it moves as the
-            file says; else the motion is retargeted (`Clip.retargeted`). None takes the character
+        character: Whose motion it shall be. If its joints are those of the file, or it is the same
+            body as the clip's (`Character.same_body`), it moves as the file says; else the motion
+            is retargeted (`Clip.retargeted`). None takes the character
             of the clip, or makes one from the file's own skeleton.
         map: Which link moves which when retargeting: a dictionary or a YAML file.
         progress: Called while retargeting with the share that is done, 0 to 1.
@@ -84,8 +86,11 @@ def load_clip(
         clip = load_keyframes(path).clip()
     else:
         clip = _read(path, character if map is None else None, options)
-    if character is None or clip.character == character:
+    if character is None:
         return clip
+    same = on_same_body(clip, character)
+    if same is not None:
+        return same
     try:
         return clip.retargeted(character, map=map, progress=progress)
     except ClipError as error:
@@ -109,7 +114,7 @@ def _read(path: Path, character: Character | None, options: dict[str, Any]) -> C
                 raise error from None
         return clip
     clip = read(path, **options)
-    if character is None or clip.character == character or clip.source is None:
+    if character is None or clip.source is None or clip.character.same_body(character):
         return clip
     moving = {link.name for link in character.links if link.joints}
     if moving and moving.issubset(clip.source.names):

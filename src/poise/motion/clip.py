@@ -38,6 +38,7 @@ class Clip:
         source: The rig of the file it came from, or None.
         name: What to call it.
         contacts: Which points stand on the ground in each frame, or None if nobody has looked.
+        notes: What was done to the motion when it was read, a sentence each.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Clip:
         source: Rig | None = None,
         name: str = "",
         contacts: Contacts | None = None,
+        notes: tuple[str, ...] = (),
     ) -> None:
         if not isinstance(character, Character):
             raise ClipError(f"a clip moves a Character, got {character!r:.80}")
@@ -71,6 +73,7 @@ class Clip:
         if contacts is not None:
             contacts.check(character, len(frames))
         self.contacts = contacts
+        self.notes = tuple(notes)
 
     @property
     def duration(self) -> float:
@@ -120,7 +123,7 @@ class Clip:
     def with_frames(
         self, frames: ArrayLike, *, fps: float | None = None, contacts: Contacts | None = None
     ) -> Clip:
-        """A clip of the same character, name and source with other frames.
+        """A clip of the same character, name, source and notes with other frames.
 
         Args:
             frames: Poses, shape (k, nq).
@@ -129,7 +132,13 @@ class Clip:
         """
         rate = self.fps if fps is None else fps
         return Clip(
-            self.character, frames, rate, source=self.source, name=self.name, contacts=contacts
+            self.character,
+            frames,
+            rate,
+            source=self.source,
+            name=self.name,
+            contacts=contacts,
+            notes=self.notes,
         )
 
     def smoothed(self, cutoff: float | None = None, *, feet: bool = True) -> Clip:

@@ -23,6 +23,7 @@ import numpy as np
 from poise.archive import LARGEST_ARRAY, LARGEST_FILE, LARGEST_TEXT, Archive, pack, text_bytes
 from poise.arrays import number
 from poise.character import Character
+from poise.characters import as_builtin
 from poise.characters.formats import yaml
 from poise.characters.formats.yaml_read import LARGEST_TEXT as MOST_TEXT
 from poise.contact import MOST_SPARES, HeightField, Plane
@@ -223,7 +224,7 @@ def _list(value: Any) -> list[Any]:
 def _characters(texts: Any, where: str) -> tuple[Character, ...]:
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise PoiseError(f"{where}: must be texts of characters")
-    return tuple(yaml.parse(text, f"{where}[{i}]") for i, text in enumerate(texts))
+    return tuple(as_builtin(yaml.parse(text, f"{where}[{i}]")) for i, text in enumerate(texts))
 
 
 def _ground_in(ground: Any, arrays: dict[str, Array]) -> Any:

@@ -64,13 +64,23 @@ def dump(character: Character) -> str:
     yaml = YAML()
     yaml.width = 2**31 - 1
     yaml.representer.add_representer(tuple, _represent_tuple)
+    data = data_of(character)
+    for link in data["links"]:
+        for shape in link.get("shapes", ()):
+            if "vertices" in shape:
+                shape["vertices"] = _rows(shape["vertices"])
+    text = StringIO()
+    yaml.dump(data, text)
+    return text.getvalue()
+
+
+def data_of(character: Character) -> dict[str, Any]:
+    """What the file of a character holds, in dictionaries, lists and tuples."""
     data: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": character.name}
     data["links"] = [_link_data(link) for link in character.links]
     if character.limbs:
         data["limbs"] = dict(character.limbs)
-    text = StringIO()
-    yaml.dump(data, text)
-    return text.getvalue()
+    return data
 
 
 def _represent_tuple(representer: Any, values: tuple[Any, ...]) -> Any:
@@ -90,7 +100,6 @@ def _link_data(link: Link) -> dict[str, Any]:
     for shape in data.get("shapes", ()):
         if shape["kind"] == "mesh":
             del shape["size"]
-            shape["vertices"] = _rows(shape["vertices"])
     return data
 
 

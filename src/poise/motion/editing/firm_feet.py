@@ -18,6 +18,7 @@ from poise.motion import ik, poses
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, positions, runs
 from poise.motion.editing.smoothing import lowpass
+from poise.motion.fitting import on_same_body
 from poise.motion.quaternions import Floats
 from poise.motion.ready import Ready, made_ready
 from poise.motion.retargeting.footing import near
@@ -62,8 +63,11 @@ def ready_on_firm_feet(
         progress: Called with the share that is done, 0 to 1.
     """
     ready = made_ready(clip, raw=True, cutoff=cutoff)
-    if character is None or character == clip.character:
+    if character is None:
         return ready
+    same = on_same_body(ready.clip, character)
+    if same is not None:
+        return ready._replace(clip=same)
     return ready._replace(clip=on_firm_feet(ready.clip, character, progress, map=map))
 
 

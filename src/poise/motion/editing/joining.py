@@ -117,10 +117,11 @@ def blended(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | Non
         duration: How long the blend takes [s].
         at: When it begins [s]; None blends at the end of the clip.
     """
-    if clip.character != other.character:
+    differ = clip.character.differences(other.character)
+    if differ:
         raise ClipError(
-            f"cannot blend a clip of {clip.character.name!r} with one of {other.character.name!r}; "
-            "retarget it first"
+            f"cannot blend a clip of {clip.character.name!r} with one of {other.character.name!r} "
+            f"({differ[0]}); retarget it first"
         )
     duration = number(duration, "duration")
     shortest = min(clip.duration, other.duration)

@@ -112,7 +112,8 @@ def smoothed(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> C
 
 def smoothing_report(before: Clip, after: Clip) -> Moved:
     """How far smoothing, or another edit that keeps the frames, moved the joints in the world."""
-    if before.character != after.character or before.frames.shape != after.frames.shape:
+    same = before.character.same_body(after.character)
+    if not same or before.frames.shape != after.frames.shape:
         raise ClipError(f"{before!r} and {after!r} must have the same character and frames")
     p, _ = dynamics.forward_kinematics(before.character, before.frames)
     new, _ = dynamics.forward_kinematics(after.character, after.frames)

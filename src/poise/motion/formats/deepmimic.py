@@ -46,7 +46,8 @@ def read(
     """Read a clip.
 
     Frames of different durations are resampled to one rate, their median, linearly and along the
-    shortest turn, as DeepMimic plays them. A single frame without a duration is taken at 30 fps.
+    shortest turn, as DeepMimic plays them; the clip's notes say so. A single frame without a
+    duration is taken at 30 fps.
 
     Args:
         path: The file.
@@ -82,14 +83,14 @@ def read(
             f"root (7), joints ({layout.columns - 8})",
         )
     reader.check_rotations(frames, layout)
-    fps, values = _uniform(frames, layout, reader)
+    fps, values, notes = _uniform(frames, layout, reader)
     if is_dog:
         character, q = own_dog(values)
     else:
         assert character is not None
         q = layout.q(values, character.nq)
     try:
-        return Clip(character, q, fps, name=path.stem)
+        return Clip(character, q, fps, name=path.stem, notes=notes)
     except PoiseError as error:
         raise ClipError(f"{path}: {error}") from error
 
@@ -170,8 +171,10 @@ class _Reader:
         return ClipError(f"{self.name}:{line}: frame {frame} {message}")
 
 
-def _uniform(frames: Floats, layout: Layout, reader: _Reader) -> tuple[float, Floats]:
-    """Rate, and frames without durations, at equal steps of time."""
+def _uniform(
+    frames: Floats, layout: Layout, reader: _Reader
+) -> tuple[float, Floats, tuple[str, ...]]:
+    """Rate, frames without durations, at equal steps of time, and what was done to them."""
     durations, values = frames[:-1, 0], frames[:, 1:]
     bad = ~((durations >= SHORTEST) & (durations <= LONGEST))
     if bad.any():
@@ -181,10 +184,10 @@ def _uniform(frames: Floats, layout: Layout, reader: _Reader) -> tuple[float, Fl
         )
     if not len(durations):
         last = float(frames[0, 0])
-        return (1.0 / last if SHORTEST <= last <= LONGEST else 30.0), values
+        return (1.0 / last if SHORTEST <= last <= LONGEST else 30.0), values, ()
     if np.ptp(durations) <= SAME_RATE * durations.min():
         same = np.ptp(durations) == 0.0
-        return 1.0 / float(durations[0] if same else durations.mean()), values
+        return 1.0 / float(durations[0] if same else durations.mean()), values, ()
     times = np.concatenate([[0.0], np.cumsum(durations)])
     steps = max(1, round(times[-1] / float(np.median(durations))))
     if steps * values.shape[1] > MOST_VALUES:
@@ -195,7 +198,12 @@ def _uniform(frames: Floats, layout: Layout, reader: _Reader) -> tuple[float, Fl
             f"{steps} frames, at most {most} are read",
         )
     t = np.linspace(0.0, times[-1], steps + 1)
-    return steps / float(times[-1]), _between(values, layout, times, t)
+    fps = steps / float(times[-1])
+    note = (
+        f"resampled from {len(values)} to {len(t)} frames at {fps:.4g} fps: they last "
+        f"{durations.min():.4g} to {durations.max():.4g} s"
+    )
+    return fps, _between(values, layout, times, t), (note,)
 
 
 def _between(values: Floats, layout: Layout, times: Floats, t: Floats) -> Floats:

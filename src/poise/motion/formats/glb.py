@@ -159,6 +159,7 @@ def _unique(names: list[str]) -> list[str]:
 
 def _ours(motion: Motion) -> Clip | None:
     """The clip of a file that poise wrote and nobody changed; None of any other."""
+    from poise.characters import as_builtin
     from poise.characters.formats.yaml import parse
     from poise.motion.formats.npz import rig_from
 
@@ -172,7 +173,7 @@ def _ours(motion: Motion) -> Clip | None:
     text = ours.get("character")
     if not isinstance(text, str):
         file.fail(f"{at}.character must be text")
-    character = parse(text, f"{file.path}: {at}.character")
+    character = as_builtin(parse(text, f"{file.path}: {at}.character"))
     fps = file.finite_number(ours.get("fps"), f"{at}.fps")
     view = file.numbers.view(file.index(ours, "q", "bufferViews", at))
     frames = file.size_of(ours, "frames", at, None)
@@ -218,11 +219,12 @@ def _alike(a: Character, b: Character) -> bool:
 
     def layout(character: Character) -> list[Any]:
         return [
-            (link.name, [(joint.name, joint.kind, joint.axis) for joint in link.joints])
+            (link.name, [(joint.name, joint.kind) for joint in link.joints])
             for link in character.links
         ]
 
-    return layout(a) == layout(b)
+    one, two = (np.array([joint.axis for joint in x.joints]) for x in (a, b))
+    return layout(a) == layout(b) and np.allclose(one, two, rtol=0.0, atol=1e-9)
 
 
 def _on(clip: Clip, character: Character, fps: float | None) -> Clip:

@@ -5,7 +5,7 @@ A clip is an .npz archive of three arrays or four, without pickles:
     frames      the poses q, float64, shape (frames, nq)
     character   the character's YAML file, UTF-8 bytes
     meta        UTF-8 bytes of JSON: format "poise-clip", version 1, name, fps, and source, the rig
-                of the file that the clip came from, or null
+                of the file that the clip came from, or null; notes, a list of texts, if there are
     contacts    which points stand, 0 or 1, uint8, shape (frames, points); then meta has a list of
                 the same name with [foot, link, [x, y, z]] of each point, "sliding" if they slide,
                 and "detected" if they were found from the motion. Left out if nobody looked
@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise.archive import Archive, pack, text_bytes
 from poise.character import Character
+from poise.characters import as_builtin
 from poise.characters.formats import yaml
 from poise.errors import (
     CharacterError,
@@ -88,14 +89,15 @@ def read(
         on = archive.array("contacts", "u", 2) if "contacts" in archive.names else None
     if frames.dtype != np.dtype("<f8"):
         raise ClipError(f"{path}: frames: must be float64, got {frames.dtype}")
-    name, fps, source = _meta(meta, f"{path}: meta")
+    name, fps, source, notes = _meta(meta, f"{path}: meta")
     try:
-        own = yaml.parse(text, f"{path}: character")
+        own = as_builtin(yaml.parse(text, f"{path}: character"))
     except CharacterError as error:
         raise ClipError(str(error)) from error
     contacts = _contacts(meta, on, f"{path}: contacts")
     try:
-        clip = Clip(_same(own, character), frames, fps, source=source, name=name, contacts=contacts)
+        whose = _same(own, character)
+        clip = Clip(whose, frames, fps, source=source, name=name, contacts=contacts, notes=notes)
     except PoiseError as error:
         raise ClipError(f"{path}: {error}") from error
     if np.abs(clip.frames - frames).max(initial=0.0) < 1e-12:
@@ -120,8 +122,8 @@ def _same(own: Character, wanted: Character | None) -> Character:
     return wanted
 
 
-def _meta(meta: Any, where: str) -> tuple[str, float, Rig | None]:
-    """Name, rate and rig."""
+def _meta(meta: Any, where: str) -> tuple[str, float, Rig | None, tuple[str, ...]]:
+    """Name, rate, rig and notes."""
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise ClipError(f"{where}: format must be {FORMAT!r}")
     if meta.get("version") != VERSION:
@@ -133,7 +135,10 @@ def _meta(meta: Any, where: str) -> tuple[str, float, Rig | None]:
     number = isinstance(fps, (int, float)) and not isinstance(fps, bool)
     if not isinstance(name, str) or not number or not 0.0 < fps < 1e9:
         raise ClipError(f"{where}: needs name, a text, and fps, a positive number")
-    return name, float(fps), rig_from(meta.get("source"), where)
+    notes = meta.get("notes", [])
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        raise ClipError(f"{where}: notes must be a list of texts, got {notes!r:.80}")
+    return name, float(fps), rig_from(meta.get("source"), where), tuple(notes)
 
 
 def _contacts(meta: Any, on: NDArray[Any] | None, where: str) -> Contacts | None:
@@ -221,6 +226,8 @@ def write(clip: Clip, path: str | Path) -> None:
         "fps": clip.fps,
         "source": None if clip.source is None else asdict(clip.source),
     }
+    if clip.notes:
+        meta["notes"] = list(clip.notes)
     if clip.contacts is not None:
         meta["contacts"] = [list(point) for point in clip.contacts.points]
         meta |= {name: True for name in FLAGS if getattr(clip.contacts, name)}

@@ -30,7 +30,15 @@ def on_rig(
 
         like = load_clip(like)
     q, contacts = clip.frames, clip.contacts
-    if clip.character != like.character:
+    if not clip.character.same_body(like.character):
         made = retarget(clip, like.character, map=map, progress=progress).clip
         q, contacts = made.frames, made.contacts
-    return Clip(like.character, q, clip.fps, source=like.source, name=clip.name, contacts=contacts)
+    return Clip(
+        like.character,
+        q,
+        clip.fps,
+        source=like.source,
+        name=clip.name,
+        contacts=contacts,
+        notes=clip.notes,
+    )

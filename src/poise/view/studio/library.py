@@ -22,8 +22,10 @@ from poise.characters import builtin_names, load_character
 from poise.errors import ClipError, PoiseError, unknown_name
 from poise.measure import feet_links
 from poise.motion.clip import Clip
+from poise.motion.fitting import on_same_body
 from poise.motion.library import builtin_clip, builtin_clips
 from poise.motion.retargeting.bodies import body_of
+from poise.same_body import same_character
 from poise.trial import trial_of
 from poise.view.studio.lineup import Rounds
 
@@ -64,10 +66,11 @@ class Library:
     def add_character(self, source: str | os.PathLike[str] | Character) -> str:
         """Take a character into the list, by name, file or as it is; its name there."""
         character = source if isinstance(source, Character) else load_character(source)
-        if character.name in builtin_names() and load_character(character.name) == character:
+        ours = character.name in builtin_names()
+        if ours and same_character(load_character(character.name), character):
             return character.name
         for name, known in self._characters.items():
-            if known == character:
+            if same_character(known, character):
                 return name
         name = _fresh(character.name, self.characters)
         self._characters[name] = character
@@ -156,7 +159,7 @@ class Library:
         if clip == REST:
             return Clip(who, who.rest_q[None], 60.0, name=REST)
         motion = self.clip(clip)
-        return motion if motion.character == who else motion.retargeted(who, progress=progress)
+        return on_same_body(motion, who) or motion.retargeted(who, progress=progress)
 
     def _balanced(
         self, who: Character, clip: str, progress: Progress | None
@@ -170,7 +173,7 @@ class Library:
             source = Clip(who, np.repeat(who.rest_q[None], STILL, axis=0), 60.0, name=REST)
         elif source == clip:
             source = self.clip(clip)
-        own = clip in self._clips and self._clips[clip].character == who
+        own = clip in self._clips and self._clips[clip].character.same_body(who)
         try:
             trial = balance_trial_of(
                 source, None if own else who, progress=progress, preparing=progress

@@ -1,0 +1,32 @@
+"""Writes the files of the built-in characters: python -m poise.characters.builtin NAME ...
+
+A file whose numbers agree with the computed ones to rounding is left as it is: other bits would
+change what every simulation of the character gives.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from poise.characters.builtin import FOLDER, NAMES, build, read
+from poise.characters.formats import lines
+from poise.errors import CharacterError, unknown_name
+from poise.files import write_atomically
+from poise.same_body import same_character
+
+
+def write(name: str, folder: Path = FOLDER) -> bool:
+    """Write the file of a built-in character; whether there was something new to write."""
+    if name not in NAMES:
+        raise CharacterError(unknown_name("character", name, NAMES, "built-in"))
+    made, path = build(name), folder / f"{name}.yaml"
+    if path.exists() and same_character(made, lines.parse(path.read_text(encoding="utf-8"))):
+        return False
+    write_atomically(path, lines.dump(made).encode("utf-8"), CharacterError)
+    return True
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or NAMES:
+        print(f"{name}: {'written' if write(name) else 'as before'}, {read(name).mass:.6g} kg")
