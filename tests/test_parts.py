@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -287,3 +288,40 @@ def test_a_fall_is_told_once() -> None:
     with pytest.warns(poise.errors.FallWarning, match="'humanoid' has fallen at") as told:
         poise.run(world, kane, stance, 2.0)
     assert len(told) == 1
+
+
+def swapped() -> poise.Character:
+    """The humanoid with left and right exchanged in the order of its links."""
+    names = {"left": "right", "right": "left"}
+    links = []
+    for link in HUMANOID.links:
+        side = link.name.split("_")[0]
+        other = HUMANOID.link(link.name.replace(side, names[side], 1)) if side in names else link
+        links.append(other)
+    return poise.Character("humanoid", tuple(links), HUMANOID.limbs)
+
+
+def test_a_clip_of_another_body_with_as_many_coordinates_is_refused() -> None:
+    other = swapped()
+    assert other.nq == HUMANOID.nq
+    clip = poise.Clip(other, np.tile(other.rest_q, (3, 1)), 30.0, name="mirror")
+    world = poise.World(HUMANOID, dt=1 / 60)
+    servo = poise.StablePD(world)
+    for follow in (
+        lambda: servo(world.state, clip.target(0.0)),
+        lambda: poise.run(world, servo, clip, 0.1),
+        lambda: poise.Balance(world)(world.state, clip.target(0.0)),
+        lambda: world.reset(clip.state(0.0)),
+    ):
+        with pytest.raises(PoiseError, match=r"clip 'mirror'.*another order: .*retargeted"):
+            follow()
+
+
+def test_a_clip_fits_a_body_of_other_masses() -> None:
+    heavy = poise.Character(
+        "heavy", tuple(replace(link, mass=2.0 * link.mass) for link in HUMANOID.links)
+    )
+    world = poise.World(heavy, dt=1 / 60)
+    world.reset(WALK.state(0.0))
+    poise.run(world, poise.StablePD(world, root="soft"), WALK, 0.2)
+    assert np.linalg.norm(place(world, "heavy") - WALK.q(0.2)[:3]) < 0.05

@@ -15,9 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from poise.errors import PoiseError
+
 if TYPE_CHECKING:
     from poise.character import Character, Link
     from poise.joint import Joint
+    from poise.motion.clip import Clip
     from poise.shape import Shape
 
 TOLERANCE = 1e-9
@@ -71,6 +74,24 @@ def same_character(one: Character, two: Character) -> bool:
         return False
     colors = [[shape.color for link in c.links for shape in link.shapes] for c in (one, two)]
     return colors[0] == colors[1] and next(differences(one, two), None) is None
+
+
+def check_clip_fits(clip: Clip, character: Character) -> None:
+    """Refuse a clip whose coordinates mean something else for a character.
+
+    Args:
+        clip: A motion.
+        character: Who shall follow it; masses, shapes and limits may differ from those of the
+            clip's own character.
+    """
+    found = next(differences(clip.character, character, kinematics=True), None)
+    if found is None:
+        return
+    who = f"{clip.character.name!r}, not of this {character.name!r}"
+    raise PoiseError(
+        f"clip {clip.name!r} is a motion of {who}: {found}; load_clip(source, character) and "
+        "clip.retargeted(character) put it onto another body"
+    )
 
 
 def _layout(one: Character, two: Character) -> Iterator[str]:

@@ -35,6 +35,7 @@ from poise.dynamics import DTYPES, GRAVITY
 from poise.errors import Diverged, PoiseError, unknown_name
 from poise.forest import Part
 from poise.own_numbers import own_numbers, with_spares
+from poise.same_body import check_clip_fits
 from poise.scene import Scene, scene_of
 from poise.settings import Settings, settings_of, threads_of
 from poise.shape import Shape
@@ -321,6 +322,8 @@ class World:
             state = self._with_parts(state)
         if not isinstance(state, State):
             raise PoiseError(f"reset takes a State, got {state!r:.80}")
+        if state.clip is not None and len(self._scene.characters) == 1:
+            check_clip_fits(state.clip, self._scene.characters[0])
         q, memory = state.q, state.memory
         v = state.v if state.moving else np.zeros(self.scene.nv)
         time = state.time
@@ -591,6 +594,8 @@ class World:
             part = self.part(name)
             if not isinstance(state, State):
                 raise PoiseError(f"reset takes States of parts, got {state!r:.80} for {name!r}")
+            if state.clip is not None:
+                check_clip_fits(state.clip, self._character(name))
             for array, at, new, what in (
                 (q, part.q, state.q, "q"),
                 (v, part.v, state.v if state.moving else np.zeros_like(v[0, part.v]), "v"),
@@ -604,6 +609,9 @@ class World:
                 array[:, at] = new
             time = time if i else np.broadcast_to(state.time, (self._n,))
         return State(self._shape(q), self._shape(v), self._shape(np.array(time)))
+
+    def _character(self, part: str) -> Character:
+        return self._scene.characters[list(self._scene.forest.parts).index(part)]
 
     def _mass_with(self, link: int) -> float:
         """Mass of the part of the scene that a link belongs to [kg]."""

@@ -23,9 +23,11 @@ from poise.dynamics import GRAVITY
 from poise.errors import PoiseError, shorten, unknown_name
 from poise.forest import Ints, Part, compile_forest
 from poise.objects import is_free_object
+from poise.same_body import check_clip_fits
 from poise.scene import Scene, SceneLike, scene_of
 
 if TYPE_CHECKING:
+    from poise.motion.clip import Clip
     from poise.settings import Settings
     from poise.world import World
 
@@ -72,6 +74,7 @@ class Plant:
         self.is_whole = len(self.names) == len(parts)
         self.scene = self.whole if self.is_whole else self._alone(tuple(parts))
         self._lifted: tuple[Gains, Gains] | None = None
+        self._fitting: Character | None = None
 
     @classmethod
     def of(cls, source: SceneLike | Plant, part: PartLike = None) -> Plant:
@@ -164,6 +167,8 @@ class Plant:
         if isinstance(target, Mapping):
             return self._by_part(target)
         given = target if type(target) is Target else Target.of(target)
+        if given.clip is not None:
+            self._check_clip(given.clip)
         if self.is_whole or given.q.shape[-1:] != (self.whole.nq,):
             return given
         past = None if given.past is None else self.own_q(given.past, "target.past")
@@ -173,6 +178,12 @@ class Plant:
         )
         q = self.own_q(given.q, "target.q")
         return Target(q, v, a, rows=given.rows, past=past, time=given.time, clip=given.clip)
+
+    def _check_clip(self, clip: Clip) -> None:
+        """Refuse a clip of another body; one comparison for each character that clips have."""
+        if clip.character is not self._fitting and len(self.scene.characters) == 1:
+            check_clip_fits(clip, self.scene.characters[0])
+            self._fitting = clip.character
 
     def own_state(self, state: Any) -> tuple[Floats, Floats]:
         """Positions and velocities of the parts, shapes (..., nq) and (..., nv)."""
@@ -282,9 +293,14 @@ class Plant:
         if missing:
             raise PoiseError(f"there is no target for {', '.join(map(repr, missing))}")
         if len(self.names) == 1:
-            return Target.of(targets[self.names[0]])
-        parts = self.scene.forest.parts
-        return join_targets([(parts[name], Target.of(targets[name])) for name in self.names])
+            return self.own_target(targets[self.names[0]])
+        parts, found = self.scene.forest.parts, []
+        for name, character in zip(self.names, self.scene.characters, strict=True):
+            target = Target.of(targets[name])
+            if target.clip is not None and target.clip.character is not character:
+                check_clip_fits(target.clip, character)
+            found.append((parts[name], target))
+        return join_targets(found)
 
 
 def join_targets(targets: Sequence[tuple[Part, Target]]) -> Target:
