@@ -203,7 +203,7 @@ def _blue(shot: bytes) -> float | None:
         ({"fps": -1}, "fps is -1"),
         ({"copy": 3}, "copy is 3"),
         ({"pushes": [parse_push("cheat:1N@0s")]}, "unknown link 'cheat'"),
-        ({"beside": "walk"}, "expected a Recording, got str"),
+        ({"beside": "walk"}, "expected a Recording or a Clip, got str"),
         ({"forces": "many"}, "forces is 'many'"),
     ],
 )

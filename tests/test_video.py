@@ -207,7 +207,7 @@ def test_only_known_kinds_of_files_are_written(tmp_path: Path) -> None:
         save_video(tmp_path / "a.avi", ball())
     with pytest.raises(PoiseError, match="the recording has no frames"):
         save_video(tmp_path / "a.mp4", Recording(World(load_character("lamp"), dt=1 / 60)))
-    with pytest.raises(PoiseError, match="expected a Recording, got str"):
+    with pytest.raises(PoiseError, match="expected a Recording or a Clip, got str"):
         save_video(tmp_path / "a.mp4", "walk")  # type: ignore[arg-type]
     with pytest.raises(PoiseError, match="cannot be written"):
         save_video(tmp_path / "nowhere" / "a.mp4", ball(frames=1), **SMALL)

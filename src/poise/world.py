@@ -202,8 +202,8 @@ class World:
 
     @property
     def contacts(self) -> Touches:
-        """What touched what in the last step."""
-        return touches_of(self._core.contacts(), self._touch, self.dt)
+        """What touched what in the last step; `.of(part)` is what touched one part of the scene."""
+        return touches_of(self._core.contacts(), self._touch, self.dt).within(self.scene)
 
     @property
     def threads(self) -> int:

@@ -199,7 +199,7 @@ class Recording:
     def contacts(self, i: int) -> Touches:
         """What touched what in the step before frame i."""
         which, rows = self.frames.rows("contact", self._index(i))
-        return touches_in(which, rows)
+        return touches_in(which, rows).within(self.scene)
 
     def thrown(self, i: int) -> Floats:
         """Spares at frame i, as `World.thrown`: (spares, 14) or (n, spares, 14)."""

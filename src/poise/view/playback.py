@@ -19,7 +19,7 @@ from poise.view.forces import arrow_vectors, force_scale, pair_forces
 from poise.view.ghosts import apart
 from poise.view.overlay import POINT
 from poise.view.pushing import COLOR, PushArrows
-from poise.view.recorded import ground_height
+from poise.view.surroundings import ground_height
 from poise.view.timeline import Timeline
 
 HIDDEN = 0.012

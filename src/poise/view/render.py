@@ -32,13 +32,13 @@ from poise.view.drawing import (
     position_of,
     things_of,
 )
+from poise.view.surroundings import CHECKS, GROUND, level, still_drawing, thrown_drawing
+from poise.world import World
 
 Image = NDArray[np.uint8]
 
 LIGHT = (0.75, -0.45, 1.2)  # towards it: high, ahead and to the right of one that looks along +x
 SOFTNESS = 0.07  # tangent of the light's angular radius; the sun's is 0.005
-CHECKS = 0.5  # side of the ground's checks [m]
-GROUND = ((0.60, 0.62, 0.65), (0.70, 0.72, 0.75))
 SKY = ((0.91, 0.93, 0.95), (0.55, 0.66, 0.80))
 
 
@@ -60,15 +60,17 @@ def render(
     """Draw a scene.
 
     Args:
-        source: A character, several, a World, or primitives.
-        q: Position, shape (nq,), of several characters one after another; None is where a World
-            is, or the rest pose.
-        camera: By `look_at`, `follow` or `follow_motion`; three-quarter view of all unless given.
+        source: A character, several, a World with its obstacles and ground, or primitives.
+        q: Position, shape (nq,), of several characters one after another; None is where a World's
+            first copy is, with what was thrown there, or the rest pose.
+        camera: By `look_at`, `follow` or `follow_motion`; unless given, a three-quarter view of
+            all that moves.
         size: Width and height [pixels].
         ghost: Position of a see-through reference, shape (nq,).
         also: Further things to draw, as `arrow`, `trail`, `marker` make them.
-        ground: Whether there is a ground, or its height [m]. It lies at z = 0; lower under
-            characters that a file puts with their root at the origin, while they stay there.
+        ground: Whether there is a ground, or its height [m]. True is the World's own; for
+            characters it lies at z = 0, and lower under those that a file puts with their root at
+            the origin, while they stay there.
         color: One colour for all, or colours by limb or link, each red, green, blue in 0..1.
         ghost_color: Of the reference.
         samples: Edges are smoothed with samples x samples; 1 = not at all, at most 8.
@@ -87,12 +89,18 @@ def render(
         )
     if not is_primitives(also):
         raise PoiseError("also must be a sequence of Primitive")
-    if ground is True and not is_primitives(source) and not hasattr(source, "state"):
-        scene = scene_of(cast(SceneLike, source))
-        ground = ground_under(scene, position_of(scene, scene, q)[None])
     things += also
+    if isinstance(source, World) and q is None:
+        things += thrown_drawing(source.settings, source.thrown.reshape(source.n, -1, 14)[0])
     if camera is None:
         camera = follow(things, azimuth=heading(source, q) + AZIMUTH, size=size)
+    if isinstance(source, World):
+        things += still_drawing(source.settings, ground=ground is True)
+        if ground is True and source.settings.contact is not None:
+            ground = level(source.settings)
+    elif ground is True and not is_primitives(source):
+        scene = scene_of(cast(SceneLike, source))
+        ground = ground_under(scene, position_of(scene, scene, q)[None])
     image: Image = _cast(things, camera, size, ground, samples, light, checks)[0]
     return image
 
