@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from poise import HeightField, Plane, World
 from poise.character import Character, Joint, Link, Shape
 from poise.characters import load_character
 from poise.errors import PoiseError
@@ -548,6 +549,51 @@ def test_a_world_is_drawn_where_it_is() -> None:
     q = np.array([0.5, 0.3])
     world.reset(poise.State(q, np.zeros(2)))
     assert np.array_equal(render(world, size=(64, 48)), render(character, q, size=(64, 48)))
+
+
+def test_a_world_is_drawn_with_its_obstacles_and_what_was_thrown() -> None:
+    box = Shape("box", (0.3, 0.3, 0.3), pos=(0.0, 1.0, 0.3), color=(0.0, 1.0, 0.0))
+    camera = look_at((4.0, 0.0, 1.0), (0.0, 0.0, 1.0))
+    plain, blocked = (
+        World(load_character("humanoid"), dt=1 / 60, obstacles=x) for x in ([], [box])
+    )
+    without, picture = (render(x, camera=camera, size=(160, 120)) for x in (plain, blocked))
+    green = (picture[..., 1] > 130) & (picture[..., 0] < 90)
+    assert green.sum() > 200
+    # y is to the right of a camera that looks along -x
+    assert np.percentile(np.argwhere(green)[:, 1], 5) > 80
+    assert ((without[..., 1] > 130) & (without[..., 0] < 90)).sum() < 10
+    plain.throw((0.0, -1.0, 1.0), (0.0, 0.0, 0.0))
+    thrown = render(plain, camera=camera, size=(160, 120))
+    changed = np.abs(thrown.astype(int) - without).max(axis=2) > 30
+    assert changed[:, :80].sum() > 20
+    # a pose of its own is not where the ball was thrown
+    posed = render(plain, plain.state.q, camera=camera, size=(160, 120))
+    np.testing.assert_array_equal(posed, without)
+
+
+def test_a_world_is_drawn_on_its_own_ground() -> None:
+    humanoid, size = load_character("humanoid"), (160, 120)
+    camera = look_at((6.0, 0.0, 1.5), (0.0, 0.0, 1.0))
+
+    def drawn(own: Any, ground: Any = True) -> NDArray[np.int64]:
+        world = World(humanoid, dt=1 / 60, ground=own)
+        return render(world, camera=camera, size=size, ground=ground).astype(int)
+
+    hill = np.zeros((9, 9))
+    hill[:, 6] = 1.5  # a ridge along y, to the right
+    ridge = drawn(HeightField(hill.T, 0.5))
+    level, lower, tilted = drawn(True), drawn(Plane(height=-0.5)), drawn(Plane((0.0, 0.5, 1.0)))
+    sky = drawn(False)
+    pictures = [ridge, level, lower, tilted, sky]
+    for i, one in enumerate(pictures):
+        for other in pictures[:i]:
+            assert (np.abs(one - other).max(axis=2) > 8).sum() > 500
+    # the ridge hides sky on its side only
+    assert np.abs(ridge[30:50, 100:140] - sky[30:50, 100:140]).max() > 20
+    # without a ground no hill is drawn either; a height takes the place of the world's own
+    np.testing.assert_array_equal(drawn(HeightField(hill.T, 0.5), ground=False), sky)
+    np.testing.assert_array_equal(drawn(Plane(height=-0.5), ground=0.0), level)
 
 
 def test_shapes_and_types_of_pictures() -> None:

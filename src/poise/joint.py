@@ -16,13 +16,14 @@ from poise.errors import (
     check_vector,
     unknown_name,
 )
-from poise.values import Vector, set_fields
+from poise.values import Vector, read_only, set_fields
 
 JointKind = Literal["free", "ball", "hinge", "slide"]
 SIZES = {"free": (7, 6), "ball": (4, 3), "hinge": (1, 1), "slide": (1, 1)}
 """Coordinates and degrees of freedom (nq, nv) of each joint kind."""
 
 
+@read_only("dataclasses.replace(joint, damping=...) makes another, for another Link")
 @dataclass(frozen=True)
 class Joint:
     """A joint by which a link moves.

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from poise.character import Character
 from poise.errors import CharacterError, unknown_name
+from poise.files import suffix_of
 
 MOTIONS = (".bvh", ".amc", ".glb", ".gltf")
 """Endings of motion files from whose skeleton a character is made."""
@@ -79,6 +80,7 @@ def save_character(character: Character, path: str | os.PathLike[str]) -> None:
         character: The character.
         path: .yaml or .yml is lossless; .xml is MJCF.
     """
+    suffix_of(path, "characters", CharacterError)
     path = _checked_suffix(Path(path), WRITERS, "writes")
     if path.suffix.lower() == ".xml":
         _format("mjcf").write(character, path)
@@ -95,6 +97,8 @@ def _read(source: str | os.PathLike[str], base: Literal["free", "fixed"] | None)
             f"{unknown_name('character', source, names, 'built-in')}; "
             f"or a path to a file: {', '.join(READERS)}"
         )
+    if path.is_dir():
+        raise CharacterError(f"{path}: is not a file")
     suffix = _checked_suffix(path, READERS, "reads").suffix.lower()
     character: Character
     if suffix == ".urdf":

@@ -49,7 +49,7 @@ class Touches(_Columns):
     """
 
     characters: tuple[Character, ...] = ()
-    parts: Mapping[str, Part] = {}  # noqa: RUF012 - replaced, never written to
+    parts: Mapping[str, Part] = {}
 
     def within(self, scene: Scene) -> Touches:
         """The same contacts, with the scene whose links they name."""
@@ -108,7 +108,7 @@ class Touches(_Columns):
         )
 
     def _replace(self, **columns: Any) -> Touches:
-        replaced: Touches = super()._replace(**columns)  # type: ignore[assignment]
+        replaced: Touches = super()._replace(**columns)
         return replaced._with(self.characters, self.parts)
 
     def _with(self, characters: tuple[Character, ...], parts: Mapping[str, Part]) -> Touches:

@@ -15,6 +15,7 @@ from poise.contact import Touches
 from poise.errors import ClipError, PoiseError, unknown_name
 from poise.measure.touching import (
     Copies,
+    check_touches,
     closed,
     contacts_of,
     feet_links,
@@ -100,6 +101,8 @@ def lying(
 
 def head_of(character: Character) -> str:
     """Name of the head: the last link of the limb "head", else told by names and the rest pose."""
+    if not isinstance(character, Character):
+        raise PoiseError(f"expected a Character, got {character!r:.80}")
     limb = character.limbs.get("head")
     if limb:
         return limb[-1]
@@ -146,10 +149,9 @@ def _roles(character: Character) -> dict[tuple[str, str], dict[str, list[str]]]:
         return {}
 
 
-def _own(
-    character: SceneLike, touches: Touches, part: str | None
-) -> tuple[Touches, str | None]:
+def _own(character: SceneLike, touches: Touches, part: str | None) -> tuple[Touches, str | None]:
     """A character's contacts and no part, where `part` names it in the scene of the contacts."""
+    check_touches(touches)
     scene = scene_of(character)
     if part is None or len(scene.characters) > 1 or len(touches.parts) < 2:
         return touches, part

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.arrays import Floats, floats
@@ -67,6 +67,7 @@ def touches_in(scene: Scene, touches: Touches) -> Touches:
     The scene is the one that the contacts were found in, or a character that is one part of it.
     Contacts that do not know where they were found stay as they are.
     """
+    check_touches(touches)
     if not touches.parts or _alike(scene.characters, touches.characters):
         return touches
     parts = list(touches.parts)
@@ -91,19 +92,32 @@ def touches_in(scene: Scene, touches: Touches) -> Touches:
     return touches.renumbered(found[0])
 
 
+def check_touches(touches: object) -> None:
+    """Refuse what is no contacts."""
+    if not isinstance(touches, Touches):
+        raise PoiseError(
+            "contacts come from world.contacts or recording.contacts(i), got "
+            f"{type(touches).__name__}"
+        )
+
+
 def ground_contacts(touches: Touches, *, obstacles: bool = True) -> Touches:
     """Contacts with what stands still: the ground and, unless said otherwise, obstacles."""
+    check_touches(touches)
     return touches.rows(touches.other < 0 if obstacles else touches.other == -1)
 
 
 def closed(touches: Touches, gap: float = NEAR) -> Touches:
     """Contacts that touch: they press, or their gap [m] is below this."""
+    check_touches(touches)
     presses = np.sum(touches.force * touches.normal, axis=-1) > 0.0
     return touches.rows(presses | (touches.depth > -gap))
 
 
 def stacked(frames: Sequence[Touches], n: int = 1) -> Touches:
     """Contacts of several frames of n copies as one, for `copies=(len(frames), n)`."""
+    if isinstance(frames, Touches):
+        raise PoiseError("stacked takes a list of contacts, one for each frame; got one contacts")
     if not frames:
         raise PoiseError("stacked needs at least one frame of contacts")
     for frame in frames:
@@ -217,6 +231,7 @@ def _alike(some: Sequence[Character], others: Sequence[Character]) -> bool:
 
 def _check(touches: Touches, copies: Copies) -> tuple[int, ...]:
     """The leading axes as a tuple, if they hold the copies that the rows name."""
+    check_touches(touches)
     shape = copies if isinstance(copies, tuple) else (copies,)
     if not all(isinstance(x, (int, np.integer)) and x >= 0 for x in shape):
         raise PoiseError(f"copies is {copies!r:.80}; it must be the shape of the leading axes")

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core
-from poise.arrays import Floats, floats, number
+from poise.arrays import Floats, count, floats, number
 from poise.character import Character
 from poise.command import Target
 from poise.errors import LARGEST, ClipError
 from poise.scene import scene_of
+from poise.sealed import Sealed
 from poise.state import State
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from poise.motion.rig import Rig
 
 
-class Clip:
+class Clip(Sealed):
     """A motion: poses at a constant rate, one cubic spline through all their components.
 
     q, v and a come from that one spline and agree with each other: quaternions are normalised when
@@ -40,6 +41,15 @@ class Clip:
         contacts: Which points stand on the ground in each frame, or None if nobody has looked.
     """
 
+    _remedy = "a clip does not change; its methods return new ones"
+    _remedies = {  # noqa: RUF012
+        "character": "clip.retargeted(character) is the motion on another one",
+        "fps": "clip.resampled(fps) is the same motion at another rate, clip.at_speed(factor) "
+        "a faster one, clip.with_frames(clip.frames, fps=fps) the same frames at another rate",
+        "frames": "clip.with_frames(frames) is a clip of others",
+        "contacts": "clip.with_frames(clip.frames, contacts=contacts) has others",
+    }
+
     def __init__(
         self,
         character: Character,
@@ -51,7 +61,7 @@ class Clip:
         contacts: Contacts | None = None,
     ) -> None:
         if not isinstance(character, Character):
-            raise ClipError(f"a clip moves a Character, got {character!r:.80}")
+            raise ClipError(f"a clip moves a Character, got {character!r:.80}; see load_character")
         self.character = character
         self.fps = number(fps, "fps", unit="Hz")
         self.source = source
@@ -71,6 +81,7 @@ class Clip:
         if contacts is not None:
             contacts.check(character, len(frames))
         self.contacts = contacts
+        self._seal()
 
     @property
     def duration(self) -> float:
@@ -101,7 +112,8 @@ class Clip:
 
     def targets(self, t: float, dt: float, k: int) -> Target:
         """k rows of target, at t, t + dt, ... [s]."""
-        times = t + dt * np.arange(k)
+        start, step = number(t, "t", positive=False), number(dt, "dt")
+        times = start + step * np.arange(count(k, "k"))
         return Target(*self._sample(times), rows=k, time=times, clip=self)
 
     def state(self, t: ArrayLike) -> State:

@@ -49,4 +49,4 @@ def _block(time: Any, q: Any, v: Any, gravity: Any) -> Block:
         "remembers": np.zeros(k, dtype=bool),
     }
     none = np.zeros(k, dtype=np.int64)
-    return Block(fixed, {t: (none,) for t in ("contact", "thrown", "memory", "target")}, None)
+    return Block(fixed, dict.fromkeys(("contact", "thrown", "memory", "target"), (none,)), None)

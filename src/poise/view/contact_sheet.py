@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from poise.arrays import Floats, count, finite, floats, number
 from poise.errors import PoiseError
+from poise.motion.clip import Clip
 from poise.scene import Scene, scene_of
 from poise.view.camera import check_size, follow_motion
 from poise.view.drawing import Colors, ground_under
@@ -111,9 +112,10 @@ def _frames(motion: Any, fps: float | None) -> tuple[Scene, Floats, float | None
         scene = scene_of(motion[0])
         rate = None if fps is None else number(fps, "fps", unit="Hz")
         return scene, _rows(motion[1], scene, "q"), rate
-    if not hasattr(motion, "character") or not hasattr(motion, "frames"):
+    if not isinstance(motion, Clip):
         raise PoiseError(
-            f"expected a Clip, or a pair (character, positions), got {type(motion).__name__}"
+            f"expected a Clip, or a pair (character, positions), got {type(motion).__name__}; "
+            "a Recording is drawn by recording_sheet"
         )
     if fps is not None:
         raise PoiseError("a clip has its own rate: leave fps out")

@@ -18,6 +18,7 @@ from poise.character import Character, Shape
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError, check_direction, check_number, check_vector, unknown_name
 from poise.forest import quat_matrix
+from poise.recording import Recording
 from poise.scene import Scene, SceneLike, scene_of
 from poise.view.mesh import Mesh
 
@@ -174,6 +175,11 @@ def link_poses(source: SceneLike, scene: Scene, q: ArrayLike | None) -> tuple[Fl
 def position_of(source: SceneLike, scene: Scene, q: ArrayLike | None) -> Floats:
     """One row q, finite: as given, or where a World's first copy is, or the rest pose."""
     if q is None:
+        if isinstance(source, Recording):
+            raise PoiseError(
+                "a Recording has many positions: frame_drawing(recording, i) is one to render, "
+                "recording_sheet shows some, save_video all"
+            )
         state = getattr(source, "state", None)
         q = scene.forest.rest_q if state is None else np.asarray(state.q).reshape(-1, scene.nq)[0]
     row = floats(q, "q")

@@ -13,7 +13,7 @@ import numpy as np
 from poise.arrays import Floats
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
-from poise.files import write_atomically
+from poise.files import suffix_of, write_atomically
 from poise.motion.clip import Clip
 from poise.pushes import Push
 from poise.recording import Recording
@@ -74,7 +74,7 @@ def save_html(
         title: Of the page.
         progress: Called with the share that is done, 0 to 1.
     """
-    if os.path.splitext(os.fspath(path))[1].lower() not in (".html", ".htm"):
+    if suffix_of(path, "pages") not in (".html", ".htm"):
         raise PoiseError(f"{os.fspath(path)}: pages are written as .html")
     shown = [as_recording(one) for one in (recording, beside) if one is not None]
     lines = [Timeline(one, copy=copy, fps=fps) for one in shown]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from poise import _core
 from poise.arrays import Floats, count, number, shaped
 from poise.errors import PoiseError
-from poise.files import write_atomically
+from poise.files import suffix_of, write_atomically
 from poise.scene import SceneLike, scene_of
 from poise.view.camera import AZIMUTH, Camera, check_size, follow
 from poise.view.drawing import (
@@ -117,7 +117,7 @@ def save_image(path: str | os.PathLike[str], image: ArrayLike) -> None:
         raise PoiseError(
             f"image is {pixels.dtype} of shape {pixels.shape}, expected uint8 (height, width, 3)"
         )
-    if os.path.splitext(os.fspath(path))[1].lower() != ".png":
+    if suffix_of(path, "pictures") != ".png":
         raise PoiseError(f"{os.fspath(path)}: pictures are written as .png")
     from PIL import Image as Pillow
 

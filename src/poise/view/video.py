@@ -16,7 +16,7 @@ import numpy as np
 from poise.arrays import count
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
-from poise.files import write_atomically
+from poise.files import suffix_of, write_atomically
 from poise.motion.clip import Clip
 from poise.pushes import Push
 from poise.recording import Recording
@@ -82,7 +82,7 @@ def save_video(
         threads: How many draw; None takes as many as there are processors, and at most 8.
         progress: Called with the share that is done, 0 to 1.
     """
-    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    suffix = suffix_of(path, "videos")
     if suffix not in SUFFIXES:
         raise PoiseError(f"{os.fspath(path)}: videos are written as {' or '.join(SUFFIXES)}")
     width, height = check_size(size)

@@ -1,0 +1,43 @@
+"""Objects whose attributes are set when they are made, and not by assignment later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from poise.errors import ReadOnly, unknown_name
+
+
+class Sealed:
+    """Refuses assignments that would have no effect, and says what has the effect instead.
+
+    A subclass calls `_seal()` when it is made. From then on a public attribute can be assigned
+    only if the object has it and neither `_remedies` nor the class names it.
+    """
+
+    _remedies: ClassVar[Mapping[str, str]] = {}
+    """By attribute, what to do instead of an assignment."""
+
+    _remedy: ClassVar[str] = ""
+    """What to do instead, for methods, properties and all attributes not in `_remedies`."""
+
+    _sealed = False
+
+    def _seal(self) -> None:
+        self._sealed = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._sealed and not name.startswith("_"):
+            self._check_assigned(name)
+        object.__setattr__(self, name, value)
+
+    def _check_assigned(self, name: str) -> None:
+        kind, remedy = type(self).__name__, self._remedies.get(name)
+        if remedy is None and hasattr(type(self), name):
+            remedy = self._remedy
+        if remedy is not None:
+            raise ReadOnly(f"{name} of a {kind} cannot be assigned: {remedy}")
+        own = [key for key in vars(self) if not key.startswith("_")]
+        if name not in own:
+            known = [*own, *(key for key in dir(type(self)) if not key.startswith("_"))]
+            raise ReadOnly(unknown_name(f"attribute of a {kind}", name, known, "attributes"))
