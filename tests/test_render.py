@@ -516,6 +516,28 @@ def test_colours_by_limb_link_or_one_for_all() -> None:
         drawing_of(character, color={"haed": (0.0, 1.0, 0.0)})
 
 
+def test_colours_of_a_scene_are_by_part_limb_and_link() -> None:
+    scene = [load_character("humanoid"), load_character("dog")]
+    red, green, blue = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+    count = [len(drawing_of(one)) for one in scene]
+    heads = [sum(len(one.link(x).shapes) for x in one.limbs["head"]) for one in scene]
+
+    def painted(names: dict[str, Any]) -> dict[Any, int]:
+        things = [tuple(thing.color) for thing in drawing_of(scene, color=names)]
+        return {rgb: things.count(rgb) for rgb in (red, green, blue)}
+
+    # a head is painted in every part that has one, or in one of them
+    assert painted({"head": red})[red] == sum(heads)
+    assert painted({"dog/head": red})[red] == heads[1]
+    assert painted({"dog": green}) == {red: 0, green: count[1], blue: 0}
+    # the later name wins
+    both = painted({"dog": green, "dog/head": blue, "left_leg": red})
+    assert both[blue] == heads[1]
+    assert both[green] == count[1] - heads[1]
+    with pytest.raises(PoiseError, match="'dgo/head'; did you mean 'dog/head'"):
+        painted({"dgo/head": red})
+
+
 def test_a_limb_has_the_same_colour_whatever_the_order_of_limbs() -> None:
     def pair(limbs: dict[str, tuple[str, ...]]) -> Character:
         ball = Shape("sphere", (0.1,))
@@ -594,6 +616,16 @@ def test_a_world_is_drawn_on_its_own_ground() -> None:
     # without a ground no hill is drawn either; a height takes the place of the world's own
     np.testing.assert_array_equal(drawn(HeightField(hill.T, 0.5), ground=False), sky)
     np.testing.assert_array_equal(drawn(Plane(height=-0.5), ground=0.0), level)
+
+
+def test_a_contact_sheet_of_a_world_has_its_surroundings() -> None:
+    humanoid = load_character("humanoid")
+    wall = Shape("box", (0.1, 5.0, 1.0), pos=(-1.0, 0.0, 1.0), color=(0.0, 1.0, 0.0))
+    world = World(humanoid, dt=1 / 60, obstacles=[wall])
+    rows = np.tile(humanoid.rest_q, (3, 1))
+    plain, walled = (contact_sheet((x, rows), columns=3, labels=False) for x in (humanoid, world))
+    assert ((walled[..., 1] > 130) & (walled[..., 0] < 90)).mean() > 0.2
+    assert ((plain[..., 1] > 130) & (plain[..., 0] < 90)).mean() < 0.01
 
 
 def test_shapes_and_types_of_pictures() -> None:

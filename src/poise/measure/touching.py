@@ -164,7 +164,8 @@ def per_copy(touches: Touches, values: ArrayLike, copies: Copies = ()) -> Floats
         )
     columns = given.reshape(len(given), math.prod(given.shape[1:])).T
     sums = [np.bincount(touches.copy, column, math.prod(shape)) for column in columns]
-    return np.stack(sums, axis=-1).reshape((*shape, *given.shape[1:]))
+    # of no rows at all, bincount makes whole numbers
+    return np.stack(sums, axis=-1).astype(np.float64).reshape((*shape, *given.shape[1:]))
 
 
 def contact_wrench(touches: Touches, about: ArrayLike, copies: Copies = ()) -> Wrench:

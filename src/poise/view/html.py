@@ -20,7 +20,8 @@ from poise.recording import Recording
 from poise.view.browser import Stage
 from poise.view.camera import AZIMUTH, ELEVATION, frame
 from poise.view.clip_recording import as_recording
-from poise.view.drawing import Colors, heading
+from poise.view.colors import Colors
+from poise.view.drawing import heading
 from poise.view.forces import force_scale
 from poise.view.playback import Playback, hull_of
 from poise.view.surroundings import ground_drawing, still_drawing

@@ -10,8 +10,9 @@ from poise.arrays import Floats, count
 from poise.errors import PoiseError
 from poise.recording import Recording
 from poise.view.camera import check_size, follow_motion
+from poise.view.colors import Colors
 from poise.view.contact_sheet import GAP, PAPER, _written
-from poise.view.drawing import Colors, Primitive, drawing_of
+from poise.view.drawing import Primitive, drawing_of
 from poise.view.forces import force_drawing
 from poise.view.ghosts import ghost_drawing
 from poise.view.render import Image, render

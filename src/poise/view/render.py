@@ -17,14 +17,13 @@ from poise.errors import PoiseError
 from poise.files import suffix_of, write_atomically
 from poise.scene import SceneLike, scene_of
 from poise.view.camera import AZIMUTH, Camera, check_size, follow
+from poise.view.colors import Colors, Rgb
 from poise.view.drawing import (
     GHOST,
     GHOST_OPACITY,
     SIZES,
-    Colors,
     Drawable,
     Primitive,
-    Rgb,
     drawing_of,
     ground_under,
     heading,
@@ -71,7 +70,8 @@ def render(
         ground: Whether there is a ground, or its height [m]. True is the World's own; for
             characters it lies at z = 0, and lower under those that a file puts with their root at
             the origin, while they stay there.
-        color: One colour for all, or colours by limb or link, each red, green, blue in 0..1.
+        color: One colour for all, or colours by limb, link or part, also as part/limb and
+            part/link, each red, green, blue in 0..1.
         ghost_color: Of the reference.
         samples: Edges are smoothed with samples x samples; 1 = not at all, at most 8.
         light: Direction towards the light.

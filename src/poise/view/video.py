@@ -22,8 +22,9 @@ from poise.pushes import Push
 from poise.recording import Recording
 from poise.view.camera import check_size, follow_motion
 from poise.view.clip_recording import as_recording
+from poise.view.colors import Colors
 from poise.view.contact_sheet import INK
-from poise.view.drawing import Colors, Primitive
+from poise.view.drawing import Primitive
 from poise.view.encoder import Encoder
 from poise.view.forces import force_drawing, force_scale
 from poise.view.overlay import arrow
