@@ -322,6 +322,11 @@ MISTAKES: list[tuple[Any, ...]] = [
         "reversed",
         "1 > upper -1",
     ),
+    (
+        "limits in degrees",
+        lambda: ANY.Joint("j", "hinge", limits=(-90, 180)),
+        "radians(180) = 3.142",
+    ),
     ("axis in words", lambda: ANY.Joint("j", "hinge", axis="x"), "axis", "3 numbers", "'x'"),
     ("negative mass", lambda: ANY.Link("l", mass=-1), "link 'l'", "at least 0"),
     ("one number of inertia", lambda: ANY.Link("l", mass=1, inertia=0.1), "inertia", "diagonal"),

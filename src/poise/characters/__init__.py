@@ -97,7 +97,7 @@ def _read(source: str | os.PathLike[str], base: Literal["free", "fixed"] | None)
             f"{unknown_name('character', source, names, 'built-in')}; "
             f"or a path to a file: {', '.join(READERS)}"
         )
-    if path.is_dir():
+    if os.path.isdir(path):
         raise CharacterError(f"{path}: is not a file")
     suffix = _checked_suffix(path, READERS, "reads").suffix.lower()
     character: Character

@@ -94,7 +94,7 @@ def load_clip(
 
 def _read(path: Path, character: Character | None, options: dict[str, Any]) -> Clip:
     """Read a file, onto a character if its joints are those of the file."""
-    if path.is_dir():
+    if os.path.isdir(path):
         check_file(path, ClipError)
     read = _module(path, READERS, "read").read
     check_file(path, ClipError)
