@@ -16,7 +16,7 @@ import numpy as np
 import poise
 from poise import measure
 from poise.view import drawing_of, follow, render, save_image
-from poise.view.recorded import still_drawing
+from poise.view.surroundings import still_drawing
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--out", type=Path, default=Path("out/ragdolls"))

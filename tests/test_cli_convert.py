@@ -215,7 +215,7 @@ def test_help_has_an_example() -> None:
         ("take.mp4", "a.glb", "files that can be read end in"),
         ("take.bvh", "no/folder/a.glb", "cannot be written"),
         ("broken.bvh", "a.glb", "broken.bvh"),
-        (".", "a.glb", "files that can be read"),
+        (".", "a.glb", "is not a file"),
         ("folder.bvh", "a.glb", "folder.bvh"),
         ("take.bvh", "a", "files that can be written end in"),
         ("a" * 300 + ".bvh", "a.glb", "cannot be read"),

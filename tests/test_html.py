@@ -14,7 +14,7 @@ import pytest
 from films import ball, crowd, held, resting
 from PIL import Image
 
-from poise import PoiseError, Recording, World, load_character
+from poise import PoiseError, Recording, World, load_character, load_clip
 from poise.dynamics import forward_kinematics
 from poise.pushes import parse_push
 from poise.view.html import save_html
@@ -65,6 +65,19 @@ def _filled(value: Any, buffers: list[bytes]) -> Any:
     if "__binary_index" in value:
         return np.frombuffer(buffers[value["__binary_index"]], value["dtype"])
     return {key: _filled(part, buffers) for key, part in value.items()}
+
+
+def test_a_page_shows_a_clip_at_its_own_speed(tmp_path: Path) -> None:
+    clip = load_clip("walk").trimmed(0.0, 1.0)
+    save_html(tmp_path / "a.html", clip, fps=30, beside=clip.mirrored())
+    tale = told(tmp_path / "a.html")
+    assert tale.duration == pytest.approx(31 / 30)
+    assert tale.arrays("/ground/light_tiles", "batched_positions")
+    for name in ("recording", "beside"):
+        places = np.array(tale.arrays(f"/{name}/bodies/tube", "batched_positions"))
+        # every pose, each elsewhere: the first is the rest pose, where it is made
+        assert len(places) >= 31
+        assert (np.abs(np.diff(places[1:], axis=0)).max(axis=1) > 1e-4).all()
 
 
 def test_a_page_holds_every_pose(tmp_path: Path) -> None:
@@ -203,7 +216,7 @@ def _blue(shot: bytes) -> float | None:
         ({"fps": -1}, "fps is -1"),
         ({"copy": 3}, "copy is 3"),
         ({"pushes": [parse_push("cheat:1N@0s")]}, "unknown link 'cheat'"),
-        ({"beside": "walk"}, "expected a Recording, got str"),
+        ({"beside": "walk"}, "expected a Recording or a Clip, got str"),
         ({"forces": "many"}, "forces is 'many'"),
     ],
 )

@@ -42,6 +42,13 @@ def test_contacts_within_the_scene_are_not_outer_ones() -> None:
     assert 0 < len(whole.copy) < len(world.contacts.copy)
 
 
+def test_sums_of_no_contacts_are_real_numbers() -> None:
+    touches = World(HUMANOID, dt=1 / 60).contacts
+    assert len(touches.copy) == 0
+    assert measure.ground_reaction(HUMANOID, touches).force.dtype == np.float64
+    assert measure.per_copy(touches, np.zeros((0, 2)), 3).dtype == np.float64
+
+
 def test_wrenches_on_links_have_counterparts() -> None:
     world = pile()
     wrench = measure.link_wrenches(world, world.state.q, world.contacts)

@@ -445,7 +445,7 @@ def test_pictures_show_obstacles_and_what_was_thrown(ground: Any) -> None:
 
 def test_the_height_field_is_drawn_where_it_is_felt() -> None:
     """A small ball, 2 mm above a corner of the mesh that is drawn, touches at this corner."""
-    from poise.view.recorded import still_drawing
+    from poise.view.surroundings import still_drawing
 
     pebble = body(Shape("sphere", (0.01,)), name="pebble")
     world = World(pebble, dt=0.002, ground=HILLS, spares=0)

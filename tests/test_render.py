@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from poise import HeightField, Plane, World
 from poise.character import Character, Joint, Link, Shape
 from poise.characters import load_character
 from poise.errors import PoiseError
@@ -515,6 +516,28 @@ def test_colours_by_limb_link_or_one_for_all() -> None:
         drawing_of(character, color={"haed": (0.0, 1.0, 0.0)})
 
 
+def test_colours_of_a_scene_are_by_part_limb_and_link() -> None:
+    scene = [load_character("humanoid"), load_character("dog")]
+    red, green, blue = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+    count = [len(drawing_of(one)) for one in scene]
+    heads = [sum(len(one.link(x).shapes) for x in one.limbs["head"]) for one in scene]
+
+    def painted(names: dict[str, Any]) -> dict[Any, int]:
+        things = [tuple(thing.color) for thing in drawing_of(scene, color=names)]
+        return {rgb: things.count(rgb) for rgb in (red, green, blue)}
+
+    # a head is painted in every part that has one, or in one of them
+    assert painted({"head": red})[red] == sum(heads)
+    assert painted({"dog/head": red})[red] == heads[1]
+    assert painted({"dog": green}) == {red: 0, green: count[1], blue: 0}
+    # the later name wins
+    both = painted({"dog": green, "dog/head": blue, "left_leg": red})
+    assert both[blue] == heads[1]
+    assert both[green] == count[1] - heads[1]
+    with pytest.raises(PoiseError, match="'dgo/head'; did you mean 'dog/head'"):
+        painted({"dgo/head": red})
+
+
 def test_a_limb_has_the_same_colour_whatever_the_order_of_limbs() -> None:
     def pair(limbs: dict[str, tuple[str, ...]]) -> Character:
         ball = Shape("sphere", (0.1,))
@@ -548,6 +571,61 @@ def test_a_world_is_drawn_where_it_is() -> None:
     q = np.array([0.5, 0.3])
     world.reset(poise.State(q, np.zeros(2)))
     assert np.array_equal(render(world, size=(64, 48)), render(character, q, size=(64, 48)))
+
+
+def test_a_world_is_drawn_with_its_obstacles_and_what_was_thrown() -> None:
+    box = Shape("box", (0.3, 0.3, 0.3), pos=(0.0, 1.0, 0.3), color=(0.0, 1.0, 0.0))
+    camera = look_at((4.0, 0.0, 1.0), (0.0, 0.0, 1.0))
+    plain, blocked = (
+        World(load_character("humanoid"), dt=1 / 60, obstacles=x) for x in ([], [box])
+    )
+    without, picture = (render(x, camera=camera, size=(160, 120)) for x in (plain, blocked))
+    green = (picture[..., 1] > 130) & (picture[..., 0] < 90)
+    assert green.sum() > 200
+    # y is to the right of a camera that looks along -x
+    assert np.percentile(np.argwhere(green)[:, 1], 5) > 80
+    assert ((without[..., 1] > 130) & (without[..., 0] < 90)).sum() < 10
+    plain.throw((0.0, -1.0, 1.0), (0.0, 0.0, 0.0))
+    thrown = render(plain, camera=camera, size=(160, 120))
+    changed = np.abs(thrown.astype(int) - without).max(axis=2) > 30
+    assert changed[:, :80].sum() > 20
+    # a pose of its own is not where the ball was thrown
+    posed = render(plain, plain.state.q, camera=camera, size=(160, 120))
+    np.testing.assert_array_equal(posed, without)
+
+
+def test_a_world_is_drawn_on_its_own_ground() -> None:
+    humanoid, size = load_character("humanoid"), (160, 120)
+    camera = look_at((6.0, 0.0, 1.5), (0.0, 0.0, 1.0))
+
+    def drawn(own: Any, ground: Any = True) -> NDArray[np.int64]:
+        world = World(humanoid, dt=1 / 60, ground=own)
+        return render(world, camera=camera, size=size, ground=ground).astype(int)
+
+    hill = np.zeros((9, 9))
+    hill[:, 6] = 1.5  # a ridge along y, to the right
+    ridge = drawn(HeightField(hill.T, 0.5))
+    level, lower, tilted = drawn(True), drawn(Plane(height=-0.5)), drawn(Plane((0.0, 0.5, 1.0)))
+    sky = drawn(False)
+    pictures = [ridge, level, lower, tilted, sky]
+    for i, one in enumerate(pictures):
+        for other in pictures[:i]:
+            assert (np.abs(one - other).max(axis=2) > 8).sum() > 500
+    # the ridge hides sky on its side only
+    assert np.abs(ridge[30:50, 100:140] - sky[30:50, 100:140]).max() > 20
+    # without a ground no hill is drawn either; a height takes the place of the world's own
+    np.testing.assert_array_equal(drawn(HeightField(hill.T, 0.5), ground=False), sky)
+    np.testing.assert_array_equal(drawn(Plane(height=-0.5), ground=0.0), level)
+
+
+def test_a_contact_sheet_of_a_world_has_its_surroundings() -> None:
+    humanoid = load_character("humanoid")
+    wall = Shape("box", (0.1, 5.0, 1.0), pos=(-1.0, 0.0, 1.0), color=(0.0, 1.0, 0.0))
+    world = World(humanoid, dt=1 / 60, obstacles=[wall])
+    rows = np.tile(humanoid.rest_q, (3, 1))
+    plain, walled = (contact_sheet((x, rows), columns=3, labels=False) for x in (humanoid, world))
+    assert ((walled[..., 1] > 130) & (walled[..., 0] < 90)).mean() > 0.2
+    assert ((plain[..., 1] > 130) & (plain[..., 0] < 90)).mean() < 0.01
 
 
 def test_shapes_and_types_of_pictures() -> None:

@@ -97,6 +97,13 @@ def test_joints_and_inertias(tmp_path: Path) -> None:
     assert character.joint("c-d").limits is None
 
 
+def test_limits_as_wide_as_none_limit_no_hinge(tmp_path: Path) -> None:
+    wide = ARM.replace('lower="-1" upper="2"', 'lower="-1e16" upper="1e16"')
+    character = read_text(tmp_path, robot(wide))
+    assert character.joint("a-b").limits is None
+    assert character.joint("b-c").limits == (-1e16, 1e16)
+
+
 def test_the_base_is_free_unless_bolted(tmp_path: Path) -> None:
     assert read_text(tmp_path, robot(ARM), base="fixed").nv == 5
     bolted = robot(link("world", "") + ARM + joint("fixed", "world", "a"))

@@ -13,8 +13,9 @@ from films import ball, crowd, held, resting
 from numpy.typing import NDArray
 from PIL import Image
 
-from poise import PoiseError, Recording, World, load_character
+from poise import PoiseError, Recording, World, load_character, load_clip
 from poise.pushes import Push, parse_push
+from poise.view.clip_recording import as_recording
 from poise.view.pushing import LINGER, PushArrows
 from poise.view.timeline import Timeline
 from poise.view.video import save_video
@@ -50,6 +51,27 @@ def test_a_thing_that_moves_is_seen_to(tmp_path: Path) -> None:
     save_video(tmp_path / "a.mp4", crowd(), **SMALL, stamp=False)
     film = pictures(tmp_path / "a.mp4").astype(float)
     assert np.abs(film[-1] - film[0]).max() > 60
+
+
+@pytest.mark.parametrize(("fps", "frames"), [(60.0, 91), (120.0, 181), (4.0, 7)])
+def test_a_clip_is_shown_at_its_own_speed(tmp_path: Path, fps: float, frames: int) -> None:
+    clip = load_clip("walk").trimmed(0.0, 1.5).resampled(fps)
+    assert len(clip) == frames
+    save_video(tmp_path / "a.mp4", clip, **SMALL, stamp=False)
+    film = pictures(tmp_path / "a.mp4").astype(float)
+    # 1.5 s at 30 pictures a second, whatever the rate of the clip; it walks in all of them
+    assert len(film) == 46
+    assert (np.abs(np.diff(film, axis=0)).max(axis=(1, 2, 3)) > 20).all()
+    # sky above, checks of the ground below
+    assert film[0, :8].mean() > 200
+    assert film[0, -20:].std() > 8
+
+
+def test_between_its_frames_a_clip_follows_its_spline() -> None:
+    clip = load_clip("walk").resampled(5.0)
+    line = Timeline(as_recording(clip), fps=30.0)
+    np.testing.assert_allclose(line.q, clip.q(line.time), rtol=0, atol=1e-6)
+    assert line.time[-1] == pytest.approx(clip.duration)
 
 
 @pytest.mark.parametrize("size", [(161, 91), (160, 91), (1, 1), (3, 200)])
@@ -207,7 +229,7 @@ def test_only_known_kinds_of_files_are_written(tmp_path: Path) -> None:
         save_video(tmp_path / "a.avi", ball())
     with pytest.raises(PoiseError, match="the recording has no frames"):
         save_video(tmp_path / "a.mp4", Recording(World(load_character("lamp"), dt=1 / 60)))
-    with pytest.raises(PoiseError, match="expected a Recording, got str"):
+    with pytest.raises(PoiseError, match="expected a Recording or a Clip, got str"):
         save_video(tmp_path / "a.mp4", "walk")  # type: ignore[arg-type]
     with pytest.raises(PoiseError, match="cannot be written"):
         save_video(tmp_path / "nowhere" / "a.mp4", ball(frames=1), **SMALL)

@@ -66,6 +66,8 @@ def ask(
     **arrays: ArrayLike | None,
 ) -> tuple[Floats, ...]:
     """Bring the arrays to rows of one batch, ask the core, and give the batch its shape back."""
+    if arrays.get("q") is None:
+        raise PoiseError(f"q is None, expected positions of shape (..., {scene.nq})")
     rows = _single(scene, arrays)
     batch: tuple[int, ...] = ()
     if rows is None:

@@ -34,7 +34,8 @@ def floats(value: ArrayLike, name: str) -> Floats:
     except (ValueError, TypeError) as error:
         raise PoiseError(f"{name} is not an array of numbers: {error}") from None
     if array.dtype.kind not in "fiub":
-        raise PoiseError(f"{name} must hold real numbers, not {array.dtype}")
+        got = f", got {value!r:.60}" if array.dtype.kind == "O" else ""
+        raise PoiseError(f"{name} must hold real numbers, not {array.dtype}{got}")
     # not ascontiguousarray: that would give a number an axis
     return np.require(array, dtype=np.float64, requirements="C")
 

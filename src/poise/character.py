@@ -34,11 +34,12 @@ from poise.joint import Joint, JointKind
 from poise.same_body import differences
 from poise.shape import Shape, ShapeKind, solid
 from poise.tree_checks import check_moving, checked_limbs, depth_first
-from poise.values import Matrix, Vector, set_fields, tuple_of
+from poise.values import Matrix, Vector, read_only, set_fields, tuple_of
 
 T = TypeVar("T")
 
 
+@read_only("dataclasses.replace(link, mass=...) makes another, and Character(name, links) has it")
 @dataclass(frozen=True)
 class Link:
     """A rigid part of a character.
@@ -110,6 +111,7 @@ class Link:
             quat: As of a Link.
             joints: As of a Link.
         """
+        check_name("a link's name", name)
         at = f"link {name!r}: "
         shapes = tuple_of(Shape, at + "shapes", shapes)
         if not shapes:
@@ -132,6 +134,7 @@ class Link:
         return cls(name, parent, pos, quat, tuple(joints), mass, com, inertia, shapes)
 
 
+@read_only("dataclasses.replace(character, name=..., links=...) makes another")
 @dataclass(frozen=True)
 class Character:
     """A tree of links on a free or fixed base.
@@ -289,7 +292,9 @@ class Character:
 
 def _character(value: object) -> Character:
     if not isinstance(value, Character):
-        raise CharacterError(f"a body is compared with that of a Character, got {value!r:.80}")
+        raise CharacterError(
+            f"a body is compared with that of a Character, got {value!r:.80}; see load_character"
+        )
     return value
 
 

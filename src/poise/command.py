@@ -60,6 +60,8 @@ class Target:
         """A Target as it is, or that of a State or of anything with q and v."""
         if isinstance(target, Target):
             return target
+        if hasattr(target, "target"):
+            raise PoiseError(f"a target is one instant of a motion: sample it, {_sampled(target)}")
         if not hasattr(target, "q"):
             raise PoiseError(f"a target is a Target or a State, got {target!r:.80}")
         v, a, clip = (getattr(target, name, None) for name in ("v", "a", "clip"))
@@ -73,6 +75,10 @@ class Target:
             None if x is None else x[i] for x in (self.v, self.a, self.past, self.time)
         )
         return Target(self.q[i], v, a, past=past, time=time, clip=self.clip)
+
+
+def _sampled(motion: Any) -> str:
+    return "clip.target(t + world.dt)" if hasattr(motion, "frames") else "motion.target(t)"
 
 
 class Drive:

@@ -43,6 +43,10 @@ class ClipError(PoiseError):
     """A motion, or the file it is read from, is wrong."""
 
 
+class ReadOnly(PoiseError, AttributeError):
+    """An attribute cannot be assigned; the message says what to do instead."""
+
+
 class Diverged(PoiseError):
     """A simulation left the finite numbers.
 
@@ -104,6 +108,8 @@ def unknown_name(noun: str, name: object, known: Iterable[str], plural: str | No
     # long names are cut: comparing takes the square of their length, and nobody reads them
     cut = [name[:80] for name in known]
     near = difflib.get_close_matches(str(name)[:80], cut, n=3, cutoff=0.6)
+    # a link of a scene has the name of its part before its own
+    near = [x for x in cut if x.endswith(f"/{str(name)[:80]}")][:3] or near
     hint = f" did you mean {' or '.join(map(repr, near))}?" if near else ""
     return f"unknown {noun} {name!r:.80};{hint} {plural or noun + 's'}: {shorten(cut) or '(none)'}"
 
@@ -138,10 +144,11 @@ def check_vector(where: str, value: object, size: int) -> tuple[float, ...]:
     """Return `size` finite floats as a tuple."""
     if isinstance(value, np.ndarray) and value.ndim == 1:
         value = value.tolist()
+    numbers = f"{size} numbers" if size != 1 else "a sequence of 1 number"
     if not isinstance(value, (list, tuple)):
-        raise CharacterError(f"{where} must be {size} numbers, got {value!r:.80}")
+        raise CharacterError(f"{where} must be {numbers}, got {value!r:.80}")
     if len(value) != size:
-        raise CharacterError(f"{where} must be {size} numbers, got {len(value)}")
+        raise CharacterError(f"{where} must be {numbers}, got {len(value)}")
     return tuple(check_number(f"{where}[{i}]", x) for i, x in enumerate(value))
 
 

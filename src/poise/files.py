@@ -51,6 +51,19 @@ def write_atomically(
             part.unlink(missing_ok=True)
 
 
+def suffix_of(path: object, what: str, error: type[PoiseError] = PoiseError) -> str:
+    """The ending of a path, in small letters.
+
+    Args:
+        path: Where to write.
+        what: What is written there, for the error: "videos".
+        error: What to raise if it is no path.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise error(f"{what} are written to a path, got {path!r:.80}")
+    return os.path.splitext(os.fspath(path))[1].lower()
+
+
 def check_file(
     path: str | os.PathLike[str], error: type[PoiseError] = PoiseError, name: str | None = None
 ) -> int:

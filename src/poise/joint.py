@@ -16,13 +16,17 @@ from poise.errors import (
     check_vector,
     unknown_name,
 )
-from poise.values import Vector, set_fields
+from poise.values import Vector, read_only, set_fields
 
 JointKind = Literal["free", "ball", "hinge", "slide"]
 SIZES = {"free": (7, 6), "ball": (4, 3), "hinge": (1, 1), "slide": (1, 1)}
 """Coordinates and degrees of freedom (nq, nv) of each joint kind."""
 
+WIDEST = 20.0 * math.pi
+"""Limits of a hinge beyond this were meant in degrees [rad]."""
 
+
+@read_only("dataclasses.replace(joint, damping=...) makes another, for another Link")
 @dataclass(frozen=True)
 class Joint:
     """A joint by which a link moves.
@@ -116,6 +120,12 @@ def _limits(at: str, kind: str, value: object) -> Vector | None:
     lower, upper = limits[-2:]
     if lower > upper:
         raise CharacterError(f"{at}limits are reversed: lower {lower:g} > upper {upper:g}")
+    if kind == "hinge" and max(map(abs, limits)) > WIDEST:
+        widest = max(limits, key=abs)
+        raise CharacterError(
+            f"{at}limits of a hinge are in radians and within ten turns, got {limits}; "
+            f"math.radians({widest:g}) = {math.radians(widest):.4g}, and None does not limit it"
+        )
     # an angle written as pi may be one rounding above it
     if kind == "ball" and (limits[0] < 0.0 or max(map(abs, limits)) > math.pi + 1e-9):
         raise CharacterError(

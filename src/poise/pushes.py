@@ -121,6 +121,8 @@ def parse_push(text: str) -> Push:
     right, up or down of the character, or x,y,z in the world. Names of links may have colons.
     """
     where = f"push {text!r:.120}"
+    if not isinstance(text, str):
+        raise PoiseError(f"{where}: must be text: {FORM}")
     rest, at, time = text.strip().rpartition("@")
     if not at:
         raise PoiseError(f"{where}: its time is missing: {FORM}")

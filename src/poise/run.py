@@ -62,6 +62,7 @@ def run(
         until: Asked after every chunk whether this is the end already.
     """
     duration = number(duration, "duration")
+    _check_arguments(world, controller, record)
     rows = ROWS if getattr(controller, "takes_rows", False) else 1
     held = getattr(controller, "hold", 1) if rows == 1 else 1
     target_at, targets_at = _lookups(clip, getattr(controller, "takes_past", False), world.dt)
@@ -108,6 +109,24 @@ def _steps(interval: float, held: int) -> int:
         held: Steps of one command.
     """
     return max(1, round(interval)) if interval < held else held * round(interval / held)
+
+
+def _check_arguments(world: Any, controller: Any, record: Any) -> None:
+    if not isinstance(world, World):
+        raise PoiseError(
+            f"run takes a World first, as in run(world, controller, clip, duration), got "
+            f"{world!r:.80}"
+        )
+    if isinstance(controller, type):
+        name = controller.__name__
+        raise PoiseError(f"the controller is the class {name}; make one of it: {name}(world)")
+    if not callable(controller):
+        raise PoiseError(f"a controller is called with state and target, got {controller!r:.80}")
+    if record is not None and not hasattr(record, "append"):
+        raise PoiseError(f"record must be a Recording of this world, got {record!r:.80}")
+    of = getattr(record, "_world", world)
+    if of is not None and of is not world:
+        raise PoiseError("record is a Recording of another world; make one: Recording(world)")
 
 
 def _clock(world: World) -> Any:

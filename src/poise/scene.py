@@ -6,6 +6,7 @@ them, or a World that has compiled its own.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Union
 
@@ -87,4 +88,15 @@ def scene_of(source: SceneLike) -> Scene:
                 return scene_of(characters[0])
             forest = compile_forest(characters)
             return Scene(characters, forest, _core.Model(forest))
-    raise PoiseError(f"expected a Character, a sequence of them or a World, got {source!r:.80}")
+    raise PoiseError(
+        f"expected a Character, a sequence of them or a World, got {source!r:.80}{_hint(source)}"
+    )
+
+
+def _hint(source: object) -> str:
+    """Where the Character is that may be meant."""
+    if isinstance(source, (str, os.PathLike)):
+        return f"; load_character({os.fspath(source)!r:.80}) makes one"
+    if isinstance(getattr(source, "character", None), Character):
+        return "; its .character is one"
+    return ""

@@ -1,45 +1,54 @@
-"""Objects that refuse assignments without effect."""
+"""Objects whose attributes are set when they are made, and not by assignment later."""
 
 from __future__ import annotations
 
 import inspect
-from functools import lru_cache
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from poise.errors import PoiseError, unknown_name
+from poise.errors import ReadOnly, unknown_name
 
 
 class Sealed:
-    """Takes assignments only to the attributes that its class declares.
+    """Refuses assignments that would have no effect, and says what has the effect instead.
 
-    A class declares what may be assigned by annotations in its body and by properties with a
-    setter. Properties without one, and arguments of `__init__` that are no attributes, are fixed
-    when the object is made. Names with an underscore are the object's own affair.
+    A subclass calls `_seal()` when it is made. From then on a public attribute can be assigned
+    only if the object has it and neither `_remedies` nor the class names it, or if it is a property
+    with a setter.
     """
 
+    _remedies: ClassVar[Mapping[str, str]] = {}
+    """By attribute, what to do instead of an assignment."""
+
+    _remedy: ClassVar[str] = ""
+    """What to do instead, for methods, properties and all attributes not in `_remedies`."""
+
+    _sealed = False
+
+    def _seal(self) -> None:
+        self._sealed = True
+
     def __setattr__(self, name: str, value: Any) -> None:
-        kind: Any = type(self)
-        if not name.startswith("_") and name not in _assignable(kind):
-            raise PoiseError(_refusal(kind, name))
-        super().__setattr__(name, value)
+        if self._sealed and not name.startswith("_"):
+            self._check_assigned(name)
+        object.__setattr__(self, name, value)
 
-
-@lru_cache(maxsize=256)
-def _assignable(kind: Any) -> frozenset[str]:
-    """Names that may be assigned."""
-    names: set[str] = set()
-    for base in kind.__mro__:
-        names.update(inspect.get_annotations(base))
-        for name, value in vars(base).items():
-            if isinstance(value, property) and value.fset is not None:
-                names.add(name)
-    return frozenset(name for name in names if not name.startswith("_"))
-
-
-def _refusal(kind: Any, name: str) -> str:
-    """Why a name cannot be assigned, and what would be right."""
-    given = set(inspect.signature(kind).parameters)
-    if name in given or hasattr(kind, name):
-        made = f"{kind.__name__}(..., {name}=...)" if name in given else "another"
-        return f"{name} is fixed when a {kind.__name__} is made; make {made}"
-    return f"{kind.__name__}: {unknown_name('attribute', name, sorted(_assignable(kind)))}"
+    def _check_assigned(self, name: str) -> None:
+        kind, remedy = type(self).__name__, self._remedies.get(name)
+        found = getattr(type(self), name, None)
+        if isinstance(found, property) and found.fset is not None:
+            return
+        if remedy is None and found is not None:
+            remedy = self._remedy
+        if (
+            not remedy
+            and name in inspect.signature(type(self)).parameters
+            and (found is not None or name not in vars(self))
+        ):
+            remedy = f"it is given when one is made, {kind}(..., {name}=...)"
+        if remedy is not None:
+            raise ReadOnly(f"{name} of a {kind} cannot be assigned: {remedy}")
+        own = [key for key in vars(self) if not key.startswith("_")]
+        if name not in own:
+            known = [*own, *(key for key in dir(type(self)) if not key.startswith("_"))]
+            raise ReadOnly(unknown_name(f"attribute of a {kind}", name, known, "attributes"))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from poise.errors import CharacterError, check_direction, check_vector, unknown_name
 from poise.pose import Pose, product, quat_from_z, quat_matrix
-from poise.values import Matrix, Vector, set_fields
+from poise.values import Matrix, Vector, read_only, set_fields
 
 ShapeKind = Literal["sphere", "capsule", "box", "cylinder", "mesh"]
 SHAPE_SIZES = {"sphere": 1, "capsule": 2, "box": 3, "cylinder": 2, "mesh": 0}
@@ -23,6 +23,7 @@ FLAT = 1e-6
 """A mesh thinner than this, relative to its length, has no inside."""
 
 
+@read_only("dataclasses.replace(shape, size=...) makes another")
 @dataclass(frozen=True)
 class Shape:
     """A solid fixed to a link, to draw, to collide and to take inertia from.

@@ -70,7 +70,7 @@ class State:
         """Velocities, shape (nv,) or (n, nv)."""
         self._read()
         if self._v is None:
-            raise AttributeError("this state has positions only")
+            raise AttributeError("this state has positions only; State(q, v) has velocities")
         return self._v
 
     @property

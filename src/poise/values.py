@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
-from poise.errors import CharacterError
+from poise.errors import CharacterError, ReadOnly
 
 Vector = tuple[float, ...]
 Matrix = tuple[Vector, Vector, Vector]
 T = TypeVar("T")
+C = TypeVar("C", bound=type)
+
+
+def read_only(remedy: str) -> Callable[[C], C]:
+    """Make a frozen dataclass say what to do instead of an assignment."""
+
+    def decorate(cls: C) -> C:
+        def refuse(self: object, name: str, value: Any) -> None:
+            raise ReadOnly(f"{name} of a {cls.__name__} cannot be assigned: {remedy}")
+
+        cls.__setattr__ = refuse  # type: ignore[method-assign,assignment]
+        return cls
+
+    return decorate
 
 
 def set_fields(value: object, fields: Mapping[str, object]) -> None:

@@ -271,8 +271,8 @@ class World:
 
     @property
     def contacts(self) -> Touches:
-        """What touched what in the last step."""
-        return touches_of(self._core.contacts(), self._touch, self._dt)
+        """What touched what in the last step; `.of(part)` is what touched one part of the scene."""
+        return touches_of(self._core.contacts(), self._touch, self._dt).within(self.scene)
 
     @property
     def threads(self) -> int:
@@ -537,6 +537,8 @@ class World:
         index = self._core.throw_spare(q, v, self._mask(where))
         if index < 0:
             count = 0 if self._touch is None else self._touch.spares
+            if self._touch is None:
+                raise PoiseError("nothing to throw: this world is built with contact=None")
             why = "this world has no spares" if not count else f"all {count} spares are out"
             raise PoiseError(f"nothing left to throw: {why}; World(spares=...) sets how many")
         return self.scene.nl + int(index)
@@ -651,7 +653,9 @@ class World:
 def _check_contact(contact: str, dt: float, self_collision: Any, convex: Any) -> None:
     choice(contact, "contact", tuple(MODELS))
     if dt > LONGEST_STEP:
-        raise PoiseError(f"dt is {dt:g} s; with contact it must be {LONGEST_STEP:g} s or less")
+        raise PoiseError(
+            f"dt is {dt:g} s; with contact it must be {LONGEST_STEP:g} s or less, as in dt=1/60"
+        )
     if not isinstance(self_collision, (bool, np.bool_)):
         raise PoiseError(f"self_collision must be True or False, got {self_collision!r:.80}")
     if convex is not None and not isinstance(convex, (bool, np.bool_)):

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from poise.character import Character
 from poise.characters.builtin import NAMES, build, read
 from poise.errors import CharacterError, unknown_name
+from poise.files import suffix_of
 from poise.same_body import same_character
 
 MOTIONS = (".bvh", ".amc", ".glb", ".gltf")
@@ -68,6 +69,7 @@ def save_character(character: Character, path: str | os.PathLike[str]) -> None:
         character: The character.
         path: .yaml or .yml is lossless; .xml is MJCF.
     """
+    suffix_of(path, "characters", CharacterError)
     path = _checked_suffix(Path(path), WRITERS, "writes")
     if path.suffix.lower() == ".xml":
         _format("mjcf").write(character, path)
@@ -84,6 +86,8 @@ def _read(source: str | os.PathLike[str], base: Literal["free", "fixed"] | None)
             f"{unknown_name('character', source, names, 'built-in')}; "
             f"or a path to a file: {', '.join(READERS)}"
         )
+    if os.path.isdir(path):
+        raise CharacterError(f"{path}: is not a file")
     suffix = _checked_suffix(path, READERS, "reads").suffix.lower()
     character: Character
     if suffix == ".urdf":

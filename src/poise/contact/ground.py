@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 
 from poise.arrays import Floats, finite, floats, number
 from poise.errors import PoiseError, check_direction
+from poise.sealed import Sealed
 
 HIGHEST = 1e6  # of a height field [m]
 
 
-class Plane:
+class Plane(Sealed):
     """A flat ground.
 
     Args:
@@ -23,12 +24,22 @@ class Plane:
         height: Distance from the world's origin along the normal [m].
     """
 
+    _remedies = dict.fromkeys(
+        ("normal", "height"),
+        "make another Plane(normal, height), and a World(ground=...) with it",
+    )
+
     def __init__(self, normal: Sequence[float] = (0.0, 0.0, 1.0), height: float = 0.0) -> None:
+        if isinstance(normal, (int, float)):
+            raise PoiseError(
+                f"plane: normal must be 3 numbers, got {normal!r}; the height is Plane(height=...)"
+            )
         self.normal = check_direction("plane: normal", normal, 3)
         self.height = number(height, "plane: height", positive=False, unit="m")
+        self._seal()
 
 
-class HeightField:
+class HeightField(Sealed):
     """An uneven ground: heights over a grid. Beyond its rim it goes on level.
 
     Args:
@@ -36,6 +47,11 @@ class HeightField:
         spacing: Distance of grid points along x and y [m].
         origin: x and y of the first point; None puts the middle at the world's origin.
     """
+
+    _remedies = dict.fromkeys(
+        ("heights", "spacing", "origin"),
+        "make another HeightField(heights, spacing, origin), and a World(ground=...) with it",
+    )
 
     def __init__(
         self,
@@ -49,7 +65,8 @@ class HeightField:
         self.heights.flags.writeable = False
         if np.abs(self.heights).max() > HIGHEST:
             raise PoiseError(f"heights must be within {HIGHEST:g} m of 0")
-        dx, dy = _two(spacing, "spacing") if isinstance(spacing, tuple) else (spacing, spacing)
+        several = isinstance(spacing, (tuple, list, np.ndarray))
+        dx, dy = _two(spacing, "spacing") if several else (spacing, spacing)
         self.spacing = (number(dx, "spacing", unit="m"), number(dy, "spacing", unit="m"))
         if origin is None:
             rows, columns = self.heights.shape
@@ -59,6 +76,7 @@ class HeightField:
             number(x, "origin[0]", positive=False, unit="m"),
             number(y, "origin[1]", positive=False, unit="m"),
         )
+        self._seal()
 
 
 GroundLike = bool | Plane | HeightField
@@ -93,7 +111,12 @@ def core_ground(ground: GroundLike) -> CoreGround:
         return CoreGround(2, plane, np.array([*ground.origin, *ground.spacing]), ground.heights)
     if ground is False:
         return CoreGround(0, plane, grid, none)
-    raise PoiseError(f"ground must be True, False, a Plane or a HeightField, got {ground!r:.80}")
+    hint = ""
+    if isinstance(ground, (int, float)):
+        hint = f"; a level ground at that height is Plane(height={ground:g})"
+    raise PoiseError(
+        f"ground must be True, False, a Plane or a HeightField, got {ground!r:.80}{hint}"
+    )
 
 
 def _two(value: Any, name: str) -> tuple[Any, Any]:

@@ -135,7 +135,10 @@ def _excluded(exclude: Iterable[tuple[str, str]], names: Sequence[str], links: i
     found = []
     for pair in exclude:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise PoiseError(f"exclude: {pair!r:.80} is not a pair of links")
+            raise PoiseError(
+                f"exclude: {pair!r:.80} is not a pair of links; exclude is a list of pairs, "
+                "such as [('left_foot', 'right_foot')]"
+            )
         for name in pair:
             if name not in names:
                 raise PoiseError("exclude: " + unknown_name("link", name, names))

@@ -38,6 +38,7 @@ class Controllers(Sealed):
                 "these controllers are made for different scenes; make all of them from one world"
             )
         self._joined: tuple[tuple[Gains, ...], Gains] | None = None
+        self._seal()
 
     def __getitem__(self, part: str) -> Any:
         """The controller of a part."""

@@ -63,11 +63,6 @@ class InverseDynamics(Servo):
     takes_past = True
     """`poise.run` says where the target was: then velocity and acceleration are differences."""
 
-    kp: Floats
-    kd: Floats
-    target_velocity: bool
-    feedforward: bool
-    as_printed: bool
     external: Floats | None
     """Known forces: wrench on each link, force at its origin [N, N·m], shape (..., nl, 6)."""
 
@@ -107,6 +102,7 @@ class InverseDynamics(Servo):
             self._free = FreeRoot(self.scene, friction, self.plant.ground_height(ground))
             self._light = suggest_gains(self.scene, FALLEN_FREQUENCY)
         self._fell = False
+        self._seal()
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, the torque, the desired accelerations, and the ground forces of a free root.

@@ -53,11 +53,6 @@ class PD(Servo):
             is.
     """
 
-    target_velocity: bool
-    feedforward: bool
-    gravity_compensation: bool
-    bubble_up: bool
-
     def __init__(
         self,
         character: SceneLike | Plant,
@@ -89,6 +84,7 @@ class PD(Servo):
         self.gravity_compensation = gravity_compensation
         self.bubble_up = bubble_up
         self._spared = [] if self.root == "held" else root_slices(self.scene)
+        self._seal()
 
     @property
     def takes_past(self) -> bool:

@@ -187,11 +187,20 @@ class Plant:
 
     def own_state(self, state: Any) -> tuple[Floats, Floats]:
         """Positions and velocities of the parts, shapes (..., nq) and (..., nv)."""
-        if not hasattr(state, "q") or not hasattr(state, "v"):
-            raise PoiseError(f"a state has q and v; got {state!r:.80}")
+        self.check_state(state)
         if self.is_whole:
             return state.q, state.v
         return self.own_q(state.q, "state.q"), self.own_v(state.v, "state.v")
+
+    @staticmethod
+    def check_state(state: Any) -> None:
+        """Refuse what is no state: controllers are called with the state first."""
+        if isinstance(state, Target):
+            raise PoiseError("a controller is called with (state, target), the state first")
+        if hasattr(state, "step"):
+            raise PoiseError("a controller takes a state, not the world: world.state")
+        if not hasattr(state, "q") or not hasattr(state, "v"):
+            raise PoiseError(f"a state has q and v; got {state!r:.80}")
 
     def own_gains(self, gains: Gains) -> Gains:
         """Gains of the parts, from gains of the parts or of the whole scene."""

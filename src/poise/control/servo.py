@@ -18,6 +18,9 @@ from poise.forest import Ints
 from poise.scene import Scene, SceneLike
 from poise.sealed import Sealed
 
+LONGEST_STEP = 1.0
+"""What is longer [s] is not a time step, but a rate."""
+
 
 class Servo(Sealed, ABC):
     """A controller that pulls joints to a target. Subclasses say how.
@@ -61,6 +64,8 @@ class Servo(Sealed, ABC):
         self.gains = gains
         self.strength = strength
         self._dt = self.plant.dt if dt is None else number(dt, "dt")
+        if dt is not None and dt > LONGEST_STEP:
+            raise PoiseError(f"dt is {dt:g} s; it must be a step of 1 s or less, as in dt=1/60")
 
     # ---- fixed when it is made
 

@@ -15,6 +15,7 @@ from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo
 from poise.errors import PoiseError
 from poise.scene import Scene, SceneLike
+from poise.state import State
 
 
 class StablePD(Servo):
@@ -42,11 +43,6 @@ class StablePD(Servo):
         dtype: "float64" or "float32", the precision of what is computed outside the world; None
             takes that of the World it is made from, or "float64".
     """
-
-    form: str
-    method: str
-    embedded: bool
-    dtype: str
 
     def __init__(
         self,
@@ -85,6 +81,7 @@ class StablePD(Servo):
             raise PoiseError(
                 "standalone, stable PD needs dt: StablePD(..., embedded=False, dt=1/60)"
             )
+        self._seal()
 
     @property
     def takes_rows(self) -> bool:
@@ -106,6 +103,8 @@ class StablePD(Servo):
         """The command for a state and a target at t + dt; embedded, the state is not read."""
         if not self.embedded:
             return self.explain(state, target)[0]
+        if type(state) is not State:
+            self._plant.check_state(state)
         drive = Drive(
             self._gains,
             self._target(target),

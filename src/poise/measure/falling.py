@@ -15,11 +15,13 @@ from poise.contact import Touches
 from poise.errors import ClipError, PoiseError, unknown_name
 from poise.measure.touching import (
     Copies,
+    check_touches,
     closed,
     contacts_of,
     feet_links,
     ground_contacts,
     per_copy,
+    touches_in,
 )
 from poise.pose import quat_matrix
 from poise.scene import Scene, SceneLike, scene_of
@@ -45,11 +47,14 @@ def fallen(
         character: The character, or a scene.
         q: Positions, shape (..., nq).
         touches: Contacts, their copies counted along the leading axes of q; None looks at the
-            head alone.
-        part: Which one, in a scene of several.
+            head alone. Only those of the character count.
+        part: Which one, in a scene of several; with a character, which part of the scene that
+            `touches` is of.
         ground: Height of the ground below the head [m], a number or shape (...).
         allowed: Links that may touch the ground; None is `allowed_on_ground`.
     """
+    if touches is not None:
+        touches, part = _own(character, touches, part)
     low: Bools = np.asarray(head_height(character, q, part=part, ground=ground) < FALLEN)
     if touches is None:
         return low
@@ -83,6 +88,7 @@ def lying(
 
     Obstacles do not count: one may sit on a chair.
     """
+    touches, part = _own(character, touches, part)
     scene = scene_of(character)
     name, one = _part(scene, part)
     links = scene.forest.parts[name].links
@@ -95,6 +101,8 @@ def lying(
 
 def head_of(character: Character) -> str:
     """Name of the head: the last link of the limb "head", else told by names and the rest pose."""
+    if not isinstance(character, Character):
+        raise PoiseError(f"expected a Character, got {character!r:.80}")
     limb = character.limbs.get("head")
     if limb:
         return limb[-1]
@@ -139,6 +147,15 @@ def _roles(character: Character) -> dict[tuple[str, str], dict[str, list[str]]]:
         return body_of(character).links
     except ClipError:
         return {}
+
+
+def _own(character: SceneLike, touches: Touches, part: str | None) -> tuple[Touches, str | None]:
+    """A character's contacts and no part, where `part` names it in the scene of the contacts."""
+    check_touches(touches)
+    scene = scene_of(character)
+    if part is None or len(scene.characters) > 1 or len(touches.parts) < 2:
+        return touches, part
+    return touches_in(scene, touches.of(part)), None
 
 
 def _part(scene: Scene, part: str | None) -> tuple[str, Character]:

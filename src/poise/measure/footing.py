@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from poise import dynamics
 from poise.arrays import Floats, floats
 from poise.contact.touches import Ints, Touches
-from poise.measure.touching import Copies, _check, _each
+from poise.measure.touching import Copies, _check, _each, touches_in
 from poise.scene import Scene, SceneLike, scene_of
 
 if TYPE_CHECKING:
@@ -73,9 +73,11 @@ def slip(character: SceneLike, q: ArrayLike, v: ArrayLike, touches: Touches) -> 
         touches: Contacts of the step; their copies are counted along the leading axes of q.
 
     Returns:
-        NaN for what was thrown in: q and v do not hold it.
+        NaN for what was thrown in, and for parts of the scene beside the character: q and v do
+        not hold them.
     """
     scene, q = scene_of(character), floats(q, "q")
+    touches = touches_in(scene, touches)
     shape = _check(touches, q.shape[:-1])
     state = _each(q, "q", shape, scene.nq), _each(v, "v", shape, scene.nv)
     way = np.zeros((len(touches.copy), 3))

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.arrays import Floats, floats
@@ -46,46 +46,88 @@ def contacts_of(character: SceneLike, touches: Touches, links: Links | None = No
     on the links asked for.
 
     Args:
-        character: The character, or a scene.
+        character: The character, or a scene. Of a character that is one part of the contacts'
+            scene, only its own contacts count, and links have the character's indices.
         touches: Contacts, as of `world.contacts`.
         links: Names or indices, or a slice as of `world.part(name).links`; None is the whole
             scene, without what was thrown in.
     """
     scene = scene_of(character)
+    touches = touches_in(scene, touches)
     mine = np.zeros(_links_named(touches, scene.nl), dtype=bool)
     mine[_indices(scene, links)] = True
     first = mine[touches.link]
     second = (touches.other >= 0) & mine[np.maximum(touches.other, 0)]
-    turned = second & ~first
-    sign = np.where(turned, -1.0, 1.0)[:, None]
-    seen = touches._replace(
-        link=np.where(turned, touches.other, touches.link).astype(np.int64),
-        other=np.where(turned, touches.link, touches.other).astype(np.int64),
-        normal=sign * touches.normal,
-        force=sign * touches.force,
-    )
-    return _rows(seen, first != second)
+    return touches.turned(second & ~first).rows(first != second)
+
+
+def touches_in(scene: Scene, touches: Touches) -> Touches:
+    """The same contacts, with links numbered as those of a scene.
+
+    The scene is the one that the contacts were found in, or a character that is one part of it.
+    Contacts that do not know where they were found stay as they are.
+    """
+    check_touches(touches)
+    if not touches.parts or _alike(scene.characters, touches.characters):
+        return touches
+    parts = list(touches.parts)
+    if len(scene.characters) > 1:
+        raise PoiseError(
+            f"the contacts are of a scene of {', '.join(parts)}, not of one of "
+            f"{', '.join(scene.forest.parts)}: pass the world that they come from"
+        )
+    (one,) = scene.characters
+    pairs = list(zip(parts, touches.characters, strict=True))
+    found = [name for name, x in pairs if x == one] or [x for x, c in pairs if _alike((c,), (one,))]
+    if not found:
+        raise PoiseError(
+            f"character {one.name!r} is not in the scene of these contacts, which has "
+            f"{', '.join(parts)}: pass the world that they come from, or one of its characters"
+        )
+    if len(found) > 1:
+        raise PoiseError(
+            f"character {one.name!r} is several parts of the scene: {', '.join(found)}; "
+            f"say whose contacts are meant, as by contacts.of({found[-1]!r})"
+        )
+    return touches.renumbered(found[0])
+
+
+def check_touches(touches: object) -> None:
+    """Refuse what is no contacts."""
+    if not isinstance(touches, Touches):
+        raise PoiseError(
+            "contacts come from world.contacts or recording.contacts(i), got "
+            f"{type(touches).__name__}"
+        )
 
 
 def ground_contacts(touches: Touches, *, obstacles: bool = True) -> Touches:
     """Contacts with what stands still: the ground and, unless said otherwise, obstacles."""
-    return _rows(touches, touches.other < 0 if obstacles else touches.other == -1)
+    check_touches(touches)
+    return touches.rows(touches.other < 0 if obstacles else touches.other == -1)
 
 
 def closed(touches: Touches, gap: float = NEAR) -> Touches:
     """Contacts that touch: they press, or their gap [m] is below this."""
+    check_touches(touches)
     presses = np.sum(touches.force * touches.normal, axis=-1) > 0.0
-    return _rows(touches, presses | (touches.depth > -gap))
+    return touches.rows(presses | (touches.depth > -gap))
 
 
 def stacked(frames: Sequence[Touches], n: int = 1) -> Touches:
     """Contacts of several frames of n copies as one, for `copies=(len(frames), n)`."""
+    if isinstance(frames, Touches):
+        raise PoiseError("stacked takes a list of contacts, one for each frame; got one contacts")
     if not frames:
         raise PoiseError("stacked needs at least one frame of contacts")
     for frame in frames:
         _check(frame, (n,))
+        if list(frame.parts) != list(frames[0].parts):
+            raise PoiseError("stacked takes frames of one scene; these have different parts")
     shifted = [frame._replace(copy=frame.copy + i * n) for i, frame in enumerate(frames)]
-    return Touches._make(np.concatenate(column) for column in zip(*shifted, strict=True))
+    whole = Touches._make(np.concatenate(column) for column in zip(*shifted, strict=True))
+    whole.characters, whole.parts = frames[0].characters, frames[0].parts
+    return whole
 
 
 def feet_links(character: SceneLike) -> dict[str, list[int]]:
@@ -122,7 +164,8 @@ def per_copy(touches: Touches, values: ArrayLike, copies: Copies = ()) -> Floats
         )
     columns = given.reshape(len(given), math.prod(given.shape[1:])).T
     sums = [np.bincount(touches.copy, column, math.prod(shape)) for column in columns]
-    return np.stack(sums, axis=-1).reshape((*shape, *given.shape[1:]))
+    # of no rows at all, bincount makes whole numbers
+    return np.stack(sums, axis=-1).astype(np.float64).reshape((*shape, *given.shape[1:]))
 
 
 def contact_wrench(touches: Touches, about: ArrayLike, copies: Copies = ()) -> Wrench:
@@ -150,6 +193,7 @@ def link_wrenches(character: SceneLike, q: ArrayLike, touches: Touches) -> Float
         touches: Contacts; their copies are counted along the leading axes of q.
     """
     scene = scene_of(character)
+    touches = touches_in(scene, touches)
     origin = dynamics.forward_kinematics(scene, q)[0]
     shape = _check(touches, origin.shape[:-2])
     origin = origin.reshape(-1, scene.nl, 3)
@@ -178,12 +222,17 @@ def _feet(character: Character) -> dict[int, list[int]]:
     return feet
 
 
-def _rows(touches: Touches, which: NDArray[np.bool_]) -> Touches:
-    return Touches._make(column[which] for column in touches)
+def _alike(some: Sequence[Character], others: Sequence[Character]) -> bool:
+    """Whether characters have the same links, so that an index means the same in both."""
+    if len(some) != len(others):
+        return False
+    pairs = zip(some, others, strict=True)
+    return all(a is b or [x.name for x in a.links] == [x.name for x in b.links] for a, b in pairs)
 
 
 def _check(touches: Touches, copies: Copies) -> tuple[int, ...]:
     """The leading axes as a tuple, if they hold the copies that the rows name."""
+    check_touches(touches)
     shape = copies if isinstance(copies, tuple) else (copies,)
     if not all(isinstance(x, (int, np.integer)) and x >= 0 for x in shape):
         raise PoiseError(f"copies is {copies!r:.80}; it must be the shape of the leading axes")

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.arrays import Floats, floats
+from poise.errors import PoiseError
+from poise.measure.shapes import together
 from poise.scene import SceneLike, scene_of
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ def tracking_error(character: SceneLike, q: ArrayLike, reference: ArrayLike) -> 
         reference: Positions of the reference, shape (..., nq).
     """
     scene = scene_of(character)
+    q, reference = together(q=q, reference=reference)
     p, quat = dynamics.forward_kinematics(scene, q)
     p_ref, quat_ref = dynamics.forward_kinematics(scene, reference)
     inner = np.abs(np.sum(quat * quat_ref, axis=-1))
@@ -73,6 +76,8 @@ def tracking_error(character: SceneLike, q: ArrayLike, reference: ArrayLike) -> 
 def summary(values: ArrayLike) -> Summary:
     """Mean, 95th percentile and largest."""
     array = floats(values, "values")
+    if not array.size:
+        raise PoiseError("a summary needs at least one number, got none")
     return Summary(float(array.mean()), float(np.percentile(array, 95)), float(array.max()))
 
 

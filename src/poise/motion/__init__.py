@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from poise.character import Character
 from poise.errors import ClipError, unknown_name
-from poise.files import check_file
+from poise.files import check_file, suffix_of
 from poise.motion.clip import Clip
 from poise.motion.fitting import on_same_body
 
@@ -99,6 +99,8 @@ def load_clip(
 
 def _read(path: Path, character: Character | None, options: dict[str, Any]) -> Clip:
     """Read a file, onto a character if its joints are those of the file."""
+    if os.path.isdir(path):
+        check_file(path, ClipError)
     read = _module(path, READERS, "read").read
     check_file(path, ClipError)
     _check_options(read, options, path)
@@ -137,6 +139,7 @@ def save_clip(
         like: A clip or file whose rig the result shall have: same joints, offsets and order.
         options: What the format's own `write` takes besides: `poise.motion.formats`.
     """
+    suffix_of(path, "clips", ClipError)
     path = Path(path)
     write = _module(path, WRITERS, "written").write
     _check_options(write, options, path)

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core
-from poise.arrays import Floats, floats, number
+from poise.arrays import Floats, count, floats, number
 from poise.character import Character
 from poise.command import Target
 from poise.errors import LARGEST, ClipError
 from poise.scene import scene_of
+from poise.sealed import Sealed
 from poise.state import State
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from poise.motion.rig import Rig
 
 
-class Clip:
+class Clip(Sealed):
     """A motion: poses at a constant rate, one cubic spline through all their components.
 
     q, v and a come from that one spline and agree with each other: quaternions are normalised when
@@ -41,6 +42,15 @@ class Clip:
         notes: What was done to the motion when it was read, a sentence each.
     """
 
+    _remedy = "a clip does not change; its methods return new ones"
+    _remedies = {  # noqa: RUF012
+        "character": "clip.retargeted(character) is the motion on another one",
+        "fps": "clip.resampled(fps) is the same motion at another rate, clip.at_speed(factor) "
+        "a faster one, clip.with_frames(clip.frames, fps=fps) the same frames at another rate",
+        "frames": "clip.with_frames(frames) is a clip of others",
+        "contacts": "clip.with_frames(clip.frames, contacts=contacts) has others",
+    }
+
     def __init__(
         self,
         character: Character,
@@ -53,7 +63,7 @@ class Clip:
         notes: tuple[str, ...] = (),
     ) -> None:
         if not isinstance(character, Character):
-            raise ClipError(f"a clip moves a Character, got {character!r:.80}")
+            raise ClipError(f"a clip moves a Character, got {character!r:.80}; see load_character")
         self.character = character
         self.fps = number(fps, "fps", unit="Hz")
         self.source = source
@@ -74,6 +84,7 @@ class Clip:
             contacts.check(character, len(frames))
         self.contacts = contacts
         self.notes = tuple(notes)
+        self._seal()
 
     @property
     def duration(self) -> float:
@@ -111,8 +122,8 @@ class Clip:
             k: How many.
         """
         # as a world's clock adds up its steps
-        first = floats(t, "t")
-        times = np.add.accumulate([first, *[np.full_like(first, dt)] * (k - 1)], axis=0)
+        first, step, k = floats(t, "t"), number(dt, "dt"), count(k, "k")
+        times = np.add.accumulate([first, *[np.full_like(first, step)] * (k - 1)], axis=0)
         return Target(*self._sample(times), rows=k, time=times, clip=self)
 
     def state(self, t: ArrayLike) -> State:

@@ -80,8 +80,7 @@ def stance_of(recording: Recording, copy: int = 0) -> Stance:
     goal = _goals(recording, copy, q)
     frames, n = len(recording), recording.n
     touches = all_contacts(recording)
-    mine = touches.copy % n == copy
-    one = type(touches)(*(None if x is None else x[mine] for x in touches))
+    one = touches.rows(touches.copy % n == copy)
     one = one._replace(copy=one.copy // n)
     reaction = measure.ground_reaction(recording.scene, one, copies=frames)
     com = measure.center_of_mass(character, q)

@@ -29,7 +29,7 @@ from poise.characters.formats.yaml_read import LARGEST_TEXT as MOST_TEXT
 from poise.contact import MOST_SPARES, HeightField, Plane
 from poise.contact.touch import STIFFNESS
 from poise.errors import PoiseError, shorten, unknown_name
-from poise.files import parse_json, write_atomically
+from poise.files import parse_json, suffix_of, write_atomically
 from poise.recording.frames import TABLES, Array, Frames, layout
 from poise.scene import scene_of
 from poise.settings import Settings, kept
@@ -58,6 +58,7 @@ Read = tuple[Settings, float, list[Loss], Frames]
 
 def write(recording: Recording, path: str | os.PathLike[str]) -> None:
     """Write a recording, whole or not at all."""
+    suffix_of(path, "recordings")
     named = os.fspath(path)
     if not str(named).endswith(".npz"):
         raise PoiseError(f"{named!r:.200}: recordings are written as .npz")

@@ -39,7 +39,7 @@ def all_contacts(recording: Recording) -> Touches:
     """Contacts of all frames; `copy` counts through frames and copies: (frames, n)."""
     columns = recording.frames.arrays()
     frame = np.repeat(np.arange(len(recording)), np.diff(columns["contact_end"], prepend=0))
-    touches = touches_in(columns["contact_which"], columns["contact"])
+    touches = touches_in(columns["contact_which"], columns["contact"]).within(recording.scene)
     return touches._replace(copy=touches.copy + frame * recording.n)
 
 

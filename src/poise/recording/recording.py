@@ -17,6 +17,7 @@ from poise.motion.clip import Clip
 from poise.recording.frames import Array, Frames
 from poise.recording.notes import Note, block_of, note_of, touches_in
 from poise.scene import Scene, scene_of
+from poise.sealed import Sealed
 from poise.settings import Settings
 from poise.state import State
 from poise.world import Loss, World
@@ -28,7 +29,7 @@ PENDING = 64
 """Frames of a world of one that are put in order together: cheaper than one by one."""
 
 
-class Recording:
+class Recording(Sealed):
     """States with their memory, targets, contacts and torques of a world, at a constant rate.
 
     A frame whose memory is known resumes the simulation bit for bit: every frame of a world of
@@ -38,6 +39,11 @@ class Recording:
         world: Which world; it is noted by every call of `append`.
         fps: Frames per second, rounded so that a frame comes every so many whole steps.
     """
+
+    _remedy = "a recording holds what happened; append() adds to it"
+    _remedies = dict.fromkeys(
+        ("fps", "interval"), "Recording(world, fps=...) sets the rate of another one"
+    ) | dict.fromkeys(("settings", "scene"), "it is that of the recorded world")
 
     takes_target = True
     """`poise.run` tells what was asked for."""
@@ -55,6 +61,7 @@ class Recording:
         self._rhythm = max(1, round(self.fps))
         self._world: World | None = world
         self._clock: Floats = np.zeros(world.n)
+        self._seal()
 
     @classmethod
     def _of(
@@ -65,6 +72,7 @@ class Recording:
         self.settings, self.interval = settings, interval
         self.scene = scene_of(settings.character)
         self.diverged, self._frames, self._notes, self._world = lost, frames, [], None
+        self._seal()
         return self
 
     # ---- noting
@@ -199,7 +207,7 @@ class Recording:
     def contacts(self, i: int) -> Touches:
         """What touched what in the step before frame i."""
         which, rows = self.frames.rows("contact", self._index(i))
-        return touches_in(which, rows)
+        return touches_in(which, rows).within(self.scene)
 
     def thrown(self, i: int) -> Floats:
         """Spares at frame i, as `World.thrown`: (spares, 14) or (n, spares, 14)."""

@@ -33,7 +33,7 @@ def table(recording: Recording) -> dict[str, Any]:
         - hand: The largest force [N] and torque [N·m] on free roots, which no joint gives.
         - contacts: Of how many links, mean number of contacts, largest ground force [N], and in
           weights (None without gravity), deepest [m].
-        - fallen: Whether it lies at the end; None where that cannot be told.
+        - fallen: Whether a character lies at the end; None where that cannot be told of any.
     """
     if recording.n != 1:
         raise PoiseError(f"a table is of one copy; the recording has {recording.n}")
@@ -132,8 +132,12 @@ def _contacts(recording: Recording, touching: Floats) -> dict[str, Any]:
 
 
 def _fallen(recording: Recording) -> bool | None:
-    try:
-        last = recording.contacts(-1)
-        return bool(measure.fallen(recording.scene, recording.q[-1], last))
-    except PoiseError:  # no head, or no feet
-        return None
+    """Whether any character has fallen; objects do not fall."""
+    found = []
+    for part in recording.scene.forest.parts:
+        try:
+            last = recording.contacts(-1)
+            found.append(measure.fallen(recording.scene, recording.q[-1], last, part=part))
+        except PoiseError:  # no head, or no feet
+            continue
+    return bool(np.any(found)) if found else None

@@ -14,7 +14,7 @@ from poise.arrays import Floats
 from poise.files import write_atomically
 from poise.pushes import Push
 from poise.recording.balance import Stance
-from poise.view.drawing import PALETTE
+from poise.view.colors import PALETTE
 from poise.view.pushing import COLOR
 
 BLUE, ORANGE, GREEN, RED, PURPLE = PALETTE[:5]

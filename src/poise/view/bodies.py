@@ -13,7 +13,8 @@ from poise.errors import PoiseError
 from poise.pose import quat_matrix
 from poise.scene import SceneLike, scene_of
 from poise.view.batch import Batch, label, parts_in, placed
-from poise.view.drawing import Colors, drawing_of, quat_product
+from poise.view.colors import Colors
+from poise.view.drawing import drawing_of, quat_product
 from poise.view.ghosts import thinner
 
 

@@ -19,7 +19,8 @@ from poise.errors import PoiseError
 from poise.scene import SceneLike
 from poise.view.batch import Batch, Key, label, parts_in, placed
 from poise.view.bodies import Bodies
-from poise.view.drawing import Colors, Primitive, Rgb, is_primitives
+from poise.view.colors import Colors, Rgb
+from poise.view.drawing import Primitive, is_primitives
 from poise.view.overlay import FORCE, HEAD_LENGTH, HEAD_WIDTH, POINT
 
 NOTHING = (np.zeros((0, 3)), np.zeros((0, 4)), np.zeros((0, 3)), np.zeros((0, 4)))

@@ -11,10 +11,13 @@ from numpy.typing import ArrayLike
 
 from poise.arrays import Floats, count, finite, floats, number
 from poise.errors import PoiseError
+from poise.motion.clip import Clip
 from poise.scene import Scene, scene_of
 from poise.view.camera import check_size, follow_motion
-from poise.view.drawing import Colors, ground_under
+from poise.view.colors import Colors
+from poise.view.drawing import ground_under
 from poise.view.render import Image, render
+from poise.world import World
 
 GAP = 2  # between the cells [pixels]
 PAPER = 255
@@ -42,7 +45,8 @@ def contact_sheet(
     the poses can be compared and feet that leave the ground are seen to.
 
     Args:
-        motion: A Clip, or a pair of a character (or scene) and positions, shape (k, nq).
+        motion: A Clip, or a pair of a character (or scene) and positions, shape (k, nq). A World
+            is drawn with its obstacles and its ground.
         columns: Poses side by side.
         rows: Rows of them.
         cell: Width and height of one pose [pixels].
@@ -78,7 +82,8 @@ def contact_sheet(
         size=(width, height),
         fov=math.radians(20.0),
     )
-    if ground is True:
+    world = motion[0] if isinstance(motion, tuple) and isinstance(motion[0], World) else None
+    if ground is True and world is None:
         ground = ground_under(scene, frames[chosen])
 
     sheet = np.full(
@@ -87,7 +92,7 @@ def contact_sheet(
     for k, i in enumerate(chosen):
         x, y = k % columns * (width + GAP), k // columns * (height + GAP)
         sheet[y : y + height, x : x + width] = render(
-            scene,
+            scene if world is None else world,
             frames[i],
             cameras[k],
             size=(width, height),
@@ -111,9 +116,10 @@ def _frames(motion: Any, fps: float | None) -> tuple[Scene, Floats, float | None
         scene = scene_of(motion[0])
         rate = None if fps is None else number(fps, "fps", unit="Hz")
         return scene, _rows(motion[1], scene, "q"), rate
-    if not hasattr(motion, "character") or not hasattr(motion, "frames"):
+    if not isinstance(motion, Clip):
         raise PoiseError(
-            f"expected a Clip, or a pair (character, positions), got {type(motion).__name__}"
+            f"expected a Clip, or a pair (character, positions), got {type(motion).__name__}; "
+            "a Recording is drawn by recording_sheet"
         )
     if fps is not None:
         raise PoiseError("a clip has its own rate: leave fps out")

@@ -6,7 +6,7 @@ The ray caster draws such a list, and so may any other viewer. Nothing here know
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 
@@ -14,34 +14,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.arrays import Floats, finite, floats
-from poise.character import Character, Shape
+from poise.character import Shape
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError, check_direction, check_number, check_vector, unknown_name
 from poise.forest import quat_matrix
+from poise.recording import Recording
 from poise.scene import Scene, SceneLike, scene_of
+from poise.view.colors import Colors, Rgb, check_rgb, shape_colors
 from poise.view.mesh import Mesh
 
 Kind = Literal["sphere", "capsule", "box", "cylinder", "plane", "mesh"]
-Rgb = Sequence[float]
-Colors: TypeAlias = "Rgb | Mapping[str, Rgb] | None"
 Drawable: TypeAlias = "SceneLike | Sequence[Primitive]"
 
 SIZES = {"sphere": 1, "capsule": 2, "box": 3, "cylinder": 2, "plane": 1, "mesh": 0}
 """How many numbers the size of each kind has, in the order of the core's kinds."""
-
-PALETTE: tuple[tuple[float, float, float], ...] = (
-    (0.33, 0.49, 0.66),
-    (0.85, 0.56, 0.36),
-    (0.45, 0.62, 0.47),
-    (0.76, 0.44, 0.45),
-    (0.56, 0.50, 0.70),
-    (0.80, 0.70, 0.42),
-    (0.42, 0.62, 0.66),
-)
-"""Colours of limbs whose shapes have none."""
-
-LIMBS = ("torso", "left_leg", "right_leg", "head", "left_arm", "right_arm", "tail")
-"""Limbs that have a colour of their own, so that characters of different files compare."""
 
 GHOST = (0.16, 0.46, 0.92)
 GHOST_OPACITY = 0.4
@@ -97,14 +83,6 @@ class Primitive:
 PRIMITIVE_FIELDS = tuple(field.name for field in fields(Primitive))
 
 
-def check_rgb(where: str, value: object) -> tuple[float, ...]:
-    """Three numbers in 0..1."""
-    rgb = check_vector(where, value, 3)
-    if min(rgb) < 0.0 or max(rgb) > 1.0:
-        raise PoiseError(f"{where} must be in 0..1, got {rgb}")
-    return rgb
-
-
 def drawing_of(
     source: SceneLike,
     q: ArrayLike | None = None,
@@ -118,7 +96,8 @@ def drawing_of(
     Args:
         source: A character, several, or a World.
         q: Position, shape (nq,); None is where a World is, or the rest pose.
-        color: One colour for all, or colours by limb or link; shapes have their own unless given.
+        color: One colour for all, or colours by limb, link or part, also as part/limb and
+            part/link; shapes have their own unless given.
         opacity: 1 is solid.
         group: As of a Primitive.
     """
@@ -133,7 +112,7 @@ def drawing_of(
     ]
     if not shapes:
         return []
-    colors = [c for part in scene.characters for c in _shape_colors(part, color)]
+    colors = shape_colors(scene, color)
     index = np.array([i for i, _ in shapes])
     local = np.array([shape.pos for _, shape in shapes])
     turn = np.array([shape.quat for _, shape in shapes])
@@ -174,6 +153,11 @@ def link_poses(source: SceneLike, scene: Scene, q: ArrayLike | None) -> tuple[Fl
 def position_of(source: SceneLike, scene: Scene, q: ArrayLike | None) -> Floats:
     """One row q, finite: as given, or where a World's first copy is, or the rest pose."""
     if q is None:
+        if isinstance(source, Recording):
+            raise PoiseError(
+                "a Recording has many positions: frame_drawing(recording, i) is one to render, "
+                "recording_sheet shows some, save_video all"
+            )
         state = getattr(source, "state", None)
         q = scene.forest.rest_q if state is None else np.asarray(state.q).reshape(-1, scene.nq)[0]
     row = floats(q, "q")
@@ -256,32 +240,6 @@ def _mesh_of(shape: Shape) -> Mesh:
         kept = Mesh(np.array(shape.vertices), shape.triangles, convex=True)
         shape.__dict__["_drawn"] = kept
     return kept
-
-
-def _shape_colors(part: Character, color: Colors) -> list[tuple[float, ...]]:
-    """Red, green, blue and alpha of every shape of a character, link by link."""
-    limb_of = {
-        link: LIMBS.index(limb) if limb in LIMBS else i
-        for i, (limb, links) in enumerate(part.limbs.items())
-        for link in links
-    }
-    chosen: dict[str, tuple[float, ...]] = {}
-    if isinstance(color, Mapping):
-        links = [link.name for link in part.links]
-        for name, rgb in color.items():
-            if name not in part.limbs and name not in links:
-                known = [*part.limbs, *links]
-                raise PoiseError(unknown_name("limb or link", name, known, "limbs and links"))
-            for link_name in part.limbs.get(name, (name,)):
-                chosen[link_name] = check_rgb(f"color of {name!r}", rgb)
-    every = None if color is None or isinstance(color, Mapping) else check_rgb("color", color)
-    out = []
-    for i, link in enumerate(part.links):
-        own = PALETTE[limb_of.get(link.name, i) % len(PALETTE)]
-        for shape in link.shapes:
-            rgba = (*(shape.color or own), 1.0)[:4]
-            out.append((*(every or chosen.get(link.name) or rgba[:3]), rgba[3]))
-    return out
 
 
 def quat_product(a: Floats, b: Floats) -> Floats:

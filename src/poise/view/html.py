@@ -13,15 +13,18 @@ import numpy as np
 from poise.arrays import Floats
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
-from poise.files import write_atomically
+from poise.files import suffix_of, write_atomically
+from poise.motion.clip import Clip
 from poise.pushes import Push
 from poise.recording import Recording
 from poise.view.browser import Stage
 from poise.view.camera import AZIMUTH, ELEVATION, frame
-from poise.view.drawing import Colors, heading
+from poise.view.clip_recording import as_recording
+from poise.view.colors import Colors
+from poise.view.drawing import heading
 from poise.view.forces import force_scale
 from poise.view.playback import Playback, hull_of
-from poise.view.recorded import ground_drawing, still_drawing
+from poise.view.surroundings import ground_drawing, still_drawing
 from poise.view.tape import Tape
 from poise.view.timeline import Timeline
 
@@ -36,9 +39,9 @@ Label = tuple[str, Floats]
 
 def save_html(
     path: str | os.PathLike[str],
-    recording: Recording,
+    recording: Recording | Clip,
     *,
-    beside: Recording | None = None,
+    beside: Recording | Clip | None = None,
     copy: int = 0,
     ghost: bool = True,
     forces: bool | float = True,
@@ -51,13 +54,13 @@ def save_html(
     title: str = "poise",
     progress: Callable[[float], None] | None = None,
 ) -> None:
-    """Write a recording as one HTML file that plays in any browser.
+    """Write a recording or a clip as one HTML file that plays in any browser.
 
     One turns and moves the view with the mouse; the bar below has time and speed.
 
     Args:
         path: Where to; ends in .html.
-        recording: The recording.
+        recording: The recording; or a clip, which is shown on a level ground at its own speed.
         beside: A second one, shown to the right of the first.
         copy: Which copy of both.
         ghost: Whether to show, see-through, what was asked for.
@@ -72,9 +75,10 @@ def save_html(
         title: Of the page.
         progress: Called with the share that is done, 0 to 1.
     """
-    if os.path.splitext(os.fspath(path))[1].lower() not in (".html", ".htm"):
+    if suffix_of(path, "pages") not in (".html", ".htm"):
         raise PoiseError(f"{os.fspath(path)}: pages are written as .html")
-    lines = [Timeline(one, copy=copy, fps=fps) for one in (recording, beside) if one is not None]
+    shown = [as_recording(one) for one in (recording, beside) if one is not None]
+    lines = [Timeline(one, copy=copy, fps=fps) for one in shown]
     labels = _names(lines, names) + _captions(lines[0], captions)
     page = _page(lines, ghost, forces, mass_center, pushes, color, labels, progress)
     whole = re.sub("<title>.*?</title>", f"<title>{html.escape(title)}</title>", page, count=1)

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from poise.arrays import Floats, finite, floats, number, shaped
 from poise.errors import PoiseError
 from poise.forest import quat_from_z
-from poise.view.drawing import Primitive, Rgb
+from poise.view.colors import Rgb
+from poise.view.drawing import Primitive
 from poise.view.mesh import Mesh
 
 FORCE = (0.87, 0.20, 0.16)

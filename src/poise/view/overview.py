@@ -14,7 +14,7 @@ from poise.pushes import Push
 from poise.recording import Recording
 from poise.recording.metrics import all_contacts, with_numbers
 from poise.scene import Scene
-from poise.view.drawing import PALETTE
+from poise.view.colors import PALETTE
 from poise.view.pushing import COLOR
 from poise.view.timeline import check, goals_of
 

@@ -14,12 +14,13 @@ from poise.dynamics import center_of_mass, forward_kinematics
 from poise.pushes import Push
 from poise.scene import scene_of
 from poise.view.browser import Stage
-from poise.view.drawing import GHOST, GHOST_OPACITY, Colors, Primitive, drawing_of, hull_points
+from poise.view.colors import Colors
+from poise.view.drawing import GHOST, GHOST_OPACITY, Primitive, drawing_of, hull_points
 from poise.view.forces import arrow_vectors, force_scale, pair_forces
 from poise.view.ghosts import apart
 from poise.view.overlay import POINT
 from poise.view.pushing import COLOR, PushArrows
-from poise.view.recorded import ground_height
+from poise.view.surroundings import ground_height
 from poise.view.timeline import Timeline
 
 HIDDEN = 0.012

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from poise.arrays import floats
 from poise.errors import PoiseError
-from poise.files import write_atomically
+from poise.files import suffix_of, write_atomically
 from poise.measure import TrackingError
 from poise.pushes import Push
 from poise.recording import Recording
@@ -92,7 +92,7 @@ def overview(
     """
     from poise.view.overview import draw, series_of
 
-    if os.path.splitext(os.fspath(path))[1].lower() != ".png":
+    if suffix_of(path, "plots") != ".png":
         raise PoiseError(f"{os.fspath(path)}: plots are written as .png")
     series = series_of(recording, copy)
     forest = recording.scene.forest

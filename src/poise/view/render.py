@@ -14,17 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from poise import _core
 from poise.arrays import Floats, count, number, shaped
 from poise.errors import PoiseError
-from poise.files import write_atomically
+from poise.files import suffix_of, write_atomically
 from poise.scene import SceneLike, scene_of
 from poise.view.camera import AZIMUTH, Camera, check_size, follow
+from poise.view.colors import Colors, Rgb
 from poise.view.drawing import (
     GHOST,
     GHOST_OPACITY,
     SIZES,
-    Colors,
     Drawable,
     Primitive,
-    Rgb,
     drawing_of,
     ground_under,
     heading,
@@ -32,13 +31,13 @@ from poise.view.drawing import (
     position_of,
     things_of,
 )
+from poise.view.surroundings import CHECKS, GROUND, level, still_drawing, thrown_drawing
+from poise.world import World
 
 Image = NDArray[np.uint8]
 
 LIGHT = (0.75, -0.45, 1.2)  # towards it: high, ahead and to the right of one that looks along +x
 SOFTNESS = 0.07  # tangent of the light's angular radius; the sun's is 0.005
-CHECKS = 0.5  # side of the ground's checks [m]
-GROUND = ((0.60, 0.62, 0.65), (0.70, 0.72, 0.75))
 SKY = ((0.91, 0.93, 0.95), (0.55, 0.66, 0.80))
 
 
@@ -60,16 +59,19 @@ def render(
     """Draw a scene.
 
     Args:
-        source: A character, several, a World, or primitives.
-        q: Position, shape (nq,), of several characters one after another; None is where a World
-            is, or the rest pose.
-        camera: By `look_at`, `follow` or `follow_motion`; three-quarter view of all unless given.
+        source: A character, several, a World with its obstacles and ground, or primitives.
+        q: Position, shape (nq,), of several characters one after another; None is where a World's
+            first copy is, with what was thrown there, or the rest pose.
+        camera: By `look_at`, `follow` or `follow_motion`; unless given, a three-quarter view of
+            all that moves.
         size: Width and height [pixels].
         ghost: Position of a see-through reference, shape (nq,).
         also: Further things to draw, as `arrow`, `trail`, `marker` make them.
-        ground: Whether there is a ground, or its height [m]. It lies at z = 0; lower under
-            characters that a file puts with their root at the origin, while they stay there.
-        color: One colour for all, or colours by limb or link, each red, green, blue in 0..1.
+        ground: Whether there is a ground, or its height [m]. True is the World's own; for
+            characters it lies at z = 0, and lower under those that a file puts with their root at
+            the origin, while they stay there.
+        color: One colour for all, or colours by limb, link or part, also as part/limb and
+            part/link, each red, green, blue in 0..1.
         ghost_color: Of the reference.
         samples: Edges are smoothed with samples x samples; 1 = not at all, at most 8.
         light: Direction towards the light.
@@ -87,12 +89,18 @@ def render(
         )
     if not is_primitives(also):
         raise PoiseError("also must be a sequence of Primitive")
-    if ground is True and not is_primitives(source) and not hasattr(source, "state"):
-        scene = scene_of(cast(SceneLike, source))
-        ground = ground_under(scene, position_of(scene, scene, q)[None])
     things += also
+    if isinstance(source, World) and q is None:
+        things += thrown_drawing(source.settings, source.thrown.reshape(source.n, -1, 14)[0])
     if camera is None:
         camera = follow(things, azimuth=heading(source, q) + AZIMUTH, size=size)
+    if isinstance(source, World):
+        things += still_drawing(source.settings, ground=ground is True)
+        if ground is True and source.settings.contact is not None:
+            ground = level(source.settings)
+    elif ground is True and not is_primitives(source):
+        scene = scene_of(cast(SceneLike, source))
+        ground = ground_under(scene, position_of(scene, scene, q)[None])
     image: Image = _cast(things, camera, size, ground, samples, light, checks)[0]
     return image
 
@@ -109,7 +117,7 @@ def save_image(path: str | os.PathLike[str], image: ArrayLike) -> None:
         raise PoiseError(
             f"image is {pixels.dtype} of shape {pixels.shape}, expected uint8 (height, width, 3)"
         )
-    if os.path.splitext(os.fspath(path))[1].lower() != ".png":
+    if suffix_of(path, "pictures") != ".png":
         raise PoiseError(f"{os.fspath(path)}: pictures are written as .png")
     from PIL import Image as Pillow
 

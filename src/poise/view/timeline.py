@@ -156,7 +156,7 @@ def _thrown(recording: Recording, copy: int) -> Floats:
 def check(recording: Any, copy: Any) -> None:
     """Refuse what is no recording, has no frames, or has no such copy."""
     if not isinstance(recording, Recording):
-        raise PoiseError(f"expected a Recording, got {type(recording).__name__}")
+        raise PoiseError(f"expected a Recording or a Clip, got {type(recording).__name__}")
     if not len(recording):
         raise PoiseError("the recording has no frames: there is nothing to show")
     whole = isinstance(copy, (int, np.integer)) and not isinstance(copy, bool)

@@ -1,4 +1,4 @@
-"""A recording as a video: drawn by the core, no display, no GL, no browser."""
+"""A recording or a clip as a video: drawn by the core, no display, no GL, no browser."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ import numpy as np
 from poise.arrays import count
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
-from poise.files import write_atomically
+from poise.files import suffix_of, write_atomically
+from poise.motion.clip import Clip
 from poise.pushes import Push
 from poise.recording import Recording
 from poise.view.camera import check_size, follow_motion
+from poise.view.clip_recording import as_recording
+from poise.view.colors import Colors
 from poise.view.contact_sheet import INK
-from poise.view.drawing import Colors, Primitive
+from poise.view.drawing import Primitive
 from poise.view.encoder import Encoder
 from poise.view.forces import force_drawing, force_scale
 from poise.view.overlay import arrow
 from poise.view.pushing import COLOR, PushArrows
-from poise.view.recorded import level, pose_drawing, still_drawing
+from poise.view.recorded import pose_drawing
 from poise.view.render import Image, render
+from poise.view.surroundings import level, still_drawing
 from poise.view.timeline import Timeline
 
 SUFFIXES = (".mp4", ".gif")
@@ -43,7 +47,7 @@ SMOOTHING = 0.4
 
 def save_video(
     path: str | os.PathLike[str],
-    recording: Recording,
+    recording: Recording | Clip,
     *,
     size: tuple[int, int] = (960, 540),
     fps: float = 30.0,
@@ -58,13 +62,13 @@ def save_video(
     threads: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> None:
-    """Write a recording as a video; the camera goes along with the characters.
+    """Write a recording or a clip as a video; the camera goes along with the characters.
 
     What was there before is replaced whole, or not at all.
 
     Args:
         path: Where to; ends in .mp4 or .gif.
-        recording: The recording.
+        recording: The recording; or a clip, which is shown on a level ground at its own speed.
         size: Width and height [pixels]; of an .mp4 odd ones are made even, by one pixel more.
         fps: Pictures per second.
         slow: How many times slower than life it goes.
@@ -79,13 +83,13 @@ def save_video(
         threads: How many draw; None takes as many as there are processors, and at most 8.
         progress: Called with the share that is done, 0 to 1.
     """
-    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    suffix = suffix_of(path, "videos")
     if suffix not in SUFFIXES:
         raise PoiseError(f"{os.fspath(path)}: videos are written as {' or '.join(SUFFIXES)}")
     width, height = check_size(size)
     if suffix == ".mp4":
         width, height = width + width % 2, height + height % 2
-    line = Timeline(recording, copy=copy, fps=fps, slow=slow)
+    line = Timeline(as_recording(recording), copy=copy, fps=fps, slow=slow)
     film = _Film(line, (width, height), ghost, forces, pushes, color, samples)
     threads = min(os.cpu_count() or 1, 8) if threads is None else count(threads, "threads", most=64)
     try:

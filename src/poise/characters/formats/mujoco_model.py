@@ -13,6 +13,7 @@ from poise.characters.formats.elements import Element
 from poise.characters.formats.mujoco_compile import floats, import_mujoco, located
 from poise.characters.formats.mujoco_shapes import can_touch, shapes_of
 from poise.errors import LARGEST, CharacterError, check_number, shorten
+from poise.joint import WIDEST
 from poise.pose import Pose, quat_matrix
 
 CUSTOM = "poise."  # what our names under `custom` begin with
@@ -190,7 +191,9 @@ class TreeReader:
 
     def limits(self, j: int, kind: str) -> Vector | None:
         lower, upper = floats(self.model.jnt_range[j])
-        if not self.model.jnt_limited[j] or max(abs(lower), abs(upper)) > LARGEST:
+        # some files write a joint without limits as one with very wide limits
+        widest = WIDEST if kind == "hinge" else LARGEST
+        if not self.model.jnt_limited[j] or max(abs(lower), abs(upper)) > widest:
             return None
         if kind == "ball":
             angle = min(upper, math.pi)

@@ -149,6 +149,7 @@ class Balance(Parts):
         )
         self._planner = _core.Planner(self.scene.model, threads_of(threads, plant.n))
         self.strain = np.zeros(1)
+        self._seal()
 
     @staticmethod
     def _check_plant(plant: Plant) -> None:
@@ -229,6 +230,8 @@ class Balance(Parts):
 
     def _state(self, state: Any) -> Any:
         """The state of the character that it balances."""
+        if type(state) is not State and not hasattr(state, "q"):
+            self._plant.check_state(state)
         if self._plant.is_whole:
             return state
         q = self._plant.own_q(state.q, "state.q")

@@ -54,7 +54,13 @@ def resampled(clip: Clip, fps: float) -> Clip:
     Going down, what is faster than half the new rate folds back into the motion: smooth it first.
     """
     fps = number(fps, "fps", unit="1/s")
-    return _at_times(clip, _grid(clip.duration, fps) / fps, fps)
+    grid = _grid(clip.duration, fps)
+    if len(grid) < 2 <= len(clip):
+        raise ClipError(
+            f"at {fps:g} frames per second a clip of {clip.duration:g} s has a single frame; "
+            f"fps is a rate, such as 60, and at least {1.0 / clip.duration:g} here"
+        )
+    return _at_times(clip, grid / fps, fps)
 
 
 def at_speed(clip: Clip, factor: float) -> Clip:
@@ -136,7 +142,7 @@ def turned(clip: Clip, angle: float, about: Sequence[float] | None = None) -> Cl
         angle: Counterclockwise from above [rad].
         about: A point of the axis [m], x, y and any z; None takes where the root starts.
     """
-    angle = number(angle, "angle", positive=False, unit="rad")
+    angle = angle_of(angle, "angle")
     root = _root(clip, "turn")
     center = clip.frames[0, root] if about is None else _three(about, "about")
     return clip.with_frames(carried(clip.frames, angle, center, center), contacts=clip.contacts)
@@ -157,10 +163,10 @@ def placed(
     here = clip.frames[0, root]
     there = here.copy()
     if position is not None:
-        there[:2] = _three([*position, 0.0][:3] if len(position) == 2 else position, "position")[:2]
+        there[:2] = _ground_point(position)
     turn = 0.0
     if heading is not None:
-        heading = number(heading, "heading", positive=False, unit="rad")
+        heading = angle_of(heading, "heading")
         turn = heading - heading_of(clip, clip.frames[0])
     return clip.with_frames(carried(clip.frames, turn, here, there), contacts=clip.contacts)
 
@@ -211,6 +217,25 @@ def _root(clip: Clip, verb: str) -> slice:
             f"joint {joint.name!r}"
         )
     return slice(0, 3)
+
+
+def angle_of(value: Any, name: str) -> float:
+    """An angle [rad] of at most a full turn: a larger one was meant in degrees."""
+    angle = number(value, name, positive=False, unit="rad")
+    if abs(angle) > 2.0 * math.pi * (1.0 + 1e-9):
+        raise ClipError(
+            f"{name} is {angle:g} rad, more than a full turn; angles are in radians: "
+            f"math.radians({angle:g}) = {math.radians(angle):.4g}"
+        )
+    return angle
+
+
+def _ground_point(value: Any) -> Floats:
+    """x and y of a place; a z beside them does not count."""
+    array = floats(value, "position")
+    if array.shape not in ((2,), (3,)) or not np.isfinite(array).all():
+        raise ClipError(f"position must be two finite numbers x, y [m], got {value!r:.80}")
+    return array[:2]
 
 
 def _three(value: Sequence[float], name: str) -> Floats:

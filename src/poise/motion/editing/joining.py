@@ -21,7 +21,7 @@ from poise.motion import poses, quaternions
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, positions, runs
 from poise.motion.editing.blend_feet import planted
-from poise.motion.editing.cutting import UP, carried, heading_of, resampled
+from poise.motion.editing.cutting import UP, angle_of, carried, heading_of, resampled
 from poise.motion.editing.holding import FADE, bridge, held
 from poise.motion.quaternions import Floats
 
@@ -87,7 +87,7 @@ def looped(
     if _free(clip):
         travel = _travel_of_feet(clip, travel)
     if turn is not None:
-        travel = (number(turn, "turn", positive=False, unit="rad"), *travel[1:])
+        travel = (angle_of(turn, "turn"), *travel[1:])
     if blend is None:
         span = min(_fade_time(clip, travel), most)
     faded = round(span * clip.fps)
@@ -117,6 +117,8 @@ def blended(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | Non
         duration: How long the blend takes [s].
         at: When it begins [s]; None blends at the end of the clip.
     """
+    if not isinstance(other, Clip):
+        raise ClipError(f"a clip is blended with a Clip, got {other!r:.80}; load_clip makes one")
     differ = clip.character.differences(other.character)
     if differ:
         raise ClipError(

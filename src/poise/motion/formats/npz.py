@@ -74,6 +74,8 @@ def read(
             raise ClipError(f"{path}: is no clip of AMASS; only those take offsets")
         unknown = archive.names - {*MEMBERS, *OPTIONAL}
         missing = set(MEMBERS) - archive.names
+        if missing and {"scene", "contact_which"} <= archive.names:
+            raise ClipError(f"{path}: is a recording: load_recording(path).clip() is its motion")
         if missing:
             raise ClipError(
                 f"{path}: is neither a clip of poise nor of AMASS: it needs "
@@ -102,7 +104,7 @@ def read(
         raise ClipError(f"{path}: {error}") from error
     if np.abs(clip.frames - frames).max(initial=0.0) < 1e-12:
         # they were unit quaternions: normalised once more, they would differ in the last bit
-        clip.frames = np.array(frames, dtype=np.float64, order="C")
+        vars(clip)["frames"] = np.array(frames, dtype=np.float64, order="C")
         clip.frames.flags.writeable = False
     return clip
 

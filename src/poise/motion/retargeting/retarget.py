@@ -103,7 +103,9 @@ def retarget(
         progress: Called with the share that is done, 0 to 1.
     """
     if not isinstance(character, Character):
-        raise ClipError(f"a clip is retargeted to a Character, got {character!r:.80}")
+        raise ClipError(
+            f"a clip is retargeted to a Character, got {character!r:.80}; see load_character"
+        )
     if scale is not None and not (np.isfinite(scale) and scale > 0.0):
         raise ClipError(f"scale must be a positive number, got {scale!r:.40}")
     found = match(clip.character, character, map)

@@ -13,9 +13,9 @@ from poise.view.bodies import Bodies
 from poise.view.browser import Stage
 from poise.view.drawing import GHOST
 from poise.view.ghosts import apart
-from poise.view.recorded import ground_drawing, still_drawing
 from poise.view.studio.marks import Marks, See, torque_colors
 from poise.view.studio.snapshot import Moment
+from poise.view.surroundings import ground_drawing, still_drawing
 
 if TYPE_CHECKING:
     from poise.view.studio.cast import Cast

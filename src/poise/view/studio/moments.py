@@ -74,10 +74,8 @@ def frame_of_recording(recording: Recording, i: int, copy: int = 0) -> Frame:
     """One copy in one frame of a recording."""
     frames = recording.frames
     touches = recording.contacts(i)
-    mine = touches.copy == copy
-    touches = Touches._make(column[mine] for column in touches)._replace(
-        copy=np.zeros(int(mine.sum()), dtype=np.int64)
-    )
+    touches = touches.rows(touches.copy == copy)
+    touches = touches._replace(copy=np.zeros_like(touches.copy))
     asked = recording.target(i)
     goal = None if asked is None else asked.q if asked.q.ndim == 1 else asked.q[copy]
     thrown = recording.thrown(i)
