@@ -28,6 +28,7 @@ WALK: Any = poise.load_clip("walk", HUMANOID)
 BOX = poise.Shape("box", (0.1, 0.1, 0.1))
 CRATE = poise.free_object("crate", BOX)
 SERVO: Any = poise.StablePD(HUMANOID)
+RUN: Any = poise.run
 IMAGE = np.zeros((4, 4, 3), np.uint8)
 
 BVH = """HIERARCHY
@@ -428,7 +429,7 @@ MISTAKES: list[tuple[Any, ...]] = [
     ("retargeted to a name", lambda: WALK.retargeted("dog"), "'dog'", "load_character"),
     ("time in words", lambda: WALK.q("1s"), "t must hold real numbers"),
     ("no rows of targets", lambda: WALK.targets(0.0, 1 / 60, 0), "k is 0", "1 or more"),
-    ("run without a world", lambda: poise.run(HUMANOID, SERVO, WALK, 1.0), "takes a World first"),
+    ("run without a world", lambda: RUN(HUMANOID, SERVO, WALK, 1.0), "takes a World first"),
     ("run in another order", lambda: poise.run(SERVO, world(), WALK, 1.0), "takes a World first"),
     ("record a path", lambda: poise.run(world(), SERVO, WALK, 0.1, "a.npz"), "a Recording of this"),
     (
@@ -437,11 +438,16 @@ MISTAKES: list[tuple[Any, ...]] = [
         "of another world",
         "Recording(world)",
     ),
-    ("run a class", lambda: poise.run(world(), poise.StablePD, WALK, 0.1), "StablePD(world)"),
+    ("run a class", lambda: RUN(world(), poise.StablePD, WALK, 0.1), "StablePD(world)"),
     ("target first", lambda: SERVO(WALK.target(0.0), world().state), "the state first"),
     ("world for state", lambda: SERVO(world(), WALK.target(0.0)), "world.state"),
     ("clip for target", lambda: SERVO(world().state, WALK), "clip.target(t + world.dt)"),
-    ("rate for dt", lambda: poise.InverseDynamics(HUMANOID, dt=60), "dt is 60 s", "1/60"),
+    (
+        "rate for dt of a controller",
+        lambda: poise.InverseDynamics(HUMANOID, dt=60),
+        "dt is 60 s",
+        "1/60",
+    ),
     (
         "throw without contact",
         lambda: poise.World(DOG, dt=0.01, contact=None).throw((0, 0, 1), (1, 0, 0)),

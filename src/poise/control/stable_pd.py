@@ -103,7 +103,7 @@ class StablePD(Servo):
         """The command for a state and a target at t + dt; embedded, the state is not read."""
         if not self.embedded:
             return self.explain(state, target)[0]
-        if type(state) is not State:
+        if state is not None and type(state) is not State:
             self._plant.check_state(state)
         drive = Drive(
             self._gains,
