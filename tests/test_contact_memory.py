@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.arithmetic
+
 CODE = """
 import resource, sys
 import poise

@@ -83,7 +83,7 @@ def bench(
         typer.echo(f"{where['cpu']}, dt {dt} s, threads: {threads}; {default}")
         times = [f"us {isa}" for isa in sets]
         typer.secho(line("character", "DoF", "", "copies", "", *times, "real time"), bold=True)
-    results = []
+    results: list[dict[str, Any]] = []
     sizes = {"copies": copies, "dt": where["dt"], "threads": threads, "seconds": duration}
     for case in measure(bodies, sets=sets, **sizes):
         results += map(asdict, case)
