@@ -8,8 +8,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.arithmetic
-
 CODE = """
 import resource, sys
 import poise
