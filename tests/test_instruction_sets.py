@@ -16,6 +16,7 @@ from small_recordings import short
 
 from poise import Recording, World, _core, dynamics, load_character, load_recording
 from poise.archive import Archive, pack, text_bytes
+from poise.experiments.facts import facts
 
 pytestmark = pytest.mark.arithmetic
 
@@ -70,6 +71,10 @@ def test_dynamics_of_a_state_do_not_depend_on_its_place_in_a_batch(isa: str, use
     assert dynamics.forward_dynamics(character, q[some], v[some], tau).tobytes() == (
         whole[some].tobytes()
     )
+
+
+def test_reports_name_the_sets_of_one_character_and_of_batches() -> None:
+    assert all(isa in facts()["kernels"] for isa in _core.isa().values())
 
 
 # recordings

@@ -11,8 +11,8 @@ namespace poise {
 std::vector<std::string> built_isas();      // compiled into this module
 std::vector<std::string> supported_isas();  // of those, what the CPU has
 
-// Which set runs what. A rule, and not a timing: results must not depend on a race. Wider lanes are
-// faster for a batch; for a single character, AVX-512 builds are slower than AVX2 ones.
+// Which set runs what: a rule, and not a timing, because results must not depend on a race. Wider
+// lanes are faster for a batch; a single character is slower with AVX-512 on some CPUs.
 //
 //     POISE_ISA is set              that set for both
 //     the CPU has AVX-512           AVX2 for a single character, AVX-512 for a batch
