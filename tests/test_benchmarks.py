@@ -72,6 +72,15 @@ def test_every_timing_has_its_windows_and_a_hash_of_its_end(record: dict[str, An
         assert timing["threads"] in (1, 2)
 
 
+def test_every_instruction_set_of_the_cpu_is_measured_on_the_same_cases(
+    record: dict[str, Any],
+) -> None:
+    section = record["sections"]["kernels"]
+    sets = [timing["isa"] for timing in section["timings"]]
+    assert sets == 18 * _core.supported_isas()
+    assert section["numbers"]["default"] == _core.isa()
+
+
 def test_a_short_run_judges_nothing(record: dict[str, Any]) -> None:
     bounds = [b for section in record["sections"].values() for b in section["bounds"]]
     assert len(bounds) >= 25
