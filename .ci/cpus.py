@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -72,7 +73,7 @@ def main() -> None:
         command = [sys.executable, "-m", "pytest", *rest]
         code = subprocess.run(command, env={**os.environ, **run}).returncode
         if code:
-            sys.exit(f"failed with {named(run)}: {named(run)} {' '.join(command)}")
+            sys.exit(f"failed with {named(run)}: {named(run)} {shlex.join(command)}")
         print(f"--- {named(run)}: passed in {time.perf_counter() - begin:.0f} s", flush=True)
 
 
