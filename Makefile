@@ -20,12 +20,13 @@ VALIDATOR := build/gltf-validator
 CPP := $(shell find cpp -name '*.hpp' -o -name '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all bench lint docs stub check-stub format clean validator
+.PHONY: help demo test test-all test-cpus bench lint docs stub check-stub format clean validator
 
 help:
 	@echo "make demo        a humanoid kicks on its own feet and is pushed; page, video, BVH, GLB, plots in out/demo"
 	@echo "make test        the tests but the slow ones"
 	@echo "make test-all    all tests"
+	@echo "make test-cpus   make test with the arithmetic of other CPUs: BLAS kernels, instruction sets (about an hour)"
 	@echo "make bench       the benchmarks, with the peers that are installed"
 	@echo "make lint        ruff, mypy, clang-format: look only"
 	@echo "make format      ruff and clang-format: mend"
@@ -38,13 +39,17 @@ demo: $(VENV)/.core
 	    --push chest:60N:left@2s+0.1s --out out/demo
 
 # each worker has a core: a BLAS with threads of its own would only be in the others' way
-test test-all: export OPENBLAS_NUM_THREADS = 1
+test test-all test-cpus: export OPENBLAS_NUM_THREADS = 1
 
 test: $(VENV)/.core $(VENV)/.with-test validator
 	$(PY) -m pytest -n $(JOBS) -m "not slow"
 
 test-all: $(VENV)/.core $(VENV)/.with-test validator
 	$(PY) -m pytest -n $(JOBS)
+
+# which they are: .ci/cpus.py --all --list
+test-cpus: $(VENV)/.core $(VENV)/.with-test validator
+	$(PY) .ci/cpus.py --all -n $(JOBS) -m "not slow"
 
 # the Khronos validator of glTF; where npm is missing or offline, the tests that need it are skipped
 validator:

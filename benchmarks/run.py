@@ -22,6 +22,7 @@ from contact import contact
 from control import features, overhead
 from files import files
 from interop import interop
+from kernels import kernels, rest
 from limits import fma, growth, limits
 from memory import memory
 from ragdolls import ragdolls
@@ -35,6 +36,8 @@ from touching import touching
 SECTIONS = {
     "fma": fma,
     "limits": limits,
+    "kernels": kernels,
+    "rest": rest,
     "peers": peers,
     "growth": growth,
     "overhead": overhead,
@@ -62,9 +65,10 @@ def main() -> None:
         plan = replace(plan, falls=args.falls)
     where = machine()
     build = where["build"]
-    flags = build.get(f"flags_{where['isa']}", "")
     say(f"{where['cpu']}, {where['cores']} cores, load {where['load']}, Python {where['python']}")
-    say(f"{build['compiler']} {build['flags']} {flags}; kernels {where['isa']}")
+    say(f"{build['compiler']} {build['flags']}")
+    for use, isa in where["isa"].items():
+        say(f"kernels, {use}: {isa} ({build.get(f'flags_{isa}', '')})")
     say(f"commit {where['commit']}; {where['versions']}")
     say("times are the best of many windows, in brackets how far the median lies above")
     begin = time.perf_counter()

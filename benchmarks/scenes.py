@@ -132,7 +132,12 @@ def ours(
     drive.setdefault("form", "spd")
     command = Command(drive=Drive(gains, goal, **drive))
     facts = {"engine": "poise", "model": character.name, "n": n, "dtype": dtype, "rows": rows}
-    facts |= {"threads": threads, "form": drive["form"], "method": drive.get("method", "maba")}
+    facts |= {
+        "isa": w.isa,
+        "threads": threads,
+        "form": drive["form"],
+        "method": drive.get("method", "maba"),
+    }
     return stepping(name, w, lambda: w.step(command, rows), n * rows, facts)
 
 

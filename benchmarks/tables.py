@@ -172,7 +172,7 @@ def machine() -> dict[str, Any]:
         "load": load(),
         "platform": platform.platform(),
         "python": platform.python_version(),
-        "isa": _core.isa(),
+        "isa": dict(_core.isa()),
         "build": dict(_core.build_info()),
         "versions": {name: version(name) for name in ("numpy", "mujoco", "pin")},
         "commit": commit(),

@@ -15,6 +15,8 @@ import pytest
 from chromium import FLAGS, chromium
 from hypothesis import settings
 
+from poise import _core
+
 # `ci` is the default: the same examples in every run, and no deadline on a busy machine.
 # To search for new counterexamples: pytest --hypothesis-profile=explore
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
@@ -41,6 +43,19 @@ def data_folder() -> Path:
     if folder is None:
         pytest.skip("no data folder: set POISE_DATA or put it at ../shared/data")
     return folder
+
+
+@pytest.fixture
+def use_isa() -> Iterator[Callable[[str], None]]:
+    """Choose an instruction set for the rest of a test, or skip it where the CPU lacks it."""
+
+    def choose(isa: str) -> None:
+        if isa not in _core.supported_isas():
+            pytest.skip(f"{isa} is not both built and supported by this CPU")
+        _core.choose_isa(isa)
+
+    yield choose
+    _core.choose_isa("")
 
 
 VALIDATE = """

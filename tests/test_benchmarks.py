@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from poise import _core
+
 RUN = Path(__file__).parents[1] / "benchmarks" / "run.py"
 
 
@@ -40,9 +42,17 @@ def record(written: Path) -> dict[str, Any]:
 
 
 def test_every_section_runs(record: dict[str, Any]) -> None:
-    names = ("fma", "limits", "peers", "growth", "overhead", "features", "mujoco", "threads")
+    names = ("fma", "limits", "kernels", "rest", "peers", "growth", "overhead", "features")
     touching = ("contact", "contacts", "standing", "ragdolls", "memory", "studio", "balance")
-    assert list(record["sections"]) == [*names, "calls", "import", "files", *touching]
+    assert list(record["sections"]) == [
+        *names,
+        "mujoco",
+        "threads",
+        "calls",
+        "import",
+        "files",
+        *touching,
+    ]
 
 
 def test_the_record_says_where_it_was_made(record: dict[str, Any]) -> None:
@@ -50,7 +60,7 @@ def test_the_record_says_where_it_was_made(record: dict[str, Any]) -> None:
     assert machine["cpu"]
     assert machine["cores"] >= 1
     assert machine["build"]["compiler"]
-    assert machine["isa"]
+    assert machine["isa"] == _core.isa()
 
 
 def test_every_timing_has_its_windows_and_a_hash_of_its_end(record: dict[str, Any]) -> None:
@@ -60,6 +70,15 @@ def test_every_timing_has_its_windows_and_a_hash_of_its_end(record: dict[str, An
         assert timing["best_s"] == min(timing["windows_s"]) > 0
         assert len(timing["end_state"]) == 16
         assert timing["threads"] in (1, 2)
+
+
+def test_every_instruction_set_of_the_cpu_is_measured_on_the_same_cases(
+    record: dict[str, Any],
+) -> None:
+    section = record["sections"]["kernels"]
+    sets = [timing["isa"] for timing in section["timings"]]
+    assert sets == 18 * _core.supported_isas()
+    assert section["numbers"]["default"] == _core.isa()
 
 
 def test_a_short_run_judges_nothing(record: dict[str, Any]) -> None:

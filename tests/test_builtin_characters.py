@@ -27,6 +27,8 @@ from poise.cli.characters import bounds
 from poise.errors import CharacterError
 from poise.forest import quat_matrix
 
+pytestmark = pytest.mark.arithmetic
+
 PEOPLE = ("humanoid", "humanoid-51", "humanoid-ball")
 STANDING = (*PEOPLE, "dog", "tail-biped", "lamp")
 NEW = ("humanoid-51", "humanoid-ball", "tail-biped", "lamp", "plank-8", "plank-1", "plank-25")

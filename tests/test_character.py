@@ -17,6 +17,8 @@ from poise.character import Character, Joint, JointKind, Link, Shape
 from poise.characters import builtin_names, load_character
 from poise.errors import CharacterError, Diverged, PoiseError, check_inertia, unknown_name
 
+pytestmark = pytest.mark.arithmetic
+
 # random characters, for the other tests too
 
 

@@ -14,6 +14,7 @@ import pytest
 from command_lines import check_line, commands
 from typer.testing import CliRunner
 
+from poise import _core
 from poise.cli import app
 from poise.errors import PoiseError
 
@@ -150,7 +151,9 @@ def test_a_full_disk_behind_the_output_is_told_in_one_line() -> None:
 def test_the_doctor_says_what_is_here_and_tries_it() -> None:
     report = json.loads(run("doctor", "--json"))
     assert set(report) == {"versions", "machine", "kernels", "build", "optional", "tried"}
-    assert report["kernels"]["chosen"] in report["kernels"]["supported"]
+    kernels = report["kernels"]
+    assert {"single": kernels["one character"], "batch": kernels["batch"]} == _core.isa()
+    assert {kernels["one character"], kernels["batch"]} <= set(kernels["supported"])
     assert set(report["tried"].values()) == {"works"}
     text = run("doctor")
     assert all(section in text for section in report)
@@ -177,9 +180,11 @@ def test_packages_are_sorted_into_needed_and_optional(monkeypatch: pytest.Monkey
 def test_bench_measures_one_and_many_with_and_without_contact() -> None:
     options = ("--character", "lamp", "--copies", 16, "--seconds", 0, "--dt", 0.01)
     report = json.loads(run("bench", *options, "--json"))
-    found = {(r["contact"], r["copies"], r["dtype"]): r for r in report["results"]}
+    found = {(r["contact"], r["copies"], r["dtype"], r["isa"]): r for r in report["results"]}
     sizes = [(1, "float64"), (16, "float64"), (16, "float32")]
-    assert set(found) == {(contact, *size) for contact in (False, True) for size in sizes}
+    sets = {os.environ.get("POISE_ISA")} - {None} or set(_core.supported_isas()) - {"baseline"}
+    sets = sets or {"baseline"}
+    assert set(found) == {(c, *size, isa) for c in (False, True) for size in sizes for isa in sets}
     for result in found.values():
         assert 0.0 < result["microseconds"] < 1e5
         assert result["real_time"] == pytest.approx(1e4 / result["microseconds"])

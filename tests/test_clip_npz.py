@@ -22,6 +22,8 @@ from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, feet_of
 from poise.motion.formats import amass, npz
 
+pytestmark = pytest.mark.arithmetic
+
 
 def some_clip(character: Character, frames: int = 9, **more: Any) -> Clip:
     rng = np.random.default_rng(11)

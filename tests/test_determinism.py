@@ -7,7 +7,7 @@ a world of one, which has no lanes, may differ from a batch in the last bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -30,6 +30,8 @@ from poise import (
 )
 from poise.character import Character
 from poise.errors import PoiseError
+
+pytestmark = pytest.mark.arithmetic
 
 Array = NDArray[np.float64]
 Result = tuple[Array, ...]
@@ -368,29 +370,15 @@ def test_resetting_some_copies_leaves_the_others_as_they_are(dtype: str) -> None
 # instruction sets
 
 
-@pytest.fixture
-def restored_isa() -> Iterator[None]:
-    """Whatever a test chooses, the others get what they had."""
-    chosen = _core.isa()
-    yield
-    _core.choose_isa(chosen)
-
-
-def with_isa(isa: str) -> None:
-    """Choose an instruction set, or skip where this CPU or build lacks it."""
-    if isa not in _core.supported_isas():
-        pytest.skip(f"{isa} is not both built and supported by this CPU")
-    _core.choose_isa(isa)
-
-
-@pytest.mark.usefixtures("restored_isa")
 @pytest.mark.parametrize("isa", ["avx2", "avx512"])
 @both_dtypes
 @every_feature
-def test_instruction_sets_agree_to_rounding(feature: str, dtype: str, isa: str) -> None:
-    with_isa(isa)
+def test_instruction_sets_agree_to_rounding(
+    feature: str, dtype: str, isa: str, use_isa: Callable[[str], None]
+) -> None:
+    use_isa(isa)
     fast = simulate(feature, range(SIZE), dtype)
-    _core.choose_isa("baseline")
+    use_isa("baseline")
     slow = simulate(feature, range(SIZE), dtype)
     # fused or not: some bits per step, which the motion amplifies over twelve steps
     tolerance = 1e-11 if dtype == "float64" else 1e-3
@@ -399,21 +387,23 @@ def test_instruction_sets_agree_to_rounding(feature: str, dtype: str, isa: str) 
     assert fast[0].tobytes() != slow[0].tobytes()  # they are different builds
 
 
-@pytest.mark.usefixtures("restored_isa")
 @pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
 @both_dtypes
-def test_each_instruction_set_is_deterministic(dtype: str, isa: str) -> None:
-    with_isa(isa)
+def test_each_instruction_set_is_deterministic(
+    dtype: str, isa: str, use_isa: Callable[[str], None]
+) -> None:
+    use_isa(isa)
     whole = simulate("everything", range(SIZE), dtype)
     order = np.random.default_rng(3).permutation(SIZE)[:19]
     assert_same(simulate("everything", order, dtype, threads=2), tuple(x[order] for x in whole))
 
 
-@pytest.mark.usefixtures("restored_isa")
 @pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
 @pytest.mark.parametrize("name", ["humanoid", "dog", "snake-72"])
-def test_each_instruction_set_solves_the_equations_of_motion(name: str, isa: str) -> None:
-    with_isa(isa)
+def test_each_instruction_set_solves_the_equations_of_motion(
+    name: str, isa: str, use_isa: Callable[[str], None]
+) -> None:
+    use_isa(isa)
     character, rng = load_character(name), np.random.default_rng(4)
     q, v = trees.random_state(rng, character)
     tau = rng.normal(size=character.nv)

@@ -67,6 +67,7 @@ def test_tracking_is_exact_at_any_step(name: str, clip: str, dt: float) -> None:
     assert error.rotation.max() < 1e-8  # degrees; rounding
 
 
+@pytest.mark.arithmetic
 def test_without_its_past_a_target_is_followed_to_first_order() -> None:
     clip = poise.load_clip("run", poise.load_character("humanoid"))
     largest = []

@@ -12,6 +12,8 @@ from poise.motion import library, poses
 from poise.motion.checks import check
 from poise.motion.contacts import positions
 
+pytestmark = pytest.mark.arithmetic
+
 NAMES = (
     "walk", "run", "cartwheel", "backflip", "sprint-jump-stop",
     "dog-pace", "dog-trot", "dog-canter", "snake-slither",

@@ -19,6 +19,8 @@ from poise.errors import PoiseError
 from poise.motion import load_clip
 from poise.settings import Settings
 
+pytestmark = pytest.mark.arithmetic
+
 HUMANOID = poise.load_character("humanoid")
 HILLS = HeightField(0.05 * np.random.default_rng(5).random((6, 7)), (0.4, 0.5))
 ASKED = Target(HUMANOID.rest_q)

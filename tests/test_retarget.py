@@ -23,6 +23,8 @@ from poise.motion.retargeting.like import on_rig
 from poise.motion.retargeting.retarget import retarget
 from poise.motion.rig import poses_of
 
+pytestmark = pytest.mark.arithmetic
+
 Floats = NDArray[np.float64]
 
 # a walker of our own, so that something is tested without data

@@ -161,6 +161,16 @@ def test_words_of_others_are_no_html(studio: Studio) -> None:
     assert f"{newest.moment.time:.2f} s" in text
 
 
+def test_a_recording_that_is_played_is_shown_with_its_dtype_and_instruction_set(
+    studio: Studio,
+) -> None:
+    from dataclasses import replace
+
+    newest = studio.session.newest
+    assert "made by" not in status(newest, 30.0)
+    assert "float64, avx2" in status(replace(newest, mode="recorded", made="float64, avx2"), 30.0)
+
+
 def test_numbers_are_told_with_three_digits() -> None:
     assert [told(x, " N") for x in (1234.5, 99.96, 1.236, np.nan)] == [
         "1234 N", "100.0 N", "1.24 N", "–",

@@ -29,6 +29,7 @@ from poise.view.studio.snapshot import Controls
 # ---- the reference
 
 
+@pytest.mark.arithmetic
 def test_a_looped_clip_goes_on_without_a_jump() -> None:
     rounds = library().rounds("humanoid", "walk")
     length = rounds.clip.duration

@@ -479,6 +479,7 @@ def test_slow_readers_do_not_hold_it_up(tmp_path: Path) -> None:
             reader.join()
 
 
+@pytest.mark.arithmetic
 def test_it_opens_with_what_it_is_given(tmp_path: Path) -> None:
     dog = load_clip("dog-trot")
     mine = Clip(dog.character, dog.frames[:60], dog.fps, name="my trot")

@@ -299,6 +299,7 @@ def test_a_clip_too_short_to_smooth_is_taken_as_it_is(tmp_path: Path) -> None:
         trial_of(tmp_path / "short.bvh", cutoff="auto")
 
 
+@pytest.mark.arithmetic
 def test_a_clip_goes_onto_the_character_that_is_named() -> None:
     told: list[float] = []
     trial = trial_of("walk", "humanoid-51", progress=told.append)

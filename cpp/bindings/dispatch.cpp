@@ -13,7 +13,7 @@ namespace poise {
 
 namespace {
 
-std::string current;
+ChosenIsas current;
 
 bool has(const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
@@ -66,11 +66,13 @@ std::vector<std::string> supported_isas() {
     return all;
 }
 
-void choose_isa(const std::string& name) {
+void choose_isa(const std::string& given) {
     const auto can = supported_isas();
+    const char* forced = std::getenv("POISE_ISA");
+    const std::string name = given.empty() && forced ? forced : given;
     if (name.empty()) {
-        // AVX-512 only when asked for
-        current = has(can, "avx2") ? "avx2" : "baseline";
+        const std::string narrow = has(can, "avx2") ? "avx2" : "baseline";
+        current = {narrow, has(can, "avx512") ? "avx512" : narrow};
         return;
     }
     if (!has(can, name)) {
@@ -79,21 +81,19 @@ void choose_isa(const std::string& name) {
         throw std::invalid_argument("instruction set '" + name +
                                     "' is not available here; available: " + text);
     }
-    current = name;
+    current = {name, name};
 }
 
 WorldKernel::~WorldKernel() = default;  // here, so that no kernel object holds a copy
 
-std::string chosen_isa() {
-    if (current.empty()) {
-        const char* asked = std::getenv("POISE_ISA");
-        choose_isa(asked ? asked : "");
-    }
+const ChosenIsas& chosen_isas() {
+    if (current.single.empty()) choose_isa("");
     return current;
 }
 
 const Kernel& kernel(int index) {
-    const std::string isa = chosen_isa();
+    const ChosenIsas& chosen = chosen_isas();
+    const std::string& isa = index < 2 ? chosen.single : chosen.batch;
 #if defined(POISE_HAS_AVX2)
     if (isa == "avx2") return *kernels_avx2(index);
 #endif

@@ -7,6 +7,7 @@
 #include <nanobind/stl/map.h>
 
 #include "dispatch.hpp"
+#include "float_mode.hpp"
 #include "planner.hpp"
 #include "render.hpp"
 #include "sample.hpp"
@@ -181,25 +182,35 @@ NB_MODULE(_core, m) {
     nb::register_exception_translator(translate);
     // compiled models live on their characters, which may live until the interpreter ends
     nb::set_leak_warnings(false);
+    // for all that computes
+    const nb::call_guard<KernelFloatMode> floats;
 
-    m.def("isa", &chosen_isa, "Instruction set of the kernels in use.");
+    m.def(
+        "isa",
+        [] {
+            const ChosenIsas& chosen = chosen_isas();
+            return std::map<std::string, std::string>{{"single", chosen.single},
+                                                      {"batch", chosen.batch}};
+        },
+        "Instruction sets of the kernels in use: 'single' for one state, 'batch' for several.");
     m.def("available_isas", &built_isas, "Instruction sets that were built.");
     m.def("supported_isas", &supported_isas,
           "Instruction sets that were built and that this CPU has.");
     m.def("choose_isa", &choose_isa, "name"_a,
-          "Use another instruction set for what is made from now on; '' is the default.");
+          "Use one instruction set for all that is made from now on; '' is the default: POISE_ISA, "
+          "or by the rule of dispatch.hpp.");
     m.def("build_info", &build_info, "Compiler, flags and version of this build.");
-    m.def("multiply_add_rate", &multiply_add_rate, "single_precision"_a = false,
+    m.def("multiply_add_rate", &multiply_add_rate, "single_precision"_a = false, floats,
           "Multiply-adds per second of one core, in lanes.");
     try {
-        chosen_isa();  // now, from POISE_ISA; a wrong one is an error where kernels are first used
+        chosen_isas();  // now, from POISE_ISA; a wrong one is an error where kernels are first used
     } catch (const std::invalid_argument&) {
     }
     m.attr("MEMORY") = kMemory;
     m.attr("PUSHES") = kPushes;
 
     nb::class_<Model>(m, "Model", "A compiled forest.")
-        .def(nb::init<nb::object>(), "forest"_a)
+        .def(nb::init<nb::object>(), "forest"_a, floats)
         .def_prop_ro("nq", &Model::nq)
         .def_prop_ro("nv", &Model::nv)
         .def_prop_ro("nl", &Model::nl)
@@ -223,18 +234,19 @@ NB_MODULE(_core, m) {
         .def(nb::init<nb::object, nb::object, std::int64_t, double, bool, int, nb::object,
                       nb::object, nb::object>(),
              "model"_a, "whole"_a, "n"_a, "dt"_a, "single_precision"_a, "threads"_a, "gravity"_a,
-             "numbers"_a.none(), "touch"_a.none() = nb::none())
+             "numbers"_a.none(), "touch"_a.none() = nb::none(), floats)
         .def("correct_momentum", &World::correct_momentum, "on"_a,
              "Whether trees that nothing holds keep their momentum exactly.")
         .def("read", &World::read)
-        .def("write", &World::write, "q"_a, "v"_a, "time"_a, "memory"_a.none(), "which"_a.none())
+        .def("write", &World::write, "q"_a, "v"_a, "time"_a, "memory"_a.none(), "which"_a.none(),
+             floats)
         .def("time", &World::time)
         .def("memory", &World::memory)
         .def("torque", &World::torque)
         .def("contacts", &World::contacts)
         .def("saturated", &World::saturated)
         .def("spares", &World::spares)
-        .def("throw_spare", &World::throw_spare, "q"_a, "v"_a, "which"_a.none())
+        .def("throw_spare", &World::throw_spare, "q"_a, "v"_a, "which"_a.none(), floats)
         .def("faults", &World::faults)
         .def("push", &World::push, "link"_a, "force"_a, "torque"_a, "point"_a, "at"_a, "duration"_a,
              "which"_a.none())
@@ -245,10 +257,11 @@ NB_MODULE(_core, m) {
         .def("step", &World::step, "gains"_a.none(), "target_q"_a.none(), "target_v"_a.none(),
              "target_a"_a.none(), "strength"_a.none(), "pin"_a.none(), "force"_a.none(),
              "acceleration"_a.none(), "steps"_a, "rows"_a, "form"_a, "method"_a, "embedded"_a,
-             "feedforward"_a, "accelerated"_a.none() = nb::none())
+             "feedforward"_a, "accelerated"_a.none() = nb::none(), floats)
         .def("torques", &World::torques, "q"_a, "v"_a, "gains"_a, "target_q"_a, "target_v"_a.none(),
-             "load"_a.none(), "gravity"_a, "form"_a, "method"_a)
+             "load"_a.none(), "gravity"_a, "form"_a, "method"_a, floats)
         .def("set_gravity", &World::set_gravity, "gravity"_a)
+        .def_prop_ro("isa", &World::isa)
         .def_prop_ro("threads", &World::threads);
 
     m.def("answer", &answer, "model"_a, "numbers"_a.none(), "what"_a, "n"_a, "single_precision"_a,
@@ -256,7 +269,7 @@ NB_MODULE(_core, m) {
           "target_q"_a.none(), "target_v"_a.none(), "kp"_a.none(), "kd"_a.none(), "gravity"_a,
           "dt"_a, "form"_a, "method"_a, "limits"_a, "link"_a, "point"_a,
           "target_a"_a.none() = nb::none(), "past"_a.none() = nb::none(), "velocity"_a = true,
-          "feedforward"_a = true, "as_printed"_a = false,
+          "feedforward"_a = true, "as_printed"_a = false, floats,
           "One question of poise.dynamics about n states.");
     bind_planner(m);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "dispatch.hpp"
+#include "float_mode.hpp"
 
 namespace poise {
 
@@ -284,11 +285,13 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
 
 void bind_planner(nb::module_& m) {
     m.def("tasks", &tasks, "model"_a, "numbers"_a.none(), "n"_a, "q"_a, "v"_a, "gravity"_a,
-          "points"_a, "Momentum, inertia, and points of n states, for controllers.");
+          "points"_a, nb::call_guard<KernelFloatMode>(),
+          "Momentum, inertia, and points of n states, for controllers.");
     nb::class_<Planner>(m, "Planner", "Plans of a controller of balance.")
         .def(nb::init<nb::object, int>(), "model"_a, "threads"_a)
         .def("plan", &Planner::plan, "numbers"_a.none(), "ask"_a, "n"_a, "q"_a, "v"_a, "target_q"_a,
-             "target_v"_a.none(), "target_a"_a.none(), "when"_a.none(), "gravity"_a);
+             "target_v"_a.none(), "target_a"_a.none(), "when"_a.none(), "gravity"_a,
+             nb::call_guard<KernelFloatMode>());
 }
 
 }  // namespace poise

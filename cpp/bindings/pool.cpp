@@ -2,6 +2,8 @@
 
 #include <system_error>
 
+#include "float_mode.hpp"
+
 #if !defined(_WIN32)
 #include <pthread.h>
 #endif
@@ -89,6 +91,7 @@ void Pool::run(std::int64_t count, const Work& work) {
 }
 
 void Pool::loop(int thread) {
+    const KernelFloatMode floats;
     std::uint64_t seen = 0;
     for (;;) {
         for (int spin = 0; spin < kSpins && round_.load(std::memory_order_acquire) == seen; ++spin)

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "arrays.hpp"
+#include "float_mode.hpp"
 #include "poise/render.hpp"
 
 namespace poise {
@@ -186,11 +187,12 @@ nb::tuple render(nb::object kind, nb::object pos, nb::object quat, nb::object si
 void bind_render(nb::module_& m) {
     nb::class_<Mesh>(m, "Mesh", "Triangles, ready to be drawn.")
         .def(nb::new_(&make_mesh), "vertices"_a, "faces"_a, "smooth"_a, "convex"_a, "nx"_a = 0,
-             "ny"_a = 0, "nx, ny: points of a height field along x and y, those along y first.");
+             "ny"_a = 0, nb::call_guard<KernelFloatMode>(),
+             "nx, ny: points of a height field along x and y, those along y first.");
     m.def("render", &render, "kind"_a, "pos"_a, "quat"_a, "size"_a, "color"_a, "group"_a,
           "meshes"_a, "eye"_a, "target"_a, "up"_a, "fov"_a, "width"_a, "height"_a, "samples"_a,
           "ground"_a, "ground_z"_a, "checks"_a, "ground_color"_a, "sky"_a, "light"_a, "softness"_a,
-          "fade"_a, "buffers"_a,
+          "fade"_a, "buffers"_a, nb::call_guard<KernelFloatMode>(),
           "A picture; with buffers also what each pixel shows, and how far it is.");
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "float_mode.hpp"
 #include "sample.hpp"
 
 namespace poise {
@@ -36,6 +37,7 @@ nb::tuple sample_clip(const Model& model, nb::object coefficients, double start,
 
 void bind_sample(nb::module_& m) {
     m.def("sample", &sample_clip, "model"_a, "coefficients"_a, "start"_a, "rate"_a, "times"_a,
+          nb::call_guard<KernelFloatMode>(),
           "Positions, velocities and accelerations of a clip's spline at these times.");
 }
 

@@ -89,6 +89,7 @@ World::World(nb::object model, nb::object whole, std::int64_t n, double dt, bool
 
     const Numbers x = own_.read(numbers, whole_, n);
     const Kernel& k = kernel((n > 1 ? 2 : 0) + (single_precision ? 1 : 0));
+    isa_ = n > 1 ? chosen_isas().batch : chosen_isas().single;
     kernel_.reset(k.make_world(whole_.forest(), x, t, n, dt, pool_.size()));
 }
 

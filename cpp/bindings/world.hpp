@@ -60,6 +60,7 @@ class World {
                      nb::object target_v, nb::object load, nb::object gravity, int form,
                      int method);
     int threads() const { return pool_.size(); }
+    const std::string& isa() const { return isa_; }  // instruction set of its kernel
     void set_gravity(nb::object gravity);
     void correct_momentum(bool on) { correct_momentum_ = on; }
 
@@ -92,6 +93,7 @@ class World {
     OwnTouchables touch_;
     // of one copy: pushes, then spares, then impulses of contact
     std::int64_t spare_size_, impulse_size_, memory_size_;
+    std::string isa_;
     std::unique_ptr<WorldKernel> kernel_;
     Pool pool_;
     std::uint64_t gains_met_[8] = {};

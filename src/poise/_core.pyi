@@ -6,8 +6,10 @@ import numpy
 from numpy.typing import NDArray
 
 
-def isa() -> str:
-    """Instruction set of the kernels in use."""
+def isa() -> dict[str, str]:
+    """
+    Instruction sets of the kernels in use: 'single' for one state, 'batch' for several.
+    """
 
 def available_isas() -> list[str]:
     """Instruction sets that were built."""
@@ -17,7 +19,7 @@ def supported_isas() -> list[str]:
 
 def choose_isa(name: str) -> None:
     """
-    Use another instruction set for what is made from now on; '' is the default.
+    Use one instruction set for all that is made from now on; '' is the default: POISE_ISA, or by the rule of dispatch.hpp.
     """
 
 def build_info() -> dict[str, str]:
@@ -115,6 +117,9 @@ class World:
     def torques(self, q: object, v: object, gains: object, target_q: object, target_v: object | None, load: object | None, gravity: object, form: int, method: int) -> NDArray[numpy.float64]: ...
 
     def set_gravity(self, gravity: object) -> None: ...
+
+    @property
+    def isa(self) -> str: ...
 
     @property
     def threads(self) -> int: ...

@@ -280,6 +280,15 @@ class World:
         return int(self._core.threads)
 
     @property
+    def isa(self) -> str:
+        """Instruction set of the kernels that step this world: "baseline", "avx2" or "avx512".
+
+        Chosen when the world is built: one copy runs other kernels than a batch, see
+        `poise doctor`.
+        """
+        return str(self._core.isa)
+
+    @property
     def diverged(self) -> list[Loss]:
         """The copies that diverged and stand at their last good state."""
         return [Loss(*loss) for loss in zip(*self._core.faults(), strict=True)]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from poise import _core
 from poise.cli.track import seconds
 from poise.errors import PoiseError
 
@@ -36,6 +38,7 @@ class Result:
     contact: bool
     copies: int
     dtype: str
+    isa: str  # instruction set of the kernels
     microseconds: float  # per step, in the best window
     steps_per_second: float
     real_time: float  # how many characters run at the speed of the clock
@@ -57,7 +60,8 @@ def bench(
 ) -> None:
     """Measure how fast characters are simulated here: one, and a batch in both precisions.
 
-    Each holds its rest pose with stable PD, first where nothing touches, then on the ground.
+    Each holds its rest pose with stable PD, first where nothing touches, then on the ground. A CPU
+    with AVX2 and AVX-512 is measured with both; the real time is that of the default.
     Times are those of the best of many short windows: other work on the machine only adds to them.
 
     \b
@@ -71,48 +75,67 @@ def bench(
 
     bodies = [load_character(name) for name in character or CHARACTERS]
     found = examine()
-    where = {"cpu": found["machine"]["cpu"], "kernels": found["kernels"]["chosen"]}
+    kernels, sets = _core.isa(), compared()
+    where = {"cpu": found["machine"]["cpu"], "kernels": kernels}
     where |= {"compiler": found["build"]["compiler"], "dt": seconds(dt), "threads": threads}
     if not as_json:
-        typer.echo(f"{where['cpu']}, {where['kernels']}, dt {dt} s, threads: {threads}")
-        head = ("character", "DoF", "", "copies", "", "us / step", "real time")
-        typer.secho(line(*head), bold=True)
-    results = []
+        default = f"default: {kernels['single']} for one, {kernels['batch']} for a batch"
+        typer.echo(f"{where['cpu']}, dt {dt} s, threads: {threads}; {default}")
+        times = [f"us {isa}" for isa in sets]
+        typer.secho(line("character", "DoF", "", "copies", "", *times, "real time"), bold=True)
+    results: list[dict[str, Any]] = []
     sizes = {"copies": copies, "dt": where["dt"], "threads": threads, "seconds": duration}
-    for result in measure(bodies, **sizes):
-        results.append(asdict(result))
+    for case in measure(bodies, sets=sets, **sizes):
+        results += map(asdict, case)
         if not as_json:
-            typer.echo(row(result))
+            typer.echo(row(case))
     if as_json:
         typer.echo(json.dumps({**where, "results": results}, indent=2))
 
 
+def compared() -> list[str]:
+    """Instruction sets that are measured: those in use, and AVX2 beside AVX-512."""
+    if os.environ.get("POISE_ISA"):
+        return [_core.isa()["batch"]]
+    return [isa for isa in _core.supported_isas() if isa != "baseline"] or ["baseline"]
+
+
 def line(*cells: object) -> str:
-    """A row of the table."""
-    widths = ("14", ">4", "10", ">7", "7", ">9", ">11")
+    """A row of the table: its character, the case, a time for each instruction set, real time."""
+    times = [">9"] * (len(cells) - 6)
+    widths = ("14", ">4", "10", ">7", "7", *times, ">11")
     return "  ".join(f"{cell!s:{width}}" for cell, width in zip(cells, widths, strict=True))
 
 
-def row(result: Result) -> str:
-    """A result as a row of the table."""
+def row(results: list[Result]) -> str:
+    """The results of one case as a row of the table."""
+    default = _core.isa()["single" if results[0].copies == 1 else "batch"]
+    result = next(result for result in results if result.isa == default)
     return line(
         result.character[:14],
         result.dof,
         "on ground" if result.contact else "in the air",
         result.copies,
         result.dtype,
-        f"{result.microseconds:.3g}",
+        *(f"{one.microseconds:.3g}" for one in results),
         f"{result.real_time:,.0f} x" if result.real_time >= 100.0 else f"{result.real_time:.3g} x",
     )
 
 
 def measure(
-    characters: list[Character], *, copies: int, dt: float, threads: int, seconds: float
-) -> Iterator[Result]:
+    characters: list[Character],
+    *,
+    sets: list[str],
+    copies: int,
+    dt: float,
+    threads: int,
+    seconds: float,
+) -> Iterator[list[Result]]:
     """Time every character alone and in batches, with and without contact.
 
     Args:
         characters: Whom.
+        sets: Instruction sets; each case yields one result for each.
         copies: Copies in a batch.
         dt: Time step [s].
         threads: Threads that a batch may take.
@@ -123,18 +146,30 @@ def measure(
         for contact in (False, True):
             for n, dtype in sizes:
                 case = (character, n, dtype, contact, dt, threads if n > 1 else 1)
-                yield _time(*case, seconds=seconds)
+                yield [_time(*case, isa=isa, seconds=seconds) for isa in sets]
 
 
 def _time(
-    character: Character, n: int, dtype: str, contact: bool, dt: float, threads: int, seconds: float
+    character: Character,
+    n: int,
+    dtype: str,
+    contact: bool,
+    dt: float,
+    threads: int,
+    *,
+    isa: str,
+    seconds: float,
 ) -> Result:
     """Time one case, in windows that all start from the same state."""
     from poise import Command, Drive, Target, World, suggest_gains
 
     # without ground there is no weight either, or it would fall for as long as we look
     model: dict[str, Any] = {} if contact else {"contact": None, "gravity": (0.0, 0.0, 0.0)}
-    world = World(character, n=n, dt=dt, dtype=dtype, threads=threads, **model)
+    _core.choose_isa(isa)
+    try:
+        world = World(character, n=n, dt=dt, dtype=dtype, threads=threads, **model)
+    finally:
+        _core.choose_isa("")
     command = Command(
         drive=Drive(suggest_gains(character, FREQUENCY, root="free"), Target(character.rest_q))
     )
@@ -156,6 +191,7 @@ def _time(
         contact,
         n,
         dtype,
+        world.isa,
         microseconds=1e6 * best,
         steps_per_second=1.0 / best,
         real_time=dt / best,

@@ -59,7 +59,8 @@ def examine() -> dict[str, dict[str, Any]]:
             "threads": cores(),  # as many as a large world takes unasked
         },
         "kernels": {
-            "chosen": _core.isa(),
+            "one character": _core.isa()["single"],
+            "batch": _core.isa()["batch"],
             "built": _core.available_isas(),
             "supported": _core.supported_isas(),
             "POISE_ISA": os.environ.get("POISE_ISA"),

@@ -21,7 +21,7 @@ def facts() -> dict[str, Any]:
         "poise": build["version"],
         "commit": commit(),
         "compiler": build.get("compiler"),
-        "kernels": _core.isa(),
+        "kernels": kernels(),
         "processor": processor(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
@@ -29,6 +29,12 @@ def facts() -> dict[str, Any]:
         "numpy": np.__version__,
     }
     return {key: value for key, value in found.items() if value is not None}
+
+
+def kernels() -> str:
+    """Instruction sets of the kernels: one name, or those of one character and of batches."""
+    single, batch = _core.isa()["single"], _core.isa()["batch"]
+    return single if single == batch else f"{single} (one character), {batch} (batches)"
 
 
 def processor() -> str:

@@ -1,7 +1,8 @@
 """Recordings as .npz files: the scene and all columns of `poise.recording.frames`, without pickles.
 
     meta        UTF-8 bytes of JSON: format "poise-recording", version 1, interval [s], memory (how
-                many numbers of memory a copy has), diverged: [copy, joint, time, singular] each
+                many numbers of memory a copy has), diverged: [copy, joint, time, singular] each,
+                isa: instruction set of the kernels that stepped it (not in older files)
     scene       UTF-8 bytes of JSON: the settings of the world, characters as the text of their
                 YAML files
     scene.NAME  settings that are arrays: heights of the ground, friction, masses, ...
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,10 +49,13 @@ LARGEST = 2**30
 MOST_MEMORY = 2**30
 """Of all copies in one frame [numbers]."""
 
+ISA = re.compile(r"[a-z0-9_.+-]{1,32}")
+"""Names of instruction sets."""
+
 ARRAYS = ("heights", "friction", "restitution", "mass", "inertia", "armature")
 """Settings that may be arrays of their own."""
 
-Read = tuple[Settings, float, list[Loss], Frames]
+Read = tuple[Settings, float, list[Loss], Frames, str | None]
 
 
 # writing
@@ -71,6 +76,7 @@ def write(recording: Recording, path: str | os.PathLike[str]) -> None:
         "interval": recording.interval,
         "memory": recording.frames.memory_size,
         "diverged": [list(loss) for loss in recording.diverged],
+        **({} if recording.isa is None else {"isa": recording.isa}),
     }
     texts = {"meta": text_bytes(json.dumps(meta)), "scene": text_bytes(json.dumps(scene))}
     members = {**texts, **members, **recording.frames.arrays()}
@@ -129,7 +135,7 @@ def _scene_out(settings: Settings) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def read(path: str | os.PathLike[str]) -> Read:
-    """Settings, interval, diverged copies and frames of a file."""
+    """Settings, interval, diverged copies, frames and instruction set of a file."""
     if not isinstance(path, (str, os.PathLike)):
         raise PoiseError(f"a recording is named by a path, got {path!r:.80}")
     path = Path(os.fspath(path))
@@ -138,7 +144,7 @@ def read(path: str | os.PathLike[str]) -> Read:
         known = [*layout(1, 0, 0), "meta", "scene", *(f"scene.{name}" for name in ARRAYS)]
         if "meta" in archive.names:
             meta = parse_json(archive.text("meta"), f"{path}: meta")
-            interval, memory, lost = _meta_in(meta, f"{path}: meta")
+            interval, memory, lost, isa = _meta_in(meta, f"{path}: meta")
         missing = {"meta", "scene", *layout(1, 0, 0)} - archive.names
         if missing:
             raise PoiseError(
@@ -160,10 +166,10 @@ def read(path: str | os.PathLike[str]) -> Read:
     _check_columns(columns, settings, whole.nq, whole.nv, path)
     _check_rows(columns, settings, whole.nl, memory, path)
     frames = Frames(settings.n, whole.nq, whole.nv, columns, memory)
-    return settings, interval, lost, frames
+    return settings, interval, lost, frames, isa
 
 
-def _meta_in(meta: Any, where: str) -> tuple[float, int, list[Loss]]:
+def _meta_in(meta: Any, where: str) -> tuple[float, int, list[Loss], str | None]:
     form = meta.get("format") if isinstance(meta, dict) else None
     if form != FORMAT:
         hint = "; load_clip reads it" if form == "poise-clip" else ""
@@ -182,7 +188,10 @@ def _meta_in(meta: Any, where: str) -> tuple[float, int, list[Loss]]:
         if not isinstance(row, list) or list(map(type, row)) != [int, str, float, bool]:
             raise PoiseError(f"{where}: diverged: each must be [copy, joint, time, singular]")
         lost.append(Loss(*row))
-    return number(meta.get("interval"), f"{where}: interval"), memory, lost
+    isa = meta.get("isa")
+    if not (isa is None or (isinstance(isa, str) and ISA.fullmatch(isa))):
+        raise PoiseError(f"{where}: isa must be the name of an instruction set, got {isa!r:.80}")
+    return number(meta.get("interval"), f"{where}: interval"), memory, lost, isa
 
 
 def _scene_in(data: Any, arrays: dict[str, Array], where: str) -> Settings:

@@ -59,17 +59,23 @@ class Recording(Sealed):
         self._frames = Frames(world.n, self.scene.nq, self.scene.nv)
         self._notes: list[Note] = []
         self._rhythm = max(1, round(self.fps))
+        self._isa: str | None = world.isa
         self._world: World | None = world
         self._clock: Floats = np.zeros(world.n)
         self._seal()
 
     @classmethod
     def _of(
-        cls, settings: Settings, interval: float, lost: list[Loss], frames: Frames
+        cls,
+        settings: Settings,
+        interval: float,
+        lost: list[Loss],
+        frames: Frames,
+        isa: str | None,
     ) -> Recording:
         """A recording that is complete."""
         self = cls.__new__(cls)
-        self.settings, self.interval = settings, interval
+        self.settings, self.interval, self._isa = settings, interval, isa
         self.scene = scene_of(settings.character)
         self.diverged, self._frames, self._notes, self._world = lost, frames, [], None
         self._seal()
@@ -157,6 +163,24 @@ class Recording(Sealed):
     def fps(self) -> float:
         """Frames per second."""
         return 1.0 / self.interval
+
+    @property
+    def dtype(self) -> str:
+        """Precision of the recorded world: "float64" or "float32"."""
+        return self.settings.dtype
+
+    @property
+    def isa(self) -> str | None:
+        """Instruction set of the recorded world, as `World.isa`; None in files that lack it.
+
+        `world` resumes bit for bit where this and `dtype` are those of the new world.
+        """
+        return self._isa
+
+    @property
+    def made(self) -> str:
+        """Dtype and instruction set in words, for people."""
+        return f"{self.dtype}, {'unknown kernels' if self.isa is None else self.isa}"
 
     @property
     def time(self) -> Floats:
@@ -293,7 +317,7 @@ class Recording(Sealed):
     def __repr__(self) -> str:
         names = ", ".join(repr(part) for part in self.scene.forest.parts)
         copies = "" if self.n == 1 else f", {self.n} copies"
-        return f"Recording({names}{copies}, {len(self)} frames at {self.fps:g} fps)"
+        return f"Recording({names}{copies}, {len(self)} frames at {self.fps:g} fps, {self.made})"
 
     def _shape(self, name: str) -> Floats:
         column: Floats = self.frames.column(name)

@@ -143,6 +143,7 @@ def status(snapshot: Snapshot, rate: float) -> str:
         ("speed", f"{snapshot.pace:.2f} × real time"),
         ("steps", f"{snapshot.step_rate:.0f} /s"),
         ("page", f"{rate:.0f} updates/s"),
+        *([("made by", snapshot.made)] if snapshot.made else []),
         *_measured(moment, watch),
     ]
     cells = "".join(

@@ -209,6 +209,7 @@ class Show:
             beside=self._beside(moment.time - start if player else moment.time),
             mode="live" if player is None else "recorded",
             name="" if player is None else player.name,
+            made="" if player is None else player.recording.made,
             beside_name="" if self.beside is None else self.beside.name,
             playing=self.playing,
             frame=shown.frame,

@@ -208,6 +208,7 @@ class Snapshot:
         beside: A recording to compare with at the same time, or None.
         mode: "live", or "recorded" while a recording is played.
         name: Of the recording that is played, or "".
+        made: Its dtype and instruction set, or "".
         beside_name: Of the recording to compare with, or "".
         playing: Whether time goes on.
         frame: Which frame of the history or recording is shown.
@@ -232,6 +233,7 @@ class Snapshot:
     beside: Moment | None
     mode: str
     name: str
+    made: str
     beside_name: str
     playing: bool
     frame: int

@@ -102,7 +102,7 @@ class Take:
             frames.extend(block_of(notes[start : start + TOGETHER], world))
         interval = notes[-1].time[0] - notes[-2].time[0] if len(notes) > 1 else world.dt
         steps = max(1, round(float(interval) / world.dt))
-        return Recording._of(world.settings, steps * world.dt, [], frames)
+        return Recording._of(world.settings, steps * world.dt, [], frames, world.isa)
 
     def _even(self) -> list[Entry]:
         """The last frames that are of one world and at a constant rate."""
