@@ -34,7 +34,7 @@ def as_recording(motion: Any) -> Any:
     world = World(motion.character, dt=1 / fps, ground=ground, spares=0, convex=False)
     frames = Frames(1, motion.character.nq, motion.character.nv)
     frames.extend(_block(time, q, v, world.gravity))
-    return Recording._of(world.settings, 1 / fps, [], frames)
+    return Recording._of(world.settings, 1 / fps, [], frames, None)
 
 
 def _block(time: Any, q: Any, v: Any, gravity: Any) -> Block:

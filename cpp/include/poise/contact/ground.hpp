@@ -12,48 +12,53 @@ constexpr double kNear = 0.01;
 struct Facet {
     double height;     // at the place [m]
     double n[3];       // upward unit normal
-    std::int64_t key;  // which triangle; -1 is outside of the grid
+    std::int64_t key;  // which triangle
 };
 
-// A cell is split along the diagonal from (0, 0) to (1, 1). Beyond its rim the field goes on level.
+// Cells are numbered from -kFarCells to kFarCells along each axis: beyond its rim the field goes on
+// level, in cells without slope outwards.
+constexpr std::int64_t kFarCells = 1 << 29;
+
+inline double height_at(const Ground& g, std::int64_t col, std::int64_t row) {
+    const std::int64_t i = col < 0 ? 0 : col > g.cols - 1 ? g.cols - 1 : col;
+    const std::int64_t j = row < 0 ? 0 : row > g.rows - 1 ? g.rows - 1 : row;
+    return g.height[j * g.cols + i];
+}
+
+inline double cell_place(double x, double origin, double spacing) {
+    const double u = (x - origin) / spacing;
+    // so that what is not a number ends in a cell, too
+    return u > -kFarCells ? (u < kFarCells - 1 ? u : kFarCells - 1) : -kFarCells;
+}
+
+// A cell is split along the diagonal from (0, 0) to (1, 1).
 inline Facet facet_at(const Ground& g, double x, double y) {
-    const double u = (x - g.x0) / g.dx, v = (y - g.y0) / g.dy;
-    const bool inside = u >= 0 && v >= 0 && u <= g.cols - 1 && v <= g.rows - 1;
-    // so that what is not a number ends at a corner, too
-    const double cu = u > 0 ? (u < g.cols - 1 ? u : g.cols - 1) : 0;
-    const double cv = v > 0 ? (v < g.rows - 1 ? v : g.rows - 1) : 0;
-    int col = static_cast<int>(cu), row = static_cast<int>(cv);
-    if (col > g.cols - 2) col = g.cols - 2;
-    if (row > g.rows - 2) row = g.rows - 2;
-    const double* h = g.height + static_cast<std::int64_t>(row) * g.cols + col;
-    const double a = h[0], b = h[1], c = h[g.cols], d = h[g.cols + 1];
-    const double s = cu - col, t = cv - row;
+    const double u = cell_place(x, g.x0, g.dx), v = cell_place(y, g.y0, g.dy);
+    const auto col = static_cast<std::int64_t>(std::floor(u));
+    const auto row = static_cast<std::int64_t>(std::floor(v));
+    const double a = height_at(g, col, row), b = height_at(g, col + 1, row);
+    const double c = height_at(g, col, row + 1), d = height_at(g, col + 1, row + 1);
+    const double s = u - col, t = v - row;
     const bool lower = s >= t;
-    double sx = lower ? b - a : d - c, sy = lower ? d - b : c - a;
-    const double height = lower ? a + s * sx + t * sy : a + t * sy + s * sx;
-    if (!inside) {
-        // level outwards, as the rim is along it
-        if (u < 0 || u > g.cols - 1) sx = 0;
-        if (v < 0 || v > g.rows - 1) sy = 0;
-    }
+    const double sx = lower ? b - a : d - c, sy = lower ? d - b : c - a;
     const double nx = -sx / g.dx, ny = -sy / g.dy;
     const double k = 1 / std::sqrt(nx * nx + ny * ny + 1);
-    const std::int64_t key =
-        inside ? 2 * (static_cast<std::int64_t>(row) * g.cols + col) + lower : -1;
-    return {height, {k * nx, k * ny, k}, key};
+    const std::int64_t cell = (row + kFarCells) * 2 * kFarCells + (col + kFarCells);
+    return {a + s * sx + t * sy, {k * nx, k * ny, k}, 2 * cell + lower};
 }
 
 // The point nearest to p on the rim of a facet.
 inline void nearest_on_rim(const Ground& g, std::int64_t key, const double p[3], double out[3]) {
-    const auto cell = key / 2;
-    const int col = static_cast<int>(cell % g.cols), row = static_cast<int>(cell / g.cols);
+    const std::int64_t cell = key / 2;
+    const std::int64_t col = cell % (2 * kFarCells) - kFarCells;
+    const std::int64_t row = cell / (2 * kFarCells) - kFarCells;
     const int far[3][2] = {{0, 0}, {1, 1}, {key % 2 ? 1 : 0, key % 2 ? 0 : 1}};
     double corner[3][3];
     for (int k = 0; k < 3; ++k) {
-        const int i = col + far[k][0], j = row + far[k][1];
+        const std::int64_t i = col + far[k][0], j = row + far[k][1];
         corner[k][0] = g.x0 + i * g.dx;
         corner[k][1] = g.y0 + j * g.dy;
-        corner[k][2] = g.height[static_cast<std::int64_t>(j) * g.cols + i];
+        corner[k][2] = height_at(g, i, j);
     }
     double best = 1e300;
     for (int k = 0; k < 3; ++k) {
@@ -75,23 +80,33 @@ inline void nearest_on_rim(const Ground& g, std::int64_t key, const double p[3],
     }
 }
 
+// Distance from p to the rim of a facet, and the direction from there; false on the rim itself.
+inline bool beside(const Ground& g, std::int64_t key, const double p[3], double& far, double d[3]) {
+    double edge[3], d2 = 0;
+    nearest_on_rim(g, key, p, edge);
+    for (int k = 0; k < 3; ++k) d2 += (p[k] - edge[k]) * (p[k] - edge[k]);
+    if (d2 < 1e-18) return false;
+    far = std::sqrt(d2);
+    for (int k = 0; k < 3; ++k) d[k] = (p[k] - edge[k]) / far;
+    return true;
+}
+
+inline bool parallel(const double a[3], const double b[3]) {
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] > 1 - 1e-9;
+}
+
 // Gap and normal of a ball over a height field, of the facet below its centre.
 inline double gap_below(const Ground& g, const Facet& below, const double p[3], double radius,
                         double n[3]) {
     for (int k = 0; k < 3; ++k) n[k] = below.n[k];
     const double far = (p[2] - below.height) * below.n[2];
-    if (radius == 0 || far <= 0 || below.key < 0) return far - radius;
+    if (radius == 0 || far <= 0) return far - radius;
     const double foot[3] = {p[0] - far * n[0], p[1] - far * n[1], p[2] - far * n[2]};
     const Facet there = facet_at(g, foot[0], foot[1]);
     if (there.key == below.key || there.height > foot[2] - 1e-6 * radius) return far - radius;
     // over a ridge the ball touches its edge
-    double edge[3], d2 = 0;
-    nearest_on_rim(g, below.key, p, edge);
-    for (int k = 0; k < 3; ++k) d2 += (p[k] - edge[k]) * (p[k] - edge[k]);
-    const double d = std::sqrt(d2);
-    if (d < 1e-9) return far - radius;
-    for (int k = 0; k < 3; ++k) n[k] = (p[k] - edge[k]) / d;
-    return d - radius;
+    double d = 0;
+    return (beside(g, below.key, p, d, n) ? d : far) - radius;
 }
 
 // The same of the facet that a corner comes to in this step, where the ground rises.
@@ -101,8 +116,22 @@ inline double gap_ahead(const Ground& g, const Facet& below, const double p[3], 
     // its plane, at p
     const double z = ahead.height + (way[0] * ahead.n[0] + way[1] * ahead.n[1]) / ahead.n[2];
     for (int k = 0; k < 3; ++k) n[k] = ahead.n[k];
-    if (ahead.key < 0 || ahead.key == below.key || z >= below.height) return 1e30;
+    if (ahead.key == below.key || z >= below.height) return 1e30;
     return (p[2] - z) * ahead.n[2];
+}
+
+// Cells of a height field along one axis: first, first + stride, ...
+struct CellRange {
+    std::int64_t first, count, stride;
+};
+
+constexpr std::int64_t kMostCells = 8;  // along each axis
+
+inline CellRange cells_within(double origin, double spacing, double low, double high) {
+    const auto first = static_cast<std::int64_t>(std::floor(cell_place(low, origin, spacing)));
+    const auto last = static_cast<std::int64_t>(std::floor(cell_place(high, origin, spacing)));
+    const std::int64_t all = last - first + 1, stride = (all + kMostCells - 1) / kMostCells;
+    return {first, (all + stride - 1) / stride, stride};
 }
 
 // Gap and normal of a ball that is on its way: rank 0 is the facet below it; of a corner, 1 is the
@@ -112,36 +141,46 @@ inline double field_gap(const Ground& g, const double p[3], const double way[3],
     const Facet below = facet_at(g, p[0], p[1]);
     if (rank == 0) return gap_below(g, below, p, radius, n);
     if (radius == 0) return gap_ahead(g, below, p, way, n);
-    double best[2] = {1e30, 1e30};
-    Facet found[2] = {below, below};
-    constexpr double half = 0.7071067811865476;
-    const double side[8][2] = {{1, 0},       {-1, 0},       {0, 1},        {0, -1},
-                               {half, half}, {half, -half}, {-half, half}, {-half, -half}};
-    const double far_out = radius + std::sqrt(way[0] * way[0] + way[1] * way[1]);
-    for (const auto& d : side) {
-        const double x = far_out * d[0], y = far_out * d[1];
+    double best[2] = {1e30, 1e30}, normal[2][3] = {{0, 0, 1}, {0, 0, 1}}, first[3];
+    gap_below(g, below, p, radius, first);
+    // the facets of the cells within its reach; of a grid that is much finer than the ball, some
+    const double reach = radius + std::sqrt(way[0] * way[0] + way[1] * way[1]);
+    const CellRange cols = cells_within(g.x0, g.dx, p[0] - reach, p[0] + reach);
+    const CellRange rows = cells_within(g.y0, g.dy, p[1] - reach, p[1] + reach);
+    for (std::int64_t i = 0; i < 2 * cols.count * rows.count; ++i) {
+        const std::int64_t cell = i / 2, col = cols.first + cell % cols.count * cols.stride;
+        const std::int64_t row = rows.first + cell / cols.count * rows.stride;
+        const double third = 1.0 / 3, s = i % 2 ? 2 * third : third;
+        const double x = g.x0 + (col + s) * g.dx - p[0], y = g.y0 + (row + 1 - s) * g.dy - p[1];
         const Facet f = facet_at(g, p[0] + x, p[1] + y);
-        if (f.key < 0 || f.key == below.key || f.key == found[0].key) continue;
-        const double same = f.n[0] * below.n[0] + f.n[1] * below.n[1] + f.n[2] * below.n[2];
-        if (same > 1 - 1e-9) continue;
+        if (f.key == below.key) continue;
         // distance to its plane, if the foot of the perpendicular lies on it
         const double z = f.height + (x * f.n[0] + y * f.n[1]) / f.n[2];
-        const double far = (p[2] - z) * f.n[2];
+        double far = (p[2] - z) * f.n[2], d[3] = {f.n[0], f.n[1], f.n[2]};
         if (facet_at(g, p[0] - far * f.n[0], p[1] - far * f.n[1]).key != f.key) {
             // or will lie on it, where the ground rises
             const double later = far + way[0] * f.n[0] + way[1] * f.n[1] + way[2] * f.n[2];
             const double to[2] = {p[0] + way[0] - later * f.n[0], p[1] + way[1] - later * f.n[1]};
-            if (z > below.height || facet_at(g, to[0], to[1]).key != f.key) continue;
+            const bool comes = z <= below.height && facet_at(g, to[0], to[1]).key == f.key;
+            // or to its rim, on the side where the ball is
+            if (!comes && !(far > 0 && beside(g, f.key, p, far, d))) continue;
         }
         const double gap = far - radius;
-        if (gap < best[0]) {
-            best[1] = best[0], found[1] = found[0];
-            best[0] = gap, found[0] = f;
-        } else if (gap < best[1]) {
-            best[1] = gap, found[1] = f;
+        if (parallel(d, first) || gap >= best[1]) continue;
+        const int place = gap < best[0] ? 0 : 1;
+        // an edge belongs to two facets
+        if (best[0] < 1e30 && parallel(d, normal[0])) {
+            if (place == 0) best[0] = gap;
+            continue;
         }
+        if (place == 0) {
+            best[1] = best[0];
+            for (int k = 0; k < 3; ++k) normal[1][k] = normal[0][k];
+        }
+        best[place] = gap;
+        for (int k = 0; k < 3; ++k) normal[place][k] = d[k];
     }
-    for (int k = 0; k < 3; ++k) n[k] = found[rank - 1].n[k];
+    for (int k = 0; k < 3; ++k) n[k] = normal[rank - 1][k];
     return best[rank - 1];
 }
 
