@@ -15,6 +15,7 @@ from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains
 from poise.dynamics import GRAVITY
 from poise.errors import PoiseError
 from poise.forest import Ints
+from poise.motion.jumps import check_followable
 from poise.scene import SceneLike, scene_of
 
 
@@ -121,7 +122,9 @@ class Servo(ABC):
         return array
 
     def _target(self, target: Any) -> Target:
-        return target if type(target) is Target else Target.of(target)
+        one = target if type(target) is Target else Target.of(target)
+        check_followable(one)
+        return one
 
     def _asked(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:
         """Positions, velocities and the one target of a call that computes torques."""

@@ -20,6 +20,7 @@ from poise.state import State
 
 if TYPE_CHECKING:
     from poise.motion.contacts import Contacts
+    from poise.motion.jumps import Jump
     from poise.motion.retargeting.matching import MapLike
     from poise.motion.rig import Rig
 
@@ -38,6 +39,7 @@ class Clip:
         source: The rig of the file it came from, or None.
         name: What to call it.
         contacts: Which points stand on the ground in each frame, or None if nobody has looked.
+        notes: What was done to it since it was read, for people to read.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Clip:
         source: Rig | None = None,
         name: str = "",
         contacts: Contacts | None = None,
+        notes: tuple[str, ...] = (),
     ) -> None:
         if not isinstance(character, Character):
             raise ClipError(f"a clip moves a Character, got {character!r:.80}")
@@ -56,6 +59,7 @@ class Clip:
         self.fps = number(fps, "fps", unit="Hz")
         self.source = source
         self.name = name
+        self.notes = notes
         frames = floats(q, "q")
         if frames.ndim != 2 or frames.shape[1] != character.nq or frames.shape[0] < 1:
             raise ClipError(f"q has shape {frames.shape}, expected (frames, {character.nq})")
@@ -71,6 +75,13 @@ class Clip:
         if contacts is not None:
             contacts.check(character, len(frames))
         self.contacts = contacts
+
+    @cached_property
+    def jumps(self) -> tuple[Jump, ...]:
+        """Where the pose moves faster than any body can: `poise.motion.jumps`."""
+        from poise.motion.jumps import find_jumps
+
+        return find_jumps(self)
 
     @property
     def duration(self) -> float:
@@ -112,7 +123,7 @@ class Clip:
     def with_frames(
         self, frames: ArrayLike, *, fps: float | None = None, contacts: Contacts | None = None
     ) -> Clip:
-        """A clip of the same character, name and source with other frames.
+        """A clip of the same character, name, source and notes with other frames.
 
         Args:
             frames: Poses, shape (k, nq).
@@ -121,8 +132,9 @@ class Clip:
         """
         rate = self.fps if fps is None else fps
         return Clip(
-            self.character, frames, rate, source=self.source, name=self.name, contacts=contacts
-        )
+            self.character, frames, rate, source=self.source, name=self.name, contacts=contacts,
+            notes=self.notes,
+        )  # fmt: skip
 
     def smoothed(self, cutoff: float | None = None, *, feet: bool = True) -> Clip:
         """Without noise, standing feet where they stood: `poise.motion.editing.smoothing`.

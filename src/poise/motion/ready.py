@@ -1,15 +1,25 @@
 """Raw motion, made ready to be followed in a physical world.
 
 Files of motion capture begin with a pose that was put in, have noise that two derivatives turn into
-forces, and stand a little above or below the ground.
+forces, and stand a little above or below the ground. `load_ready` is what `load_clip`, `poise track`,
+`poise balance` and the studio load clips with.
+
+The motion is made ready on the skeleton that it was captured with, and retargeted then: there it is
+noise that is filtered, and not what inverse kinematics made of it, and feet stand where they stood.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+from poise.character import Character
 from poise.errors import ClipError, PoiseError
 from poise.motion.clip import Clip
+
+if TYPE_CHECKING:
+    from poise.motion.retargeting.matching import MapLike
 
 ADDED_POSE = 0.1
 """A clip that jumps within this time [s] begins with a pose that was put in."""
@@ -18,17 +28,52 @@ LEAST_RISE = 1e-3
 """Less is not worth telling [m]."""
 
 
-class Ready(NamedTuple):
-    """A clip that can be followed, and what was done to it, for people to read."""
+def load_ready(
+    source: str | os.PathLike[str] | Clip,
+    character: Character | None = None,
+    *,
+    cutoff: float | str | None = None,
+    ground: bool = True,
+    firm_feet: bool = False,
+    map: MapLike = None,
+    progress: Callable[[float], None] | None = None,
+    **options: Any,
+) -> Clip:
+    """A motion on a character, ready to be followed; what was done to it is in its notes.
 
-    clip: Clip
-    notes: tuple[str, ...]
+    Built-in clips, keyframes, and others that know their contacts are taken as they are.
+
+    Args:
+        source: The name of a built-in clip, a file, or a clip.
+        character: Who follows it; None is the clip's own.
+        cutoff: As of `made_ready`.
+        ground: As of `made_ready`.
+        firm_feet: Make the feet of raw motion level where they really stand, as balance needs it:
+            `poise.motion.editing.firm_feet`.
+        map: As of `load_clip`.
+        progress: Called while retargeting with the share that is done, 0 to 1.
+        options: As of `load_clip`.
+    """
+    from poise.motion import on_character, taken
+
+    clip, raw = taken(source, None if firm_feet else character, map, options)
+    ready = made_ready(clip, raw=raw, cutoff=cutoff, ground=ground, told_unit="unit" in options)
+    if firm_feet and raw and character is not None and character != ready.character:
+        from poise.motion.editing.firm_feet import on_firm_feet
+
+        return on_firm_feet(ready, character, progress, map=map)
+    return on_character(ready, character, source, map, progress)
 
 
 def made_ready(
-    clip: Clip, *, raw: bool, cutoff: float | str | None = None, ground: bool = True
-) -> Ready:
-    """A clip without what a simulation stumbles over.
+    clip: Clip,
+    *,
+    raw: bool,
+    cutoff: float | str | None = None,
+    ground: bool = True,
+    told_unit: bool = False,
+) -> Clip:
+    """A clip without what a simulation stumbles over; what was done to it is in its notes.
 
     Args:
         clip: The motion.
@@ -36,19 +81,32 @@ def made_ready(
             frame is left out, and feet that stand come to the height of the ground.
         cutoff: What is slower passes [Hz]; "auto" finds it, 0 is off; None is "auto" for raw motion
             that is long enough, and off for other.
-        ground: Whether there is a ground at height 0, on which its feet shall stand.
+        ground: Whether there is a ground at height 0, on which its feet shall stand; a root that is
+            not free stays where it is.
+        told_unit: Whether the unit of its file was told, and not guessed.
     """
     notes: list[str] = []
     if raw:
-        _tell_unit(clip, notes)
+        if not told_unit:
+            _tell_unit(clip, notes)
         clip = _without_added_pose(clip, notes)
     if cutoff is not None:
         clip = _smoothed(clip, cutoff, notes)
     elif raw:
         clip = _smoothed_if_long(clip, notes)
-    if raw and ground:
+    if raw and ground and clip.character.joints and clip.character.joints[0].kind == "free":
         clip = _on_ground(clip, notes)
-    return Ready(clip, tuple(notes))
+    return _noted(clip, notes)
+
+
+def _noted(clip: Clip, notes: list[str]) -> Clip:
+    """The clip with more notes."""
+    if not notes:
+        return clip
+    return Clip(
+        clip.character, clip.frames, clip.fps, source=clip.source, name=clip.name,
+        contacts=clip.contacts, notes=(*clip.notes, *notes),
+    )  # fmt: skip
 
 
 def _tell_unit(clip: Clip, notes: list[str]) -> None:

@@ -152,6 +152,7 @@ def retarget(
         clip.fps,
         name=clip.name,
         contacts=contacts_of(feet, found.target, wanted, clip.fps),
+        notes=clip.notes,
     )
     return Retargeted(made, found, report, wanted.scale)
 
