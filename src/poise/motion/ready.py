@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from poise.character import Character
-from poise.errors import ClipError, PoiseError
+from poise.errors import ClipError, PoiseError, shorten
 from poise.motion.clip import Clip
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ ADDED_POSE = 0.1
 
 LEAST_RISE = 1e-3
 """Less is not worth telling [m]."""
+
+MOST_CHANGE = 2.75
+"""Smoothing and limits of joints together turn the links by no more, in the mean over links and
+frames [degrees]: it stays the motion that was captured."""
 
 
 def load_ready(
@@ -58,11 +62,15 @@ def load_ready(
 
     clip, raw = taken(source, None if firm_feet else character, map, options)
     ready = made_ready(clip, raw=raw, cutoff=cutoff, ground=ground, told_unit="unit" in options)
-    if firm_feet and raw and character is not None and character != ready.character:
+    if character is None:
+        return ready
+    if firm_feet and raw:
         from poise.motion.editing.firm_feet import on_firm_feet
 
-        return on_firm_feet(ready, character, progress, map=map)
-    return on_character(ready, character, source, map, progress)
+        own = character == ready.character
+        return ready if own else on_firm_feet(ready, character, progress, map=map)
+    made = on_character(ready, character, source, map, progress)
+    return _in_reach(made, _changed(clip, ready), ground) if raw else made
 
 
 def made_ready(
@@ -89,13 +97,37 @@ def made_ready(
     if raw:
         if not told_unit:
             _tell_unit(clip, notes)
-        clip = _without_added_pose(clip, notes)
+        clip = _without_spikes(_without_added_pose(clip, notes), notes)
     if cutoff is not None:
         clip = _smoothed(clip, cutoff, notes)
     elif raw:
         clip = _smoothed_if_long(clip, notes)
     if raw and ground and clip.character.joints and clip.character.joints[0].kind == "free":
         clip = _on_ground(clip, notes)
+    return _noted(clip, notes)
+
+
+def _changed(before: Clip, after: Clip) -> float:
+    """How far the links were turned, in the mean over links and frames [degrees]."""
+    from poise.measure import tracking_error
+
+    kept = before.frames[len(before) - len(after) :]
+    return float(tracking_error(after.character, after.frames, kept).rotation.mean())
+
+
+def _in_reach(clip: Clip, changed: float, ground: bool) -> Clip:
+    """Raw motion on another body, within what its joints and feet can do."""
+    from poise.motion.editing.reach import clear_swings, nearer_limits
+
+    notes: list[str] = []
+    clip, beyond = nearer_limits(clip, MOST_CHANGE - changed)
+    if beyond:
+        far = shorten((f"{joint} by {most:.0f} deg" for joint, most in beyond.items()), 4)
+        notes.append(f"brought nearer to the limits of joints: {far}")
+    if ground:
+        clip, rise = clear_swings(clip)
+        if rise:
+            notes.append(f"swinging feet raised by up to {1e3 * rise:.0f} mm")
     return _noted(clip, notes)
 
 
@@ -123,6 +155,20 @@ def _without_added_pose(clip: Clip, notes: list[str]) -> Clip:
         return clip
     notes.append(f"left out the first {first[1] / clip.fps:.3g} s: a pose that was put in")
     return clip.trimmed(first[1] / clip.fps)
+
+
+def _without_spikes(clip: Clip, notes: list[str]) -> Clip:
+    from poise.motion.editing.smoothing import parts
+    from poise.motion.editing.spikes import without_spikes
+
+    if len(parts(clip)) > 1:
+        return clip
+    made, joints = without_spikes(clip)
+    if joints:
+        longest = sorted(joints.items(), key=lambda item: -item[1])
+        which = shorten((f"{joint} for {time:.2g} s" for joint, time in longest), 4)
+        notes.append(f"took out spikes of the capture: {which}")
+    return made
 
 
 def without_noise(clip: Clip, cutoff: float | str) -> tuple[Clip, str]:
