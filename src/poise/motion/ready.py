@@ -27,7 +27,7 @@ ADDED_POSE = 0.1
 LEAST_RISE = 1e-3
 """Less is not worth telling [m]."""
 
-MOST_CHANGE = 2.75
+MOST_CHANGE = 2.4
 """Smoothing and limits of joints together turn the links by no more, in the mean over links and
 frames [degrees]: it stays the motion that was captured."""
 
@@ -70,7 +70,7 @@ def load_ready(
         own = character == ready.character
         return ready if own else on_firm_feet(ready, character, progress, map=map)
     made = on_character(ready, character, source, map, progress)
-    return _in_reach(made, _changed(clip, ready), ground) if raw else made
+    return _in_reach(made, _changed(clip, ready, character, map), ground) if raw else made
 
 
 def made_ready(
@@ -107,12 +107,18 @@ def made_ready(
     return _noted(clip, notes)
 
 
-def _changed(before: Clip, after: Clip) -> float:
-    """How far the links were turned, in the mean over links and frames [degrees]."""
+def _changed(before: Clip, after: Clip, character: Character, map: MapLike) -> float:
+    """How far links were turned that a character follows, in the mean over them and frames [deg]."""
     from poise.measure import tracking_error
+    from poise.motion.retargeting.matching import match
 
     kept = before.frames[len(before) - len(after) :]
-    return float(tracking_error(after.character, after.frames, kept).rotation.mean())
+    turned = tracking_error(after.character, after.frames, kept).rotation
+    if character == after.character:
+        return float(turned.mean())
+    names = {pair.source for pair in match(after.character, character, map).pairs}
+    used = [link.name in names for link in after.character.links]
+    return float(turned[:, used].mean())
 
 
 def _in_reach(clip: Clip, changed: float, ground: bool) -> Clip:
@@ -158,11 +164,8 @@ def _without_added_pose(clip: Clip, notes: list[str]) -> Clip:
 
 
 def _without_spikes(clip: Clip, notes: list[str]) -> Clip:
-    from poise.motion.editing.smoothing import parts
     from poise.motion.editing.spikes import without_spikes
 
-    if len(parts(clip)) > 1:
-        return clip
     made, joints = without_spikes(clip)
     if joints:
         longest = sorted(joints.items(), key=lambda item: -item[1])

@@ -48,7 +48,7 @@ def without_spikes(clip: Clip) -> Despiked:
     """A clip whose joints do not leave their course for a moment.
 
     Args:
-        clip: The motion, as it was captured, without cuts.
+        clip: The motion, as it was captured. Cuts stay: a median leaves a step where it is.
     """
     size = 2 * round(WINDOW * clip.fps / 2.0) + 1
     if clip.fps < LEAST_RATE or len(clip) <= size:
