@@ -19,6 +19,7 @@ from poise.errors import ClipError, PoiseError, shorten
 from poise.motion.clip import Clip
 
 if TYPE_CHECKING:
+    from poise.motion.editing.reach import Nearer
     from poise.motion.retargeting.matching import MapLike
 
 ADDED_POSE = 0.1
@@ -27,9 +28,12 @@ ADDED_POSE = 0.1
 LEAST_RISE = 1e-3
 """Less is not worth telling [m]."""
 
-MOST_CHANGE = 2.4
-"""Smoothing and limits of joints together turn the links by no more, in the mean over links and
-frames [degrees]: it stays the motion that was captured."""
+MOST_CHANGE = 2.8
+"""How far limits of joints may turn the links from where they were captured, in the mean over links
+and frames [degrees]: it stays the motion that was captured."""
+
+SMALL_CHANGE = 0.5
+"""Where they turn the links by less than this, nobody looks [degrees]."""
 
 
 def load_ready(
@@ -70,7 +74,10 @@ def load_ready(
         own = character == ready.character
         return ready if own else on_firm_feet(ready, character, progress, map=map)
     made = on_character(ready, character, source, map, progress)
-    return _in_reach(made, _changed(clip, ready, character, map), ground) if raw else made
+    if not raw:
+        return made
+    captured = clip.trimmed(clip.duration - ready.duration)
+    return _in_reach(made, lambda: on_character(captured, character, source, map), ground)
 
 
 def made_ready(
@@ -107,26 +114,18 @@ def made_ready(
     return _noted(clip, notes)
 
 
-def _changed(before: Clip, after: Clip, character: Character, map: MapLike) -> float:
-    """How far links were turned that a character follows, in the mean over them and frames [deg]."""
-    from poise.measure import tracking_error
-    from poise.motion.retargeting.matching import match
+def _in_reach(clip: Clip, captured: Callable[[], Clip], ground: bool) -> Clip:
+    """Raw motion on another body, within what its joints and feet can do.
 
-    kept = before.frames[len(before) - len(after) :]
-    turned = tracking_error(after.character, after.frames, kept).rotation
-    if character == after.character:
-        return float(turned.mean())
-    names = {pair.source for pair in match(after.character, character, map).pairs}
-    used = [link.name in names for link in after.character.links]
-    return float(turned[:, used].mean())
-
-
-def _in_reach(clip: Clip, changed: float, ground: bool) -> Clip:
-    """Raw motion on another body, within what its joints and feet can do."""
-    from poise.motion.editing.reach import clear_swings, nearer_limits
+    Args:
+        clip: The motion.
+        captured: The same motion as it was captured, on the same body; it may take a while.
+        ground: Whether there is a ground.
+    """
+    from poise.motion.editing.reach import clear_swings
 
     notes: list[str] = []
-    clip, beyond = nearer_limits(clip, MOST_CHANGE - changed)
+    clip, beyond = _nearer_limits(clip, captured)
     if beyond:
         far = shorten((f"{joint} by {most:.0f} deg" for joint, most in beyond.items()), 4)
         notes.append(f"brought nearer to the limits of joints: {far}")
@@ -135,6 +134,27 @@ def _in_reach(clip: Clip, changed: float, ground: bool) -> Clip:
         if rise:
             notes.append(f"swinging feet raised by up to {1e3 * rise:.0f} mm")
     return _noted(clip, notes)
+
+
+def _nearer_limits(clip: Clip, captured: Callable[[], Clip]) -> Nearer:
+    """The clip nearer to the limits of its joints, as far as it stays the motion of the capture."""
+    from poise.motion.editing.reach import SHARE, nearer_limits
+
+    half = nearer_limits(clip)
+    if _apart(half.clip, clip) < SMALL_CHANGE:
+        return half
+    before = captured()
+    least, most = _apart(clip, before), _apart(half.clip, before)
+    if most <= MOST_CHANGE:
+        return half
+    return nearer_limits(clip, SHARE * (MOST_CHANGE - least) / max(most - least, 1e-9))
+
+
+def _apart(one: Clip, other: Clip) -> float:
+    """Angle between the links of two clips, in the mean over links and frames [degrees]."""
+    from poise.measure import tracking_error
+
+    return float(tracking_error(one.character, one.frames, other.frames).rotation.mean())
 
 
 def _noted(clip: Clip, notes: list[str]) -> Clip:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poise import measure
 from poise.arrays import Floats
 from poise.motion import poses
 from poise.motion.clip import Clip
@@ -52,36 +51,26 @@ class Nearer(NamedTuple):
     joints: dict[str, float]
 
 
-def nearer_limits(clip: Clip, most: float = math.inf) -> Nearer:
-    """A clip with half of what is beyond the limits of its joints taken back.
+def nearer_limits(clip: Clip, share: float = SHARE) -> Nearer:
+    """A clip with a share of what is beyond the limits of its joints taken back.
 
     Args:
         clip: The motion.
-        most: By how much the links may turn, in the mean over links and frames [degrees]; where
-            half would be more, less is taken back.
+        share: Of what is beyond, 0 to 1.
     """
     character, beyond = clip.character, {}
     for one in excesses(character, clip.frames):
         far = math.degrees(float(one.value.max()))
         if far > BEYOND and character.joint(one.joint).kind != "slide":
             beyond[one.joint] = max(far, beyond.get(one.joint, 0.0))
-    if not beyond or len(clip) < 4 or most <= 0.0:
+    if not beyond or len(clip) < 4 or share <= 0.0:
         return Nearer(clip, {})
     step = poses.difference(character, clip.frames, clamped(character, clip.frames))
-    step = lowpass(SHARE * step, min(SLOW, 0.4 * clip.fps), clip.fps)
-    made = _moved(clip, step)
-    turned = measure.tracking_error(character, made.frames, clip.frames).rotation.mean()
-    if turned > most:
-        made = _moved(clip, step * (most / turned))
-    return Nearer(made, beyond)
-
-
-def _moved(clip: Clip, step: Floats) -> Clip:
-    """A clip with steps (k, nv) added to its poses, and standing points put back."""
-    frames = poses.move(clip.character, clip.frames, step)
+    step = lowpass(share * step, min(SLOW, 0.4 * clip.fps), clip.fps)
+    frames = poses.move(character, clip.frames, step)
     if clip.contacts is not None and clip.contacts.on.any():
         frames = _put_back(clip, frames, clip.contacts)
-    return clip.with_frames(frames, contacts=clip.contacts)
+    return Nearer(clip.with_frames(frames, contacts=clip.contacts), beyond)
 
 
 def _put_back(clip: Clip, frames: Floats, contacts: Contacts) -> Floats:
