@@ -204,9 +204,7 @@ def _on_body(
                 clip = clip.retargeted(body, map=editing.map, level_feet=level, progress=tell)
     else:
         with progress("retargeting") as tell:
-            clip = load_clip(
-                source, body, prepare=False, map=editing.map, progress=tell, **reading
-            )
+            clip = load_clip(source, body, prepare=False, map=editing.map, progress=tell, **reading)
     smooth, note = without_noise(clip, editing.cutoff or "0")
     return smooth, [note] if note else []
 

@@ -2,8 +2,8 @@
 
 load_clip("walk")                   a clip of our own, by its name
 load_clip("take.bvh")               on a character made from the file's own skeleton
-load_clip("take.bvh", character)    on this character: prepared to be followed, and retargeted unless
-                                    its joints are the file's
+load_clip("take.bvh", character)    on this character: prepared to be followed, and retargeted
+                                    unless its joints are the file's
 """
 
 from __future__ import annotations

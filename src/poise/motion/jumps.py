@@ -113,10 +113,13 @@ def _message(clip: Clip, jump: Jump) -> str:
     if jump.travels:
         what = f"travels {step:.3g} m within one frame ({jump.speed:.0f} m/s)"
     else:
-        what = f"turns by {math.degrees(step):.0f} degrees within one frame ({jump.speed:.0f} rad/s)"
+        what = (
+            f"turns by {math.degrees(step):.0f} degrees within one frame ({jump.speed:.0f} rad/s)"
+        )
+    where = f"clip {clip.name!r}, {jump.time:.4g} s: joint {jump.joint!r}"
     return (
-        f"clip {clip.name!r}, {jump.time:.4g} s: joint {jump.joint!r} {what}; no body follows that. "
-        "load_clip(path, character) prepares a file (without prepare=False); "
+        f"{where} {what}; no body follows that. load_clip(path, character) prepares a file "
+        "(without prepare=False); "
         f"clip.trimmed({jump.time + 1.0 / clip.fps:.4g}) begins after the jump"
     )
 

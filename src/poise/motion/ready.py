@@ -1,11 +1,12 @@
 """Raw motion, made ready to be followed in a physical world.
 
 Files of motion capture begin with a pose that was put in, have noise that two derivatives turn into
-forces, and stand a little above or below the ground. `load_ready` is what `load_clip`, `poise track`,
-`poise balance` and the studio load clips with.
+forces, and stand a little above or below the ground. `load_ready` is what `load_clip`,
+`poise track`, `poise balance` and the studio load clips with.
 
 The motion is made ready on the skeleton that it was captured with, and retargeted then: there it is
-noise that is filtered, and not what inverse kinematics made of it, and feet stand where they stood.
+noise that is filtered, and not what inverse kinematics made of it, and spikes are where they came
+from. What depends on the body is done on it: limits of joints, and feet that clear the ground.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What a body of hard joints and stiff feet needs of a motion that it shall follow.
 
-Joints hold at their limits, however strongly a clip asks for more: each degree beyond is a degree of
-error, and the servo that presses against the limit kicks the body when it comes free. People go
-beyond what tables say, so limits are not the truth either. `nearer_limits` takes back half of what
-is beyond, the least squares between the two, and puts feet back to where they stood.
+Joints hold at their limits, however far beyond a clip is: each degree is a degree of error, and a
+servo that presses against a limit kicks the body when it comes free. People go beyond what tables
+say, so limits are not exact either. `nearer_limits` takes back half of what is beyond, the least
+squares between the two, and puts feet back to where they stood.
 
 A foot that swings a few millimetres above the ground, as that of a retargeted walk does, stubs at
 the first push. `clear_swings` lifts it to CLEAR, a little above what people have: 13 mm under the
@@ -16,6 +16,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poise.arrays import Floats
 from poise.motion import poses
@@ -58,7 +59,8 @@ def nearer_limits(clip: Clip, share: float = SHARE) -> Nearer:
         clip: The motion.
         share: Of what is beyond, 0 to 1.
     """
-    character, beyond = clip.character, {}
+    character = clip.character
+    beyond: dict[str, float] = {}
     for one in excesses(character, clip.frames):
         far = math.degrees(float(one.value.max()))
         if far > BEYOND and character.joint(one.joint).kind != "slide":
@@ -110,7 +112,7 @@ def clear_swings(clip: Clip) -> tuple[Clip, float]:
     return clip.with_frames(frames, contacts=contacts), most
 
 
-def _swing(stands: np.ndarray, ramp: float) -> Floats:
+def _swing(stands: NDArray[np.bool_], ramp: float) -> Floats:
     """0 where a foot stands, rising smoothly to 1 within so many frames from there, shape (k,)."""
     out = np.zeros(len(stands))
     for a, b in runs(~stands):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.ndimage import binary_dilation, median_filter
 
@@ -67,18 +68,19 @@ def without_spikes(clip: Clip) -> Despiked:
     return Despiked(clip.with_frames(frames), found)
 
 
-def _spikes(quat: Floats, size: int) -> np.ndarray:
+def _spikes(quat: Floats, size: int) -> NDArray[np.bool_]:
     """Which of the rotations (k, 4) are in a spike."""
     middle = median_filter(quat, size=(size, 1), mode="nearest")
     middle /= np.maximum(np.linalg.norm(middle, axis=1, keepdims=True), 1e-9)
     away = 2.0 * np.arccos(np.clip(np.abs(np.sum(quat * middle, axis=1)), 0.0, 1.0))
     far = away > np.radians(FAR)
-    return binary_dilation(far, iterations=BESIDE) if far.any() else far
+    return np.asarray(binary_dilation(far, iterations=BESIDE)) if far.any() else far
 
 
-def _bridged(quat: Floats, good: np.ndarray) -> Floats:
+def _bridged(quat: Floats, good: NDArray[np.bool_]) -> Floats:
     """Rotations (k, 4) with those that are not good taken from the good ones beside them."""
     at = np.flatnonzero(good)
     k = np.clip(np.arange(len(quat)), at[0], at[-1])
-    out: Floats = PchipInterpolator(at, quat[at], axis=0)(k)
-    return out / np.linalg.norm(out, axis=1, keepdims=True)
+    out = PchipInterpolator(at, quat[at], axis=0)(k)
+    unit: Floats = out / np.linalg.norm(out, axis=1, keepdims=True)
+    return unit

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-
-
 from poise.character import Character
 from poise.motion import poses
 from poise.motion.editing.smoothing import lowpass
