@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from poise.character import Character
+from poise.characters import MOTIONS
 from poise.errors import ClipError, PoiseError, shorten
 from poise.motion.clip import Clip
 
@@ -65,7 +67,9 @@ def load_ready(
     """
     from poise.motion import on_character, taken
 
-    clip, raw = taken(source, None if firm_feet else character, map, options)
+    clip, raw = taken(
+        source, None if firm_feet and _has_skeleton(source) else character, map, options
+    )
     ready = made_ready(clip, raw=raw, cutoff=cutoff, ground=ground, told_unit="unit" in options)
     if character is None:
         return ready
@@ -77,7 +81,7 @@ def load_ready(
     made = on_character(ready, character, source, map, progress)
     if not raw:
         return made
-    captured = clip.trimmed(clip.duration - ready.duration)
+    captured = clip.with_frames(clip.frames[len(clip) - len(ready) :])
     return _in_reach(made, lambda: on_character(captured, character, source, map), ground)
 
 
@@ -113,6 +117,11 @@ def made_ready(
     if raw and ground and clip.character.joints and clip.character.joints[0].kind == "free":
         clip = _on_ground(clip, notes)
     return _noted(clip, notes)
+
+
+def _has_skeleton(source: str | os.PathLike[str] | Clip) -> bool:
+    """Whether it is a file that tells its own skeleton, on which feet are best seen."""
+    return not isinstance(source, Clip) and Path(source).suffix.lower() in MOTIONS
 
 
 def _in_reach(clip: Clip, captured: Callable[[], Clip], ground: bool) -> Clip:
