@@ -196,11 +196,14 @@ def _without_added_pose(clip: Clip, notes: list[str]) -> Clip:
 def _without_spikes(clip: Clip, notes: list[str]) -> Clip:
     from poise.motion.editing.spikes import without_spikes
 
-    made, joints = without_spikes(clip)
+    made, joints, lost = without_spikes(clip)
     if joints:
         longest = sorted(joints.items(), key=lambda item: -item[1])
         which = shorten((f"{joint} for {time:.2g} s" for joint, time in longest), 4)
-        notes.append(f"took out spikes of the capture: {which}")
+        what = (
+            "the capture was lost, and stays as it is" if lost else "took out spikes of the capture"
+        )
+        notes.append(f"{what}: {which}")
     return made
 
 

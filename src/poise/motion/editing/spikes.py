@@ -39,10 +39,17 @@ LEAST_RATE = 60.0
 
 
 class Despiked(NamedTuple):
-    """A clip without spikes, and how long each joint was in one [s]."""
+    """A clip without spikes.
+
+    Attributes:
+        clip: The clip.
+        joints: How long each joint was in a spike [s].
+        lost: Whether the capture was lost for so long that the clip was left as it is.
+    """
 
     clip: Clip
     joints: dict[str, float]
+    lost: bool = False
 
 
 def without_spikes(clip: Clip) -> Despiked:
@@ -64,7 +71,7 @@ def without_spikes(clip: Clip) -> Despiked:
         return Despiked(clip, {})
     turned = measure.tracking_error(clip.character, frames, clip.frames).rotation
     if float(turned.mean()) > LOST:
-        return Despiked(clip, {})
+        return Despiked(clip, found, lost=True)
     return Despiked(clip.with_frames(frames), found)
 
 
