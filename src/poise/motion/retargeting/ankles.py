@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from poise.character import Character
 from poise.motion import poses
+from poise.motion.contacts import runs
 from poise.motion.editing.smoothing import lowpass
 from poise.motion.limits import clamped
 from poise.motion.quaternions import Floats, conjugate, exp, multiply, rotate
@@ -23,6 +26,9 @@ RAMP = 0.05
 
 SLOW = 8.0
 """It does so without what is faster [Hz]."""
+
+FARTHEST = 1.6
+"""A foot that would have to turn back farther flips about [rad]: it stays as its source has it."""
 
 
 def within_reach(
@@ -46,6 +52,9 @@ def within_reach(
             continue
         change = step[:, character.v_slice(joints[0])]
         change = change * (1.0 - near(foot.stands, RAMP * fps))[:, None]
+        for a, b in runs(change.any(axis=1)):
+            if np.linalg.norm(change[a:b], axis=1).max() > FARTHEST:
+                change[a:b] = 0.0
         if not change.any():
             continue
         for a, b in wanted.pieces:
