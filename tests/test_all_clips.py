@@ -47,7 +47,8 @@ def load(path: Path) -> Clip:
     """A real clip; DeepMimic's are on the character they were made for."""
     if path.suffix == ".txt":
         name = path.stem.split("_")[0]
-        return load_clip(path, load_character(path.parents[1] / "characters" / f"{name}.txt"))
+        body = load_character(path.parents[1] / "characters" / f"{name}.txt")
+        return load_clip(path, body, prepare=False)
     return load_clip(path)
 
 

@@ -216,7 +216,7 @@ def test_who_never_stands_is_refused() -> None:
 def test_recorded_clips_come_over_their_feet(
     path: str, still: float, turned: float, data_folder: Path
 ) -> None:
-    ready = made_ready(poise.load_clip(data_folder / path), raw=True).clip
+    ready = made_ready(poise.load_clip(data_folder / path), raw=True)
     firm = on_firm_feet(ready, BALL)
     made = made_balanced(firm).clip
     assert slow_margin(made) > MARGIN - 5e-3
@@ -230,7 +230,7 @@ def test_recorded_clips_come_over_their_feet(
 @pytest.mark.slow
 def test_a_recorded_leap_is_told_to_be_out_of_reach(data_folder: Path) -> None:
     """A kick with a run-up: from foot to foot, the mass centre beside them; its feet give way."""
-    ready = made_ready(poise.load_clip(data_folder / "cmu_bvh" / "10_01.bvh"), raw=True).clip
+    ready = made_ready(poise.load_clip(data_folder / "cmu_bvh" / "10_01.bvh"), raw=True)
     notes = made_balanced(on_firm_feet(ready, BALL)).notes
     assert any("beside the feet" in note and "no steps" in note for note in notes)
 

@@ -67,7 +67,8 @@ def take(name: str) -> Clip:
     path = next(iter(sorted(DATA.glob(f"*/**/{name}"))))
     if path.suffix == ".txt":
         kind = path.stem.split("_")[0]
-        return load_clip(path, load_character(DATA / "deepmimic" / "characters" / f"{kind}.txt"))
+        body = load_character(DATA / "deepmimic" / "characters" / f"{kind}.txt")
+        return load_clip(path, body, prepare=False)
     return load_clip(path)
 
 

@@ -274,8 +274,9 @@ def test_a_pose_that_was_put_in_is_left_out(tmp_path: Path) -> None:
 
 def test_raw_motion_on_another_character_is_made_ready_as_well(tmp_path: Path) -> None:
     trial = trial_of(raw_take(tmp_path, pose=True), "humanoid-51")
-    assert trial.notes[0].startswith("left out the first 0.0167 s")
-    assert trial.notes[1].startswith("smoothed at")
+    assert trial.notes[1].startswith("left out the first 0.0167 s")
+    assert any(note.startswith("smoothed at") for note in trial.notes)
+    assert trial.clip.notes == trial.notes[: len(trial.clip.notes)]
     ours = trial_of("walk", "humanoid-51")
     assert not any(note.startswith(("left out", "smoothed")) for note in ours.notes)
 

@@ -17,7 +17,14 @@ from poise.control import (
     check_gains,
     suggest_gains,
 )
-from poise.errors import CharacterError, ClipError, Diverged, PoiseError
+from poise.errors import (
+    CharacterError,
+    ClipError,
+    ClipNotice,
+    Diverged,
+    PoiseError,
+    UnfollowableTarget,
+)
 from poise.motion import Clip, load_clip
 from poise.objects import free_object
 from poise.recording import Recording, load_recording
@@ -34,6 +41,7 @@ __all__ = [
     "CharacterError",
     "Clip",
     "ClipError",
+    "ClipNotice",
     "Command",
     "Controllers",
     "Diverged",
@@ -52,6 +60,7 @@ __all__ = [
     "StablePD",
     "State",
     "Target",
+    "UnfollowableTarget",
     "World",
     "check_gains",
     "dynamics",

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +16,11 @@ from poise.control.balance import Balance
 from poise.control.balance.balance import OBJECTIVES
 from poise.errors import PoiseError, unknown_name
 from poise.motion.clip import Clip
+from poise.motion.ready import load_ready
 from poise.pushes import Push
 from poise.recording import Recording
 from poise.run import run
-from poise.trial import Progress, Trial, trial_of
+from poise.trial import Progress, Trial, body_of, trial_of_ready
 from poise.world import World
 
 CONTACTS = {"penalty": "thesis", "impulse": "cones"}
@@ -241,19 +241,16 @@ def balance_trial_of(
     step = STEPS[contact] if dt is None else dt
     of_trial = {field.name for field in fields(Trial)}
     shared = {name: value for name, value in options.items() if name in of_trial}
-    before: tuple[str, ...] = ()
-    if prepare and character is not None:
-        source, before = _on_firm_feet(source, character, cutoff, progress)
-        cutoff = 0 if before else cutoff
-    plain = trial_of(
-        source, character, cutoff=cutoff, dt=step, root="free", pushes=pushes, progress=progress,
-        **shared,
-    )  # fmt: skip
-    check_can_stand(plain.character)
+    body = body_of(character)
+    if body is not None:
+        check_can_stand(body)  # before retargeting, which takes long
+    clip = load_ready(source, body, cutoff=cutoff, firm_feet=prepare, progress=progress)
+    check_can_stand(clip.character)
+    plain = trial_of_ready(clip, dt=step, root="free", pushes=pushes, **shared)
     values = {field.name: getattr(plain, field.name) for field in fields(Trial)}
     # links pass through each other here
     notes = [note for note in plain.notes if not note.startswith("overlap")]
-    values["notes"] = (*before, *notes)
+    values["notes"] = tuple(notes)
     own = {name: value for name, value in options.items() if name not in of_trial}
     # before the preparation, which takes long
     trial = BalanceTrial(**values, contact=contact, **own)
@@ -263,24 +260,6 @@ def balance_trial_of(
 
     made = made_balanced(trial.clip, progress=preparing)
     return replace(trial, clip=made.clip, notes=(*trial.notes, *made.notes))
-
-
-def _on_firm_feet(
-    source: Any,
-    character: str | os.PathLike[str] | Character,
-    cutoff: float | str | None,
-    progress: Progress | None,
-) -> tuple[Any, tuple[str, ...]]:
-    """Raw motion on another body, and what was done to it; else what was given."""
-    from poise.characters import MOTIONS, load_character
-    from poise.motion import load_clip
-    from poise.motion.editing.firm_feet import ready_on_firm_feet
-
-    if isinstance(source, Clip) or Path(source).suffix.lower() not in MOTIONS:
-        return source, ()
-    body = character if isinstance(character, Character) else load_character(character)
-    check_can_stand(body)
-    return ready_on_firm_feet(load_clip(source), body, cutoff=cutoff, progress=progress)
 
 
 def run_balance(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
@@ -45,6 +47,14 @@ class ClipError(PoiseError):
 
 class ReadOnly(PoiseError, AttributeError):
     """An attribute cannot be assigned; the message says what to do instead."""
+
+
+class ClipNotice(UserWarning):
+    """A motion file was changed while it was loaded, so that it can be followed."""
+
+
+class UnfollowableTarget(UserWarning):
+    """A controller got a target that no body can follow."""
 
 
 class Diverged(PoiseError):
@@ -86,6 +96,19 @@ class Diverged(PoiseError):
             f"the simulation diverged at t = {self.time:.6g} s{where}, first in joint "
             f"{self.joint!r}; the last good state is in the error's .state"
         )
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn about the line outside poise that led here.
+
+    Args:
+        message: What is the matter.
+        category: Kind of the warning.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("poise."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def shorten(items: Iterable[object], most: int = 40) -> str:

@@ -6,19 +6,16 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from poise.arrays import number
 from poise.character import Character
-from poise.characters import MOTIONS
 from poise.control.asked_profiles import AskedProfile, profiled
 from poise.control.gains import ROOTS
 from poise.control.named import DEFAULT, Controller, named, named_controller
 from poise.errors import PoiseError, shorten, unknown_name
 from poise.motion.clip import Clip
-from poise.motion.fitting import on_same_body
-from poise.motion.ready import made_ready
+from poise.motion.ready import load_ready
 from poise.pushes import Push, heading_at
 from poise.recording import Recording
 from poise.run import run
@@ -178,17 +175,29 @@ def trial_of(
         progress: Called while retargeting with the share that is done, 0 to 1.
         options: As of Trial.
     """
-    clip = _loaded(source, character, progress)
+    who = body_of(character)
+    clip = load_ready(source, who, cutoff=cutoff, ground=ground is not False, progress=progress)
+    return trial_of_ready(clip, ground=ground, pushes=pushes, **options)
+
+
+def trial_of_ready(
+    clip: Clip, *, ground: bool | None = None, pushes: Sequence[Push] = (), **options: Any
+) -> Trial:
+    """A trial from a clip that can be followed; its notes, and what else is to be known of it.
+
+    Args:
+        clip: The motion, on the character that follows it.
+        ground: As of `trial_of`.
+        pushes: Forces on links.
+        options: As of Trial.
+    """
     free = bool(clip.character.joints) and clip.character.joints[0].kind == "free"
-    on_ground = free if ground is None else ground
-    raw = clip.contacts is None or _is_raw(source)
-    ready = made_ready(clip, raw=raw, cutoff=cutoff, ground=free and on_ground)
-    notes = list(ready.notes)
-    exclude = _through_each_other(ready.clip, notes)
-    _tell_limits(ready.clip, notes)
+    notes = list(clip.notes)
+    exclude = _through_each_other(clip, notes)
+    _tell_limits(clip, notes)
     return Trial(
-        ready.clip,
-        ground=on_ground,
+        clip,
+        ground=free if ground is None else ground,
         pushes=tuple(pushes),
         exclude=exclude,
         notes=tuple(notes),
@@ -196,27 +205,13 @@ def trial_of(
     )
 
 
-def _loaded(
-    source: Any, character: str | os.PathLike[str] | Character | None, progress: Progress | None
-) -> Clip:
-    """The clip on its character."""
+def body_of(character: str | os.PathLike[str] | Character | None) -> Character | None:
+    """A character by its name or file, or as it is."""
     from poise.characters import load_character
-    from poise.motion import load_clip
 
     if isinstance(character, (str, os.PathLike)):
-        character = load_character(character)
-    if not isinstance(source, Clip):
-        return load_clip(source, character, progress=progress)
-    if character is None:
-        return source
-    return on_same_body(source, character) or source.retargeted(character, progress=progress)
-
-
-def _is_raw(source: Any) -> bool:
-    """Whether a file holds raw motion; retargeting has found the contacts, but left the noise."""
-    if isinstance(source, Clip):
-        return source.contacts is None
-    return Path(source).suffix.lower() in (*MOTIONS, ".txt", ".json")
+        return load_character(character)
+    return character
 
 
 def _through_each_other(clip: Clip, notes: list[str]) -> tuple[tuple[str, str], ...]:

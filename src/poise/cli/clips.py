@@ -163,7 +163,8 @@ def load(source: str, character: str | None = None) -> Clip:
         if character is not None:
             raise PoiseError(f"the clip {source!r} is built in and has its own character")
         return builtin_clip(source)
-    return load_clip(source, None if character is None else load_character(character))
+    who = None if character is None else load_character(character)
+    return load_clip(source, who, prepare=False)
 
 
 def summary(clip: Clip) -> dict[str, Any]:

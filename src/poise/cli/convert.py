@@ -208,21 +208,21 @@ def _on_body(
         clip = same
     else:
         with progress("retargeting") as tell:
-            clip = load_clip(source, body, map=editing.map, progress=tell, **reading)
+            clip = load_clip(source, body, prepare=False, map=editing.map, progress=tell, **reading)
     smooth, note = without_noise(clip, editing.cutoff or "0")
     return smooth, [note] if note else []
 
 
 def _from_raw(clip: Clip, body: Character | None, editing: _Editing) -> tuple[Clip, list[str]]:
     """The same of raw motion that shall be balanced, as `poise balance` has it."""
-    from poise.motion.editing.firm_feet import ready_on_firm_feet
+    from poise.motion.ready import load_ready
 
     with progress("retargeting") as tell:
-        ready = ready_on_firm_feet(
-            clip, body, cutoff=editing.cutoff, map=editing.map, progress=tell
+        ready = load_ready(
+            clip, body, cutoff=editing.cutoff, firm_feet=True, map=editing.map, progress=tell
         )
     # the unit is told beside the result
-    return ready.clip, [note for note in ready.notes if "unit" not in note]
+    return ready, [note for note in ready.notes if "unit" not in note]
 
 
 def _authored(source: str) -> Clip:

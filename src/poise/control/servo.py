@@ -15,6 +15,7 @@ from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains, with_roo
 from poise.control.plant import PartLike, Plant
 from poise.errors import PoiseError
 from poise.forest import Ints
+from poise.motion.jumps import check_followable
 from poise.scene import Scene, SceneLike
 from poise.sealed import Sealed
 
@@ -161,7 +162,9 @@ class Servo(Sealed, ABC):
         return array
 
     def _target(self, target: Any) -> Target:
-        return self._plant.own_target(target)
+        one = self._plant.own_target(target)
+        check_followable(one)
+        return one
 
     def _asked(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:
         """Positions, velocities and the one target of a call that computes torques."""

@@ -2,7 +2,8 @@
 
 load_clip("walk")                   a clip of our own, by its name
 load_clip("take.bvh")               on a character made from the file's own skeleton
-load_clip("take.bvh", character)    on this character: retargeted, unless its joints are the file's
+load_clip("take.bvh", character)    on this character: prepared to be followed, and retargeted
+                                    unless its joints are the file's
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from poise.character import Character
-from poise.errors import ClipError, unknown_name
+from poise.errors import ClipError, ClipNotice, unknown_name, warn_user
 from poise.files import check_file, suffix_of
 from poise.motion.clip import Clip
 from poise.motion.fitting import on_same_body
@@ -51,11 +52,17 @@ def load_clip(
     source: str | os.PathLike[str],
     character: Character | None = None,
     *,
+    prepare: bool | None = None,
     map: MapLike = None,
     progress: Callable[[float], None] | None = None,
     **options: Any,
 ) -> Clip:
     """Load a motion: a file, or a clip of our own.
+
+    Raw motion that gets a character is prepared, so that it can be followed in a world: a pose that
+    was put in before the first frame is left out, noise is smoothed away, and standing feet come to
+    the height of the ground. What was done is in the notes of the clip, and a `ClipNotice` tells it
+    once for each file.
 
     Args:
         source: Path to a .bvh, .amc, .glb, .gltf, .npz (ours or AMASS) or DeepMimic .txt/.json
@@ -64,10 +71,54 @@ def load_clip(
             body as the clip's (`Character.same_body`), it moves as the file says; else the motion
             is retargeted (`Clip.retargeted`). None takes the character
             of the clip, or makes one from the file's own skeleton.
+        prepare: Whether raw motion is prepared; False gives the file as it is, retargeted only.
+            None prepares it if a character is given. Built-in clips, keyframes and other clips that
+            know their contacts are taken as they are.
         map: Which link moves which when retargeting: a dictionary or a YAML file.
         progress: Called while retargeting with the share that is done, 0 to 1.
         options: What the format's own `read` takes besides: `poise.motion.formats`.
     """
+    if prepare or (prepare is None and character is not None):
+        from poise.motion.ready import load_ready
+
+        clip = load_ready(source, character, map=map, progress=progress, **options)
+        _tell_once(source, clip.notes)
+        return clip
+    clip, _ = taken(source, character, map, options)
+    return on_character(clip, character, source, map, progress)
+
+
+_TOLD: set[str] = set()
+"""Files whose preparation was told."""
+
+
+def _tell_once(source: str | os.PathLike[str], notes: tuple[str, ...]) -> None:
+    path = os.path.abspath(source)
+    if notes and path not in _TOLD:
+        warn_user(
+            f"{source}: prepared to be followed (prepare=False gives the file as it is): "
+            f"{'; '.join(notes)}",
+            ClipNotice,
+        )
+        _TOLD.add(path)
+
+
+def taken(
+    source: str | os.PathLike[str] | Clip,
+    character: Character | None,
+    map: MapLike,
+    options: dict[str, Any],
+) -> tuple[Clip, bool]:
+    """A motion as it is, and whether it is raw: not ours, and without contacts.
+
+    Args:
+        source: As of `load_clip`, or a clip.
+        character: Onto whom it is read if its joints are those of the file and there is no map.
+        map: As of `load_clip`.
+        options: As of `load_clip`.
+    """
+    if isinstance(source, Clip):
+        return source, source.contacts is None
     if not isinstance(source, (str, os.PathLike)):
         raise ClipError(f"a clip is named by a path, got {source!r:.80}")
     path = Path(source)
@@ -79,13 +130,31 @@ def load_clip(
     if ours:
         from poise.motion.library import builtin_clip
 
-        clip = builtin_clip(str(source))
-    elif path.name.endswith(".keys.yaml"):
+        return builtin_clip(str(source)), False
+    if path.name.endswith(".keys.yaml"):
         from poise.motion.keyframes import load_keyframes
 
-        clip = load_keyframes(path).clip()
-    else:
-        clip = _read(path, character if map is None else None, options)
+        return load_keyframes(path).clip(), False
+    clip = _read(path, character if map is None else None, options)
+    return clip, clip.contacts is None
+
+
+def on_character(
+    clip: Clip,
+    character: Character | None,
+    source: str | os.PathLike[str] | Clip,
+    map: MapLike = None,
+    progress: Callable[[float], None] | None = None,
+) -> Clip:
+    """A clip on a character, retargeted unless it is its own; errors name the source.
+
+    Args:
+        clip: The motion.
+        character: Who shall have it; None is the clip's own.
+        source: Where it came from.
+        map: As of `load_clip`.
+        progress: As of `load_clip`.
+    """
     if character is None:
         return clip
     same = on_same_body(clip, character)
@@ -94,6 +163,8 @@ def load_clip(
     try:
         return clip.retargeted(character, map=map, progress=progress)
     except ClipError as error:
+        if isinstance(source, Clip):
+            raise
         raise ClipError(f"{source}: {error}") from error
 
 

@@ -21,6 +21,7 @@ from poise.state import State
 
 if TYPE_CHECKING:
     from poise.motion.contacts import Contacts
+    from poise.motion.jumps import Jump
     from poise.motion.retargeting.matching import MapLike
     from poise.motion.rig import Rig
 
@@ -39,7 +40,7 @@ class Clip(Sealed):
         source: The rig of the file it came from, or None.
         name: What to call it.
         contacts: Which points stand on the ground in each frame, or None if nobody has looked.
-        notes: What was done to the motion when it was read, a sentence each.
+        notes: What was done to it when and since it was read, a sentence each.
     """
 
     _remedy = "a clip does not change; its methods return new ones"
@@ -68,6 +69,7 @@ class Clip(Sealed):
         self.fps = number(fps, "fps", unit="Hz")
         self.source = source
         self.name = name
+        self.notes = notes
         frames = floats(q, "q")
         if frames.ndim != 2 or frames.shape[1] != character.nq or frames.shape[0] < 1:
             raise ClipError(f"q has shape {frames.shape}, expected (frames, {character.nq})")
@@ -85,6 +87,13 @@ class Clip(Sealed):
         self.contacts = contacts
         self.notes = tuple(notes)
         self._seal()
+
+    @cached_property
+    def jumps(self) -> tuple[Jump, ...]:
+        """Where the pose moves faster than any body can: `poise.motion.jumps`."""
+        from poise.motion.jumps import find_jumps
+
+        return find_jumps(self)
 
     @property
     def duration(self) -> float:
@@ -141,16 +150,13 @@ class Clip(Sealed):
             fps: Frames per second; None keeps the rate.
             contacts: Which points stand in the new frames, or None.
         """
-        rate = self.fps if fps is None else fps
-        return Clip(
-            self.character,
-            frames,
-            rate,
-            source=self.source,
-            name=self.name,
-            contacts=contacts,
-            notes=self.notes,
-        )
+        return self._replace(q=frames, fps=self.fps if fps is None else fps, contacts=contacts)
+
+    def _replace(self, **changes: Any) -> Clip:
+        """The same clip with other arguments of `Clip`."""
+        names = ("character", "fps", "source", "name", "contacts", "notes")
+        same = {name: getattr(self, name) for name in names}
+        return Clip(**{**same, "q": self.frames, **changes})
 
     def smoothed(self, cutoff: float | None = None, *, feet: bool = True) -> Clip:
         """Without noise, standing feet where they stood: `poise.motion.editing.smoothing`.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
-
 from poise.character import Character
 from poise.motion.clip import Clip
 
@@ -19,6 +17,4 @@ def on_same_body(clip: Clip, character: Character) -> Clip | None:
         return clip
     if not clip.character.same_body(character):
         return None
-    made = copy(clip)
-    made.character = character
-    return made
+    return clip._replace(character=character)

@@ -1,15 +1,30 @@
 """Raw motion, made ready to be followed in a physical world.
 
 Files of motion capture begin with a pose that was put in, have noise that two derivatives turn into
-forces, and stand a little above or below the ground.
+forces, and stand a little above or below the ground. `load_ready` is what `load_clip`,
+`poise track`, `poise balance` and the studio load clips with.
+
+The motion is made ready on the skeleton that it was captured with, and retargeted then: there it is
+noise that is filtered, and not what inverse kinematics made of it, and spikes are where they came
+from. What depends on the body is done on it: limits of joints, and feet that clear the ground.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from poise.errors import ClipError, PoiseError
+from poise.character import Character
+from poise.characters import MOTIONS
+from poise.errors import ClipError, PoiseError, shorten
 from poise.motion.clip import Clip
+from poise.motion.fitting import on_same_body
+
+if TYPE_CHECKING:
+    from poise.motion.editing.reach import Nearer
+    from poise.motion.retargeting.matching import MapLike
 
 ADDED_POSE = 0.1
 """A clip that jumps within this time [s] begins with a pose that was put in."""
@@ -17,18 +32,69 @@ ADDED_POSE = 0.1
 LEAST_RISE = 1e-3
 """Less is not worth telling [m]."""
 
+MOST_CHANGE = 2.8
+"""How far limits of joints may turn the links from where they were captured, in the mean over links
+and frames [degrees]: it stays the motion that was captured."""
 
-class Ready(NamedTuple):
-    """A clip that can be followed, and what was done to it, for people to read."""
+SMALL_CHANGE = 0.5
+"""Where they turn the links by less than this, nobody looks [degrees]."""
 
-    clip: Clip
-    notes: tuple[str, ...]
+
+def load_ready(
+    source: str | os.PathLike[str] | Clip,
+    character: Character | None = None,
+    *,
+    cutoff: float | str | None = None,
+    ground: bool = True,
+    firm_feet: bool = False,
+    map: MapLike = None,
+    progress: Callable[[float], None] | None = None,
+    **options: Any,
+) -> Clip:
+    """A motion on a character, ready to be followed; what was done to it is in its notes.
+
+    Built-in clips, keyframes, and others that know their contacts are taken as they are.
+
+    Args:
+        source: The name of a built-in clip, a file, or a clip.
+        character: Who follows it; None is the clip's own.
+        cutoff: As of `made_ready`.
+        ground: As of `made_ready`.
+        firm_feet: Make the feet of raw motion level where they really stand, as balance needs it:
+            `poise.motion.editing.firm_feet`.
+        map: As of `load_clip`.
+        progress: Called while retargeting with the share that is done, 0 to 1.
+        options: As of `load_clip`.
+    """
+    from poise.motion import on_character, taken
+
+    clip, raw = taken(
+        source, None if firm_feet and _has_skeleton(source) else character, map, options
+    )
+    ready = made_ready(clip, raw=raw, cutoff=cutoff, ground=ground, told_unit="unit" in options)
+    if character is None:
+        return ready
+    if firm_feet and raw:
+        from poise.motion.editing.firm_feet import on_firm_feet
+
+        same = on_same_body(ready, character)
+        return same or on_firm_feet(ready, character, progress, map=map)
+    made = on_character(ready, character, source, map, progress)
+    if not raw:
+        return made
+    captured = clip.with_frames(clip.frames[len(clip) - len(ready) :])
+    return _in_reach(made, lambda: on_character(captured, character, source, map), ground)
 
 
 def made_ready(
-    clip: Clip, *, raw: bool, cutoff: float | str | None = None, ground: bool = True
-) -> Ready:
-    """A clip without what a simulation stumbles over.
+    clip: Clip,
+    *,
+    raw: bool,
+    cutoff: float | str | None = None,
+    ground: bool = True,
+    told_unit: bool = False,
+) -> Clip:
+    """A clip without what a simulation stumbles over; what was done to it is in its notes.
 
     Args:
         clip: The motion.
@@ -36,19 +102,75 @@ def made_ready(
             frame is left out, and feet that stand come to the height of the ground.
         cutoff: What is slower passes [Hz]; "auto" finds it, 0 is off; None is "auto" for raw motion
             that is long enough, and off for other.
-        ground: Whether there is a ground at height 0, on which its feet shall stand.
+        ground: Whether there is a ground at height 0, on which its feet shall stand; a root that is
+            not free stays where it is.
+        told_unit: Whether the unit of its file was told, and not guessed.
     """
     notes: list[str] = []
     if raw:
-        _tell_unit(clip, notes)
-        clip = _without_added_pose(clip, notes)
+        if not told_unit:
+            _tell_unit(clip, notes)
+        clip = _without_spikes(_without_added_pose(clip, notes), notes)
     if cutoff is not None:
         clip = _smoothed(clip, cutoff, notes)
     elif raw:
         clip = _smoothed_if_long(clip, notes)
-    if raw and ground:
+    if raw and ground and clip.character.joints and clip.character.joints[0].kind == "free":
         clip = _on_ground(clip, notes)
-    return Ready(clip, tuple(notes))
+    return _noted(clip, notes)
+
+
+def _has_skeleton(source: str | os.PathLike[str] | Clip) -> bool:
+    """Whether it is a file that tells its own skeleton, on which feet are best seen."""
+    return not isinstance(source, Clip) and Path(source).suffix.lower() in MOTIONS
+
+
+def _in_reach(clip: Clip, captured: Callable[[], Clip], ground: bool) -> Clip:
+    """Raw motion on another body, within what its joints and feet can do.
+
+    Args:
+        clip: The motion.
+        captured: The same motion as it was captured, on the same body; it may take a while.
+        ground: Whether there is a ground.
+    """
+    from poise.motion.editing.reach import clear_swings
+
+    notes: list[str] = []
+    clip, beyond = _nearer_limits(clip, captured)
+    if beyond:
+        far = shorten((f"{joint} by {most:.0f} deg" for joint, most in beyond.items()), 4)
+        notes.append(f"brought nearer to the limits of joints: {far}")
+    if ground:
+        clip, rise = clear_swings(clip)
+        if rise:
+            notes.append(f"swinging feet raised by up to {1e3 * rise:.0f} mm")
+    return _noted(clip, notes)
+
+
+def _nearer_limits(clip: Clip, captured: Callable[[], Clip]) -> Nearer:
+    """The clip nearer to the limits of its joints, as far as it stays the motion of the capture."""
+    from poise.motion.editing.reach import SHARE, nearer_limits
+
+    half = nearer_limits(clip)
+    if _apart(half.clip, clip) < SMALL_CHANGE:
+        return half
+    before = captured()
+    least, most = _apart(clip, before), _apart(half.clip, before)
+    if most <= MOST_CHANGE:
+        return half
+    return nearer_limits(clip, SHARE * (MOST_CHANGE - least) / max(most - least, 1e-9))
+
+
+def _apart(one: Clip, other: Clip) -> float:
+    """Angle between the links of two clips, in the mean over links and frames [degrees]."""
+    from poise.measure import tracking_error
+
+    return float(tracking_error(one.character, one.frames, other.frames).rotation.mean())
+
+
+def _noted(clip: Clip, notes: list[str]) -> Clip:
+    """The clip with more notes."""
+    return clip._replace(notes=(*clip.notes, *notes)) if notes else clip
 
 
 def _tell_unit(clip: Clip, notes: list[str]) -> None:
@@ -65,6 +187,20 @@ def _without_added_pose(clip: Clip, notes: list[str]) -> Clip:
         return clip
     notes.append(f"left out the first {first[1] / clip.fps:.3g} s: a pose that was put in")
     return clip.trimmed(first[1] / clip.fps)
+
+
+def _without_spikes(clip: Clip, notes: list[str]) -> Clip:
+    from poise.motion.editing.spikes import without_spikes
+
+    made, joints, lost = without_spikes(clip)
+    if joints:
+        longest = sorted(joints.items(), key=lambda item: -item[1])
+        which = shorten((f"{joint} for {time:.2g} s" for joint, time in longest), 4)
+        what = (
+            "the capture was lost, and stays as it is" if lost else "took out spikes of the capture"
+        )
+        notes.append(f"{what}: {which}")
+    return made
 
 
 def without_noise(clip: Clip, cutoff: float | str) -> tuple[Clip, str]:

@@ -34,6 +34,7 @@ from poise.control.gains import Gains
 from poise.control.plant import Plant
 from poise.errors import PoiseError, unknown_name
 from poise.motion.clip import Clip
+from poise.motion.jumps import check_followable
 from poise.scene import SceneLike
 from poise.settings import threads_of
 from poise.state import State
@@ -243,6 +244,7 @@ class Balance(Parts):
         target = self._plant.own_target(target)
         if target.rows is not None:
             raise PoiseError("balance follows one target a call, not rows of them")
+        check_followable(target)
         n, nq, nv = (1 if np.ndim(state.q) == 1 else len(state.q)), self.scene.nq, self.scene.nv
         tq = rows_of(target.q, n, nq, "target.q")
         tv = None if target.v is None else rows_of(target.v, n, nv, "target.v")

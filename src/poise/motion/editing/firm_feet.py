@@ -18,9 +18,7 @@ from poise.motion import ik, poses
 from poise.motion.clip import Clip
 from poise.motion.contacts import Contacts, positions, runs
 from poise.motion.editing.smoothing import lowpass
-from poise.motion.fitting import on_same_body
 from poise.motion.quaternions import Floats
-from poise.motion.ready import Ready, made_ready
 from poise.motion.retargeting.footing import near
 from poise.motion.retargeting.matching import MapLike
 
@@ -43,32 +41,6 @@ RAMP, CALM = 0.15, 6.0
 """Time in which a foot is taken hold of [s]; changes that are faster go [Hz]."""
 
 Progress = Callable[[float], None]
-
-
-def ready_on_firm_feet(
-    clip: Clip,
-    character: Character | None = None,
-    *,
-    cutoff: float | str | None = None,
-    map: MapLike = None,
-    progress: Progress | None = None,
-) -> Ready:
-    """Raw motion without its noise, on the ground, and on firm feet where it gets another body.
-
-    Args:
-        clip: The motion as it was captured.
-        character: Who shall have it; None is its own.
-        cutoff: As of `made_ready`.
-        map: As of `retarget`.
-        progress: Called with the share that is done, 0 to 1.
-    """
-    ready = made_ready(clip, raw=True, cutoff=cutoff)
-    if character is None:
-        return ready
-    same = on_same_body(ready.clip, character)
-    if same is not None:
-        return ready._replace(clip=same)
-    return ready._replace(clip=on_firm_feet(ready.clip, character, progress, map=map))
 
 
 def on_firm_feet(

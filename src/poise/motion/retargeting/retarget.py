@@ -21,6 +21,7 @@ from poise.errors import ClipError
 from poise.motion import ik, quaternions
 from poise.motion.clip import Clip
 from poise.motion.quaternions import Floats, conjugate, multiply, rotate
+from poise.motion.retargeting.ankles import within_reach
 from poise.motion.retargeting.bodies import Body
 from poise.motion.retargeting.finishing import bent, calmed, clear_of_ground
 from poise.motion.retargeting.footing import near, pitch_of, planted
@@ -121,6 +122,7 @@ def retarget(
         feet += hands_of_match(clip, found, wanted, feet, bool(keep_feet))
         level_soles(feet, wanted)
         settle(feet, wanted, clip.fps)
+        wanted = within_reach(character, feet, wanted, pose_of(character, wanted), clip.fps)
     start = pose_of(character, wanted)
     body = _body_goals(character, found, wanted)
     firm = _firm_goals(character, feet, start, wanted, clip.fps)

@@ -24,9 +24,9 @@ from poise.measure import feet_links
 from poise.motion.clip import Clip
 from poise.motion.fitting import on_same_body
 from poise.motion.library import builtin_clip, builtin_clips
+from poise.motion.ready import load_ready
 from poise.motion.retargeting.bodies import body_of
 from poise.same_body import same_character
-from poise.trial import trial_of
 from poise.view.studio.lineup import Rounds
 
 REST = "rest"
@@ -80,7 +80,7 @@ class Library:
         """Take a clip into the list, by name, file or as it is, ready to be followed; its name."""
         if isinstance(source, str) and (source in builtin_clips() or source == REST):
             return source
-        clip = trial_of(source).clip
+        clip = load_ready(source)
         stem = "" if isinstance(source, Clip) else Path(source).stem
         name = _fresh(stem or clip.name or "clip", self.clips)
         self._clips[name] = clip
@@ -147,7 +147,8 @@ class Library:
         if balanced:
             made = Rounds.of(*self._balanced(who, clip, progress))
         else:
-            made = Rounds.of(self._plain(who, clip, progress))
+            plain = self._plain(who, clip, progress)
+            made = Rounds.of(plain, plain.notes)
         with self._lock:
             self._ready[key] = made
             while len(self._ready) > MOST_KEPT:
@@ -159,7 +160,10 @@ class Library:
         if clip == REST:
             return Clip(who, who.rest_q[None], 60.0, name=REST)
         motion = self.clip(clip)
-        return on_same_body(motion, who) or motion.retargeted(who, progress=progress)
+        same = on_same_body(motion, who)
+        if same is not None:
+            return same
+        return load_ready(self._files.get(clip, motion), who, progress=progress)
 
     def _balanced(
         self, who: Character, clip: str, progress: Progress | None
