@@ -184,11 +184,16 @@ def test_without_limits_nothing_changes(case: Case) -> None:
 # worlds
 
 
+def everywhere(character: Character, kp: float, kd: float) -> Gains:
+    """Gains of all joints, free roots included."""
+    return Gains(character, np.full(character.nv, kp), np.full(character.nv, kd))
+
+
 def limited_world(x: Batch, dtype: str, n: int, **options: object) -> World:
     """A world of the first n states after one driven step."""
     world = World(x.character, n=n, dt=DT, dtype=dtype)
     world.reset(State(x.q[:n], x.v[:n]))
-    gains = Gains(x.character, 300.0, 20.0)
+    gains = everywhere(x.character, 300.0, 20.0)
     target = Target(x.target[0][:n], x.target[1][:n])
     world.step(Command(drive=Drive(gains, target, **options)))  # type: ignore[arg-type]
     return world
@@ -293,7 +298,7 @@ def test_each_copy_has_its_own_strength(dtype: str) -> None:
         alone = World(x.character, n=2, dt=DT, dtype=dtype)
         alone.reset(State(x.q[i], x.v[i]))
         target = Target(x.target[0][i], x.target[1][i])
-        drive = Drive(Gains(x.character, 300.0, 20.0), target, strength=strength[i])
+        drive = Drive(everywhere(x.character, 300.0, 20.0), target, strength=strength[i])
         alone.step(Command(drive=drive))
         # one strength for all and one for each are two paths through the code: same to rounding
         assert_close(alone.torque[1], together.torque[i], SOLVED[dtype])
@@ -306,7 +311,7 @@ def test_a_joint_without_strength_is_limp() -> None:
     world = World(character, dt=DT)
     q, v = trees.random_state(np.random.default_rng(0), character)
     world.reset(State(q, v))
-    gains = Gains(character, 300.0, 20.0)
+    gains = everywhere(character, 300.0, 20.0)
     world.step(Command(drive=Drive(gains, Target(character.rest_q), strength=strength)))
     forest = scene_of(character).forest
     weak = np.repeat(forest.link == 5, np.array([6, 3, 1, 1])[forest.kind])

@@ -64,14 +64,14 @@ inline bool flies(const Forest& f) {
     return false;
 }
 
-// Copies in which the drive acts on the root that body b is.
+// Copies in which a command acts on the root that body b is: by a force Q, or by an inertia K.
 template <class S>
-MaskOf<S> drives_root(const Body& b, const Gain<S>* gain) {
+MaskOf<S> acts_on_root(const Body& b, const S* Q, const S* K) {
     const S zero(Element<S>(0));
-    auto driven = constant_mask<S>(false);
-    for (int k = b.v; k < b.v + 6 && gain; ++k)
-        driven = driven | (zero < gain[k].kp) | (zero < gain[k].kd);
-    return driven;
+    auto on = constant_mask<S>(false);
+    for (int k = b.v; k < b.v + 6; ++k)
+        on = on | (Q[k] < zero) | (zero < Q[k]) | (K[k] < zero) | (zero < K[k]);
+    return on;
 }
 
 // Before the step: momentum of the trees that fly, and what is added to it. before holds the

@@ -91,9 +91,11 @@ void add_feedforward(const Forest& f, const StepCall& call, int step, const Tile
         const Body& b = f.body[i];
         if (b.kind != Kind::free || (call.fed && !call.fed[b.v])) continue;
         // what is not driven is free
-        const auto driven = drives_root(b, t.gain);
+        const S zero(Element<S>(0));
+        auto driven = constant_mask<S>(false);
         for (int k = b.v; k < b.v + 6; ++k)
-            s.Q[k] = s.Q[k] + select(driven, s.load[k], S(Element<S>(0)));
+            driven = driven | (zero < t.gain[k].kp) | (zero < t.gain[k].kd);
+        for (int k = b.v; k < b.v + 6; ++k) s.Q[k] = s.Q[k] + select(driven, s.load[k], zero);
     }
 }
 
@@ -418,7 +420,7 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
         auto& flies = t.flight->flying[i] = constant_mask<S>(false);
         if (b.kind != Kind::free || b.leaf || !known) continue;
         flies = negate(t.touch ? touches_something(*t.contact, i, end_of_tree(f, i))
-                               : drives_root(b, t.gain));
+                               : acts_on_root(b, s.Q.data(), s.K.data()));
         flies = flies & negate(held);
         flying = flying || any(flies);
     }

@@ -156,7 +156,9 @@ def y8(progress: Progress) -> Item:
 
 def _steps(clip: poise.Clip, dt: float, method: str) -> Callable[[], None]:
     """A call that takes ROWS steps from the clip's first state."""
-    world = poise.World(clip.character, dt=dt, ground=False, contact=None, threads=1)
+    world = poise.World(
+        clip.character, dt=dt, ground=False, contact=None, threads=1, momentum_correction=False
+    )
     world.reset(clip.state(0.0))
     start = world.state.copy()
     command = _command(world, clip.targets(dt, dt, ROWS), method)

@@ -54,7 +54,13 @@ class Rounded:
 
     def __init__(self, world: poise.World, units: float, form: str) -> None:
         self._servo = poise.StablePD(
-            world, gains_of(world), form=form, method="df", embedded=False, dtype="float64"
+            world,
+            gains_of(world),
+            root="held",
+            form=form,
+            method="df",
+            embedded=False,
+            dtype="float64",
         )
         gains, dt = self._servo.gains, world.dt
         self._K = gains.kd * dt + (gains.kp * dt**2 if form == "implicit" else 0.0)
@@ -94,7 +100,13 @@ def follow(
         servo = Rounded(world, units, form)
     elif way == "DF":
         servo = poise.StablePD(
-            world, gains_of(world), form=form, method="df", embedded=False, dtype=dtype
+            world,
+            gains_of(world),
+            root="held",
+            form=form,
+            method="df",
+            embedded=False,
+            dtype=dtype,
         )
     recording = poise.Recording(world, fps=min(1.0 / dt, 240.0))
     with contextlib.suppress(poise.Diverged):
