@@ -96,4 +96,4 @@ recording, servo = poise.Recording(world), poise.StablePD(humanoid, root="soft")
 poise.run(world, servo, clip, clip.duration, record=recording)
 error = tracking_error(humanoid, recording.q, clip.q(recording.time)).rotation.mean()
 print(f"the humanoid follows it within {error:.1f} degrees; files are in {args.out}")
-assert error < 15.0
+assert args.take or error < 5.0

@@ -449,8 +449,8 @@ int World::place_of(const Gains& gains) {
 
 int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
                 nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
-                int steps, int rows, int form, int method, bool embedded, nb::object feedforward,
-                nb::object accelerated) {
+                int steps, int rows, nb::object form, int method, bool embedded,
+                nb::object feedforward, nb::object accelerated) {
     check_idle();
     if (steps < 1) throw Error("steps is " + std::to_string(steps) + "; it must be 1 or more");
     if (rows && rows != steps)
@@ -490,9 +490,21 @@ int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::
         call.accelerated = dof_mask(accelerated, "acceleration_mask", keep_mask[0]);
         model_.check_trees(call.accelerated, "acceleration_mask");
     }
-    if (form < 0 || form > 3 || method < 0 || method > 3) throw Error("no such form or method");
+    FormArray keep_forms;
+    if (nb::isinstance<nb::int_>(form)) {
+        const int one = nb::cast<int>(form);
+        if (one < 0 || one > 3) throw Error("no such form");
+        call.form = static_cast<Form>(one);
+    } else {
+        if (!nb::try_cast(form, keep_forms, false) || keep_forms.ndim() != 1 ||
+            static_cast<int>(keep_forms.size()) != nv)
+            throw Error("form must be a number, or one of each degree of freedom");
+        call.forms = keep_forms.data();
+        if (std::any_of(call.forms, call.forms + nv, [](std::uint8_t x) { return x > 3; }))
+            throw Error("no such form");
+    }
+    if (method < 0 || method > 3) throw Error("no such method");
     call.steps = steps;
-    call.form = static_cast<Form>(form);
     call.method = static_cast<Method>(method);
     call.embedded = embedded;
     const bool yes = nb::isinstance<nb::bool_>(feedforward);

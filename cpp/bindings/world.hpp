@@ -53,8 +53,8 @@ class World {
     // returns how many copies stand still
     int step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
              nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
-             int steps, int rows, int form, int method, bool embedded, nb::object feedforward,
-             nb::object accelerated);
+             int steps, int rows, nb::object form, int method, bool embedded,
+             nb::object feedforward, nb::object accelerated);
     // torques of a drive at these states, for worlds without contact; the world's own state is lost
     OutArray torques(nb::object q, nb::object v, nb::object gains, nb::object target_q,
                      nb::object target_v, nb::object load, nb::object gravity, int form,
@@ -65,6 +65,7 @@ class World {
     void correct_momentum(bool on) { correct_momentum_ = on; }
 
   private:
+    using FormArray = nb::ndarray<const std::uint8_t, nb::c_contig, nb::device::cpu>;
     using MaskArray = nb::ndarray<const bool, nb::c_contig, nb::device::cpu>;
     // (nv) booleans
     const bool* dof_mask(nb::handle h, const char* name, MaskArray& keep) const;

@@ -22,6 +22,7 @@ from poise.errors import (
     ClipError,
     ClipNotice,
     Diverged,
+    FallWarning,
     PoiseError,
     UnfollowableTarget,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "Controllers",
     "Diverged",
     "Drive",
+    "FallWarning",
     "Gains",
     "HeightField",
     "InverseDynamics",

@@ -65,7 +65,7 @@ class Target:
         if not hasattr(target, "q"):
             raise PoiseError(f"a target is a Target or a State, got {target!r:.80}")
         v, a, clip = (getattr(target, name, None) for name in ("v", "a", "clip"))
-        return cls(target.q, v, a, clip=clip)
+        return cls(target.q, v, a, clip=clip, time=None if clip is None else target.time)
 
     def row(self, i: int) -> Target:
         """One row as a target of its own."""
@@ -87,7 +87,8 @@ class Drive:
     Args:
         gains: Made once, referred to by every command.
         target: At t + dt, one row or one per step.
-        form: "implicit", "spd", "explicit" or "pd"; see `poise.dynamics.stable_pd`.
+        form: "implicit", "spd", "explicit" or "pd"; see `poise.dynamics.stable_pd`. Or of each
+            degree of freedom, as index into `poise.dynamics.FORMS`, shape (nv,).
         method: "maba" (linear time), or a baseline: "df", "sf", "pcg".
         embedded: False solves for the torques first and then again for the motion.
         feedforward: Add to free roots that the gains drive the force that the target's own motion
@@ -104,7 +105,7 @@ class Drive:
         gains: Gains,
         target: Any,
         *,
-        form: str = "implicit",
+        form: str | NDArray[np.uint8] = "implicit",
         method: str = "maba",
         embedded: bool = True,
         feedforward: bool | NDArray[np.bool_] = False,
@@ -115,7 +116,7 @@ class Drive:
             raise PoiseError(f"gains must be made by Gains or suggest_gains, got {gains!r:.80}")
         self.gains = gains
         self.target = target if type(target) is Target else Target.of(target)
-        self.form = choice(form, "form", FORMS)
+        self.form = form if isinstance(form, np.ndarray) else choice(form, "form", FORMS)
         self.method = choice(method, "method", METHODS)
         self.embedded = embedded
         self.feedforward = feedforward
@@ -137,7 +138,7 @@ class Drive:
         return Drive(
             gains,
             target,
-            form=FORMS[self.form],
+            form=self.form if isinstance(self.form, np.ndarray) else FORMS[self.form],
             method=METHODS[self.method],
             embedded=self.embedded,
             feedforward=feedforward,

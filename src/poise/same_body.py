@@ -84,6 +84,8 @@ def check_clip_fits(clip: Clip, character: Character) -> None:
         character: Who shall follow it; masses, shapes and limits may differ from those of the
             clip's own character.
     """
+    if clip.character is character:
+        return
     found = next(differences(clip.character, character, kinematics=True), None)
     if found is None:
         return

@@ -26,7 +26,8 @@ class Sealed:
     _sealed = False
 
     def _seal(self) -> None:
-        self._sealed = True
+        # a user's subclass may have attributes of its own
+        self._sealed = type(self).__module__.partition(".")[0] == "poise"
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._sealed and not name.startswith("_"):
@@ -46,6 +47,8 @@ class Sealed:
             and (found is not None or name not in vars(self))
         ):
             remedy = f"it is given when one is made, {kind}(..., {name}=...)"
+        if remedy == "":
+            remedy = "it is a method, or computed from other attributes"
         if remedy is not None:
             raise ReadOnly(f"{name} of a {kind} cannot be assigned: {remedy}")
         own = [key for key in vars(self) if not key.startswith("_")]

@@ -96,7 +96,7 @@ class State:
         self._read()
         memory = None if self._memory is None else self._memory.copy()
         v = None if self._v is None else self._v.copy()
-        return State(self._q.copy(), v, np.copy(self._time), memory)
+        return State(self._q.copy(), v, np.copy(self._time), memory, clip=self.clip)
 
     def __reduce__(self) -> tuple[type[State], tuple[Floats | None, ...]]:
         self._read()

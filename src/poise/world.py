@@ -6,7 +6,7 @@ import math
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,9 @@ from poise.scene import Scene, scene_of
 from poise.settings import Settings, settings_of, threads_of
 from poise.shape import Shape
 from poise.state import State
+
+if TYPE_CHECKING:
+    from poise.motion.clip import Clip
 
 _NO_TORQUE = np.zeros(3)
 
@@ -111,6 +114,7 @@ class World:
         "_convex",
         "_core",
         "_dt",
+        "_fitting",
         "_gravity",
         "_live",
         "_n",
@@ -150,6 +154,7 @@ class World:
         n = count(n, "n", why="it must be a whole number: a world has at least one copy")
         dt = number(dt, "dt")
         self._n, self._dt = n, dt
+        self._fitting: Character | None = None
         scene = scene_of(character)
         dtype = DTYPES[choice(dtype, "dtype", DTYPES)]
         if on_divergence is None:
@@ -220,6 +225,15 @@ class World:
     restitution: Floats = _fixed("restitution", "Coefficient of restitution, as it was given.")
     ground: GroundLike = _fixed("ground", "The ground, as it was given.")
     obstacles: tuple[Shape, ...] = _fixed("obstacles", "Shapes that stand still.")
+    spares: int | tuple[Character, ...] = _fixed("spares", "What waits to be thrown.")
+    stiffness: float = _fixed("stiffness", "Of contact by penalty [N/m].")
+    self_collision: bool = _fixed("self_collision", "Whether links of one character touch.")
+    exclude: tuple[tuple[str, str], ...] = _fixed("exclude", "Pairs of links that do not touch.")
+    convex: bool | None = _fixed("convex", "Whether convex meshes meet other shapes.")
+    mass: Floats | None = _fixed("mass", "Masses of the links, if given [kg].")
+    inertia: Floats | None = _fixed("inertia", "Inertias of the links, if given [kg m^2].")
+    armature: Floats | None = _fixed("armature", "Rotor inertias, if given [kg m^2, kg].")
+    momentum_correction: bool = _fixed("momentum_correction", "Whether momentum is corrected.")
     contact: str | None = _fixed("contact", 'Model of contact: "impulse", "penalty" or None.')
 
     @property
@@ -322,7 +336,8 @@ class World:
 
         Args:
             state: A State; None is the rest pose at rest, at time 0. Or states of parts by their
-                names: the other parts stay where they are, and clocks are those of the first named.
+                names: the other parts stay where they are. Clocks are those of the states that have
+                a time, as those of clips do, and stay if none has.
             where: Indices or mask of the copies; None is all.
         """
         if state is None:
@@ -376,11 +391,15 @@ class World:
                 )  # fmt: skip
             else:
                 target = drive.target
+                if target.clip is not None and target.clip.character is not self._fitting:
+                    self._check_clip(target.clip)
                 lost = go(
                     drive.gains.core, target.q, target.v, target.a, drive.strength, drive.pin,
                     command.force, command.acceleration, steps, target.rows or 0, drive.form,
                     drive.method, drive.embedded, drive.feedforward, command.acceleration_mask,
                 )  # fmt: skip
+        except TypeError as error:
+            raise PoiseError(f"the command has a part of a wrong kind: {error!s:.200}") from error
         except PoiseError as error:
             hint = self._hint(command)
             if not hint:
@@ -583,6 +602,12 @@ class World:
                 break
         return int(lost)
 
+    def _check_clip(self, clip: Clip) -> None:
+        """Refuse a clip of another body, where the world has one; controllers check their parts."""
+        if len(self._scene.characters) == 1:
+            check_clip_fits(clip, self._scene.characters[0])
+        self._fitting = clip.character
+
     def _hint(self, command: Command) -> str:
         """What to do about a command for one part of the scene alone, or "" if it is none."""
         arrays = [command.force, command.acceleration]
@@ -600,8 +625,8 @@ class World:
     def _with_parts(self, states: Mapping[str, State]) -> State:
         """The present state with parts replaced; a cold start."""
         q, v = (x.copy() for x in self._core.read())
-        time = self._core.time()
-        for i, (name, state) in enumerate(states.items()):
+        clocks: dict[str, Floats] = {}
+        for name, state in states.items():
             part = self.part(name)
             if not isinstance(state, State):
                 raise PoiseError(f"reset takes States of parts, got {state!r:.80} for {name!r}")
@@ -618,8 +643,16 @@ class World:
                         f" or ({self._n}, {size})"
                     )
                 array[:, at] = new
-            time = time if i else np.broadcast_to(state.time, (self._n,))
-        return State(self._shape(q), self._shape(v), self._shape(np.array(time)))
+            if state.clip is not None or np.any(state.time):
+                clocks[name] = np.broadcast_to(state.time, (self._n,))
+        first = next(iter(clocks.values()), self._core.time())
+        for name, clock in clocks.items():
+            if not np.array_equal(clock, first):
+                raise PoiseError(
+                    f"states of parts have different times, {float(first[0]):.4g} s, and "
+                    f"{float(clock[0]):.4g} s of {name!r}; a world has one clock for each copy"
+                )
+        return State(self._shape(q), self._shape(v), self._shape(np.array(first)))
 
     def _character(self, part: str) -> Character:
         return self._scene.characters[list(self._scene.forest.parts).index(part)]

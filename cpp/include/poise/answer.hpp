@@ -258,7 +258,7 @@ class Answer {
         if (o.target_v.p) rows(o.target_v).load(0, f.nv, s.tv.data());
         for (int k = 0; k < f.nv; ++k) gain[k] = {rows(o.kp).at(0, k), rows(o.kd).at(0, k)};
         spins(f, v.data(), T(o.dt), s.spin.data());
-        drive_forces(o.form, f, gain.data(), T(o.dt), q.data(), v.data(), s.spin.data(),
+        drive_forces(o.form, nullptr, f, gain.data(), T(o.dt), q.data(), v.data(), s.spin.data(),
                      static_cast<const S*>(s.tq.data()), static_cast<const S*>(s.tv.data()),
                      o.target_v.p != nullptr, s.Q.data(), s.K.data());
         if (!o.tau.p) return;

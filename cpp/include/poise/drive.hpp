@@ -57,14 +57,19 @@ POISE_INLINE void drive_ball(const Quat<S>& q, const Vec3<S>& v, const Quat<S>& 
     }
 }
 
-// Q and K of every joint. spin (nb) holds exp(dt v) of ball and free joints; target_v may be
-// null rows (velocity 0).
+// Bodies first .. last - 1.
+struct BodyRange {
+    int first, last;
+};
+
+// Q and K of the joints of some bodies. spin (nb) holds exp(dt v) of ball and free joints; target_v
+// may be null rows (velocity 0).
 template <class S, Form form, class Row>
-POISE_NOINLINE void drive_forces(const Forest& f, const Gain<S>* gain, Element<S> step, const S* q,
-                                 const S* v, const Quat<S>* spin, Row qbar, Row vbar, bool moving,
-                                 S* Q, S* K) {
+POISE_NOINLINE void drive_forces(const Forest& f, BodyRange some, const Gain<S>* gain,
+                                 Element<S> step, const S* q, const S* v, const Quat<S>* spin,
+                                 Row qbar, Row vbar, bool moving, S* Q, S* K) {
     const S dt(step), zero(Element<S>(0));
-    for (int i = 0; i < f.nb; ++i) {
+    for (int i = some.first; i < some.last; ++i) {
         const Body& b = f.body[i];
         const Gain<S>* g = gain + b.v;
         if (b.kind == Kind::hinge || b.kind == Kind::slide) {
@@ -93,19 +98,37 @@ POISE_NOINLINE void drive_forces(const Forest& f, const Gain<S>* gain, Element<S
 }
 
 template <class S, class Row>
-void drive_forces(Form form, const Forest& f, const Gain<S>* gain, Element<S> dt, const S* q,
-                  const S* v, const Quat<S>* spin, Row qbar, Row vbar, bool moving, S* Q, S* K) {
+void drive_forces(Form form, const Forest& f, BodyRange some, const Gain<S>* gain, Element<S> dt,
+                  const S* q, const S* v, const Quat<S>* spin, Row qbar, Row vbar, bool moving,
+                  S* Q, S* K) {
     switch (form) {
         case Form::pd:
-            return drive_forces<S, Form::pd>(f, gain, dt, q, v, spin, qbar, vbar, moving, Q, K);
+            return drive_forces<S, Form::pd>(f, some, gain, dt, q, v, spin, qbar, vbar, moving, Q,
+                                             K);
         case Form::explicit_position:
-            return drive_forces<S, Form::explicit_position>(f, gain, dt, q, v, spin, qbar, vbar,
-                                                            moving, Q, K);
+            return drive_forces<S, Form::explicit_position>(f, some, gain, dt, q, v, spin, qbar,
+                                                            vbar, moving, Q, K);
         case Form::spd:
-            return drive_forces<S, Form::spd>(f, gain, dt, q, v, spin, qbar, vbar, moving, Q, K);
+            return drive_forces<S, Form::spd>(f, some, gain, dt, q, v, spin, qbar, vbar, moving, Q,
+                                              K);
         default:
-            return drive_forces<S, Form::implicit>(f, gain, dt, q, v, spin, qbar, vbar, moving, Q,
-                                                   K);
+            return drive_forces<S, Form::implicit>(f, some, gain, dt, q, v, spin, qbar, vbar,
+                                                   moving, Q, K);
+    }
+}
+
+// The same of all bodies; forms (nv) has a form for each, or is null.
+template <class S, class Row>
+void drive_forces(Form form, const std::uint8_t* forms, const Forest& f, const Gain<S>* gain,
+                  Element<S> dt, const S* q, const S* v, const Quat<S>* spin, Row qbar, Row vbar,
+                  bool moving, S* Q, S* K) {
+    for (int first = 0; first < f.nb;) {
+        int last = forms ? first + 1 : f.nb;
+        while (last < f.nb && forms[f.body[last].v] == forms[f.body[first].v]) ++last;
+        const Form own = forms ? static_cast<Form>(forms[f.body[first].v]) : form;
+        drive_forces(own, f, BodyRange{first, last}, gain, dt, q, v, spin, qbar, vbar, moving, Q,
+                     K);
+        first = last;
     }
 }
 

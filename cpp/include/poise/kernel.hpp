@@ -78,6 +78,7 @@ struct StepCall {
     Rows strength, pin;                 // (nl)
     int gains = -1;                     // from WorldKernel::add_gains; -1 is no drive
     Form form = Form::implicit;
+    const std::uint8_t* forms = nullptr;  // (nv) of each degree of freedom; null: all have `form`
     Method method = Method::maba;
     bool embedded = true;
     bool feedforward = false;        // of the roots, from the target's acceleration

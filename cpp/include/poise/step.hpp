@@ -55,13 +55,14 @@ void drive(const Forest& f, const StepCall& call, int step, const Tile<S>& t, Sc
     if (call.target_q.copy == 0 && call.target_v.copy == 0) {
         const SharedRow<S> q{call.target_q.p + step * call.target_q.step};
         const SharedRow<S> v{moving ? call.target_v.p + step * call.target_v.step : nullptr};
-        drive_forces(call.form, f, t.gain, dt, t.q, t.v, t.spin, q, v, moving, s.Q.data(),
-                     s.K.data());
+        drive_forces(call.form, call.forms, f, t.gain, dt, t.q, t.v, t.spin, q, v, moving,
+                     s.Q.data(), s.K.data());
     } else {
         rows_of(call.target_q, t).load(step, f.nq, s.tq.data());
         if (moving) rows_of(call.target_v, t).load(step, f.nv, s.tv.data());
-        drive_forces(call.form, f, t.gain, dt, t.q, t.v, t.spin, static_cast<const S*>(s.tq.data()),
-                     static_cast<const S*>(s.tv.data()), moving, s.Q.data(), s.K.data());
+        drive_forces(call.form, call.forms, f, t.gain, dt, t.q, t.v, t.spin,
+                     static_cast<const S*>(s.tq.data()), static_cast<const S*>(s.tv.data()), moving,
+                     s.Q.data(), s.K.data());
     }
 }
 
@@ -105,8 +106,9 @@ POISE_NOINLINE void ask_passive(const Forest& f, const StepCall& call, const Til
                                 Scratch<S>& s) {
     for (int k = 0; k < f.nv; ++k) s.own_gain[k] = {t.axis[k].stiffness, t.axis[k].damping};
     const SharedRow<S> rest{f.spring_q};
-    drive_forces<S, Form::implicit>(f, s.own_gain.data(), Element<S>(call.dt), t.q, t.v, t.spin,
-                                    rest, rest, false, s.Q_own.data(), s.K_own.data());
+    drive_forces<S, Form::implicit>(f, BodyRange{0, f.nb}, s.own_gain.data(), Element<S>(call.dt),
+                                    t.q, t.v, t.spin, rest, rest, false, s.Q_own.data(),
+                                    s.K_own.data());
     for (int k = 0; k < f.nv; ++k) s.K_own[k] = s.K_own[k] + t.axis[k].armature;
 }
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from poise.arrays import Floats, finite, floats
 from poise.command import Command, Drive, Target
 from poise.control.gains import Gains
-from poise.control.plant import Index, Plant
+from poise.control.plant import Index, Plant, overlay
 from poise.dynamics import FORMS, METHODS
 from poise.errors import PoiseError, unknown_name
 from poise.sealed import Sealed
@@ -142,7 +142,7 @@ class Controllers(Sealed):
     def _join_accelerations(self, commands: Sequence[Command]) -> tuple[Floats | None, Any]:
         """Accelerations of the parts that have some, and which those are."""
         pairs = [
-            (plant.v, floats(one.acceleration, "acceleration"))
+            (plant.v, floats(one.acceleration, "acceleration")[..., plant.v])
             for plant, one in zip(self._plants.values(), commands, strict=True)
             if one.acceleration is not None
         ]
@@ -152,12 +152,11 @@ class Controllers(Sealed):
         mask = np.zeros(nv, dtype=bool)
         for at, _ in pairs:
             mask[at] = True
-        return _overlaid(np.zeros(nv), pairs), mask
+        return overlay(pairs, np.zeros(nv)), mask
 
     def _join_drives(self, pairs: Sequence[tuple[Plant, Drive]]) -> Drive:
         drives = [drive for _, drive in pairs]
         whole = pairs[0][0].whole
-        form = _common_form(drives)
         for name, words in (("method", METHODS), ("embedded", None)):
             found = {getattr(drive, name) for drive in drives}
             if len(found) > 1:
@@ -177,15 +176,15 @@ class Controllers(Sealed):
         def weights(name: str, rest: float) -> Floats | None:
             found = ((plant, getattr(drive, name)) for plant, drive in pairs)
             own = [(plant.links, x[..., plant.links]) for plant, x in found if x is not None]
-            return _overlaid(np.full(whole.nl, rest), own) if own else None
+            return overlay(own, np.full(whole.nl, rest)) if own else None
 
         zero = np.zeros(whole.nv)
-        v, a = (_overlaid(zero, own) if own else None for own in (parts("v", "v"), parts("a", "v")))
-        q = _overlaid(whole.forest.rest_q, parts("q", "q"))
+        v, a = (overlay(own, zero) if own else None for own in (parts("v", "v"), parts("a", "v")))
+        q = overlay(parts("q", "q"), whole.forest.rest_q)
         return Drive(
             self._join_gains([(plant, drive.gains) for plant, drive in pairs]),
             Target(q, v, a, rows=rows.pop()),
-            form=form,
+            form=_forms(pairs),
             method=METHODS[drives[0].method],
             embedded=drives[0].embedded,
             feedforward=_any_of([drive.feedforward for drive in drives]),
@@ -201,10 +200,13 @@ class Controllers(Sealed):
             return kept[1]
         whole = pairs[0][0].whole
         kp, kd = (
-            _overlaid(np.zeros(whole.nv), [(p.v, getattr(g, name)[..., p.v]) for p, g in pairs])
+            overlay([(p.v, getattr(g, name)[..., p.v]) for p, g in pairs], np.zeros(whole.nv))
             for name in ("kp", "kd")
         )
-        made = key[0].with_values(whole, kp, kd)
+        pin = np.zeros((whole.nl, 4))
+        for plant, gains in pairs:
+            pin[plant.links] = gains.pin[plant.links]
+        made = key[0].with_values(whole, kp, kd, pin)
         self._joined = key, made
         return made
 
@@ -231,32 +233,18 @@ def _plant_of(name: str, controller: Any) -> Plant:
     return plant
 
 
-def _common_form(drives: Sequence[Drive]) -> str:
-    """The form of all drives; without stiffness "spd" and "implicit" are one."""
-    damped = {FORMS.index("spd"), FORMS.index("implicit")}
-    stiff = [d for d in drives if d.form not in damped or bool(np.any(d.gains.kp))]
-    forms = {drive.form for drive in stiff or drives[:1]}
-    if len(forms) > 1:
-        which = ", ".join(FORMS[form] for form in sorted(forms))
-        raise PoiseError(f"drives of one step must have the same form, these have {which}")
-    form = forms.pop()
-    if len(stiff) < len(drives) and form not in damped:
-        raise PoiseError(
-            f"drives of one step must have the same form; {FORMS[form]!r} does not go with others"
-        )
-    return FORMS[form]
+def _forms(pairs: Sequence[tuple[Plant, Drive]]) -> Any:
+    """The form of all drives, or of each degree of freedom, shape (nv,)."""
+    forms = {drive.form for _, drive in pairs}
+    if len(forms) == 1:
+        return FORMS[forms.pop()]
+    out = np.zeros(pairs[0][0].whole.nv, dtype=np.uint8)
+    for plant, drive in pairs:
+        out[plant.v] = drive.form
+    return out
 
 
 def _any_of(masks: Sequence[bool | NDArray[np.bool_]]) -> bool | NDArray[np.bool_]:
     """Where one of several is on."""
     found = [np.asarray(mask) for mask in masks if np.any(mask)]
     return np.logical_or.reduce(found) if found else False
-
-
-def _overlaid(rest: Floats, parts: Sequence[tuple[Index, Floats]]) -> Floats:
-    """Values of parts over those of the rest, shape (..., size)."""
-    lead = np.broadcast_shapes(*(x.shape[:-1] for _, x in parts))
-    out: Floats = np.array(np.broadcast_to(rest, (*lead, rest.size)))
-    for at, x in parts:
-        out[..., at] = x
-    return out

@@ -39,6 +39,10 @@ TILTS = (math.radians(40.0), math.radians(70.0))
 """Angle between the vertical, seen from the root, and the same of the target [rad]: from the first
 on the character is falling, at the second it has fallen. One that recovers tilts by less."""
 
+TORQUES = (4.0, 8.0)
+"""Largest torque by the character's weight times its size: what fast motions need is below the
+first, and a character that is thrown about is above the second."""
+
 DROPS = (0.25, 0.45)
 """How much lower the center of mass is than the target's, as a fraction of its height: alike."""
 
@@ -76,7 +80,9 @@ class FreeRoot:
         self._root = slice(v, v + 6)
         self._quat = slice(at + 3, at + 7)
         self.supports = Supports(scene)
-        self.solve = GroundForces(friction, max(self.supports.extent(), SMALLEST))
+        size = max(self.supports.extent(), SMALLEST)
+        self.solve = GroundForces(friction, size)
+        self._weight = 9.81 * size * float(scene.forest.mass.sum())
 
     def standing(self, q: Floats, target_q: Floats) -> Floats:
         """How far the character still stands as its target does, shape (...): 1, and 0 when fallen.
@@ -92,6 +98,14 @@ class FreeRoot:
         )
         drop = (desired - height) / np.maximum(desired, SMALLEST)
         return np.asarray(faded(np.arccos(cosine), TILTS) * faded(drop, DROPS))
+
+    def within_reason(self, tau: Floats) -> Floats:
+        """1, and 0 where a torque is beyond all reason, shape (...): the motion is lost.
+
+        Args:
+            tau: Generalized forces [N, N·m], shape (..., nv).
+        """
+        return np.asarray(faded(np.abs(tau).max(axis=-1) / self._weight, TORQUES))
 
     def _up(self, q: Floats) -> Floats:
         """The vertical in the axes of the root, shape (..., 3)."""

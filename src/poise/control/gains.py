@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from poise import _core
 from poise.arrays import Floats, choice, floats, number
-from poise.errors import PoiseError
+from poise.errors import PoiseError, ReadOnly
 from poise.inertia import composite_inertia, largest_moment
 from poise.scene import Scene, SceneLike, scene_of
 
@@ -41,7 +41,15 @@ class Gains:
         pin_damping: Damping ratio of the pins.
     """
 
-    __slots__ = ("core", "kd", "kp", "pin", "pin_damping", "pin_frequency")
+    __slots__ = ("core", "joints", "kd", "kp", "pin", "pin_damping", "pin_frequency")
+
+    core: _core.Gains
+    joints: tuple[str, ...]
+    kp: Floats
+    kd: Floats
+    pin: Floats
+    pin_frequency: float
+    pin_damping: float
 
     def __init__(
         self,
@@ -51,6 +59,7 @@ class Gains:
         *,
         pin_frequency: float = PIN_FREQUENCY,
         pin_damping: float = 1.0,
+        _pin: Floats | None = None,
     ) -> None:
         compiled = scene_of(scene)
         kp, kd = floats(kp, "kp"), floats(kd, "kd")
@@ -63,18 +72,40 @@ class Gains:
             )
         kp, kd = _without_roots(compiled, kp), _without_roots(compiled, kd)
         shape = np.broadcast_shapes(kp.shape, kd.shape, (compiled.nv,))
-        self.kp: Floats = np.array(np.broadcast_to(kp, shape), order="C")
-        self.kd: Floats = np.array(np.broadcast_to(kd, shape), order="C")
-        self.pin_frequency, self.pin_damping = pin_frequency, pin_damping
-        self.pin = _pin_table(compiled, pin_frequency, pin_damping)
-        self.core = _core.Gains(compiled.model, self.kp, self.kd, self.pin)
-        for array in (self.kp, self.kd, self.pin):
+        kp, kd = (np.array(np.broadcast_to(k, shape), order="C") for k in (kp, kd))
+        pin = _pin_table(compiled, pin_frequency, pin_damping) if _pin is None else _pin
+        for name, value in (
+            ("kp", kp),
+            ("kd", kd),
+            ("pin", pin),
+            ("pin_frequency", pin_frequency),
+            ("pin_damping", pin_damping),
+            ("joints", compiled.forest.joint_names),
+            ("core", _core.Gains(compiled.model, kp, kd, pin)),
+        ):
+            object.__setattr__(self, name, value)
+        for array in (kp, kd, pin):
             array.flags.writeable = False
 
-    def with_values(self, scene: SceneLike, kp: Floats, kd: Floats) -> Gains:
-        """Other gains with the same pins, maybe for another scene."""
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise ReadOnly(
+            f"{name} of Gains cannot be assigned: commands refer to them; make others, "
+            "Gains(character, kp, kd), and assign them to the controller"
+        )
+
+    def with_values(
+        self, scene: SceneLike, kp: Floats, kd: Floats, pin: Floats | None = None
+    ) -> Gains:
+        """Other gains with the same pins, maybe for another scene.
+
+        Args:
+            scene: The scene.
+            kp: Stiffness, shape (nv,) or (n, nv).
+            kd: Damping, shaped alike.
+            pin: Gains of the pins, shape (nl, 4); None makes them by their frequency and damping.
+        """
         pins = {"pin_frequency": self.pin_frequency, "pin_damping": self.pin_damping}
-        return Gains(scene, kp, kd, **pins)
+        return Gains(scene, kp, kd, **pins, _pin=pin)
 
     def __repr__(self) -> str:
         kp, kd = self.kp, self.kd

@@ -15,21 +15,20 @@ so that errors decay as they should at any stiffness and any step; exact=False i
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
-from poise.arrays import Floats, floats
+from poise.arrays import Floats, finite, floats
 from poise.command import Command, Drive, Target
 from poise.control.effort import cut_to_effort
 from poise.control.free_root import FreeRoot
 from poise.control.gains import SOFT_FREQUENCY, root_slices, suggest_gains
 from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo
-from poise.errors import FallWarning, PoiseError
+from poise.errors import FallWarning, PoiseError, ReadOnly, warn_user
 from poise.scene import SceneLike
 
 STIFFNESS = 500.0
@@ -37,6 +36,10 @@ STIFFNESS = 500.0
 
 FALLEN_FREQUENCY = 2.0
 """Natural frequency of the joints of a character that has fallen [Hz]."""
+
+SETTLED = 1.0
+"""A character that had fallen stands again if no velocity differs by more from the target's
+[rad/s, m/s]."""
 
 
 class InverseDynamics(Servo):
@@ -91,6 +94,10 @@ class InverseDynamics(Servo):
         self.as_printed = as_printed
         self.external = None
         self.kp, self.kd = self._placed_gains(stiffness, damping, exact)
+        settings = self.plant.settings
+        self._on_ground = settings is None or (
+            settings.contact is not None and settings.ground is not False
+        )
         roots = len(root_slices(self.scene))
         self._free: FreeRoot | None = None
         if self.root == "free" and roots:
@@ -99,18 +106,40 @@ class InverseDynamics(Servo):
                     f"ground forces carry one free root, there are {roots}; name one part, as in "
                     f"part={self.plant.names[0]!r}, or use root='soft' or root='held'"
                 )
-            self._free = FreeRoot(self.scene, friction, self.plant.ground_height(ground))
+            # without ground nothing carries it
+            level = self.plant.ground_height(ground) if self._on_ground else -math.inf
+            self._free = FreeRoot(self.scene, friction, level)
             self._light = suggest_gains(self.scene, FALLEN_FREQUENCY)
-        self._fell = False
+        self._fallen = np.zeros(1, dtype=bool)
         self._seal()
+
+    @property
+    def gains(self) -> Any:
+        """It has none: stiffness and damping are accelerations, `kp` and `kd` [1/s², 1/s]."""
+        raise AttributeError("InverseDynamics has no gains; kp and kd are its own [1/s², 1/s]")
+
+    @gains.setter
+    def gains(self, gains: Any) -> None:
+        if self._sealed:
+            raise ReadOnly(
+                "gains of an InverseDynamics cannot be assigned: it has a stiffness, "
+                "InverseDynamics(..., stiffness=...)"
+            )
+
+    def __call__(self, state: Any, target: Any) -> Command:
+        """The command for a state and a target at t + dt. A copy that has fallen stays fallen."""
+        command, told = self.explain(state, target)
+        if self._free is not None:
+            self._note_falls(state, told["fallen"])
+        return command
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, the torque, the desired accelerations, and the ground forces of a free root.
 
         Returns:
             The command and {"torque", "acceleration"}, and for a free root {"points", "forces",
-            "standing"}: 1, and 0 of a character that has fallen, whose torques are those of a light
-            servo inside the dynamics, and not in "torque".
+            "standing", "fallen"}: standing is 1, and 0 of a character that has fallen, whose joints
+            a light servo inside the dynamics drives; its torques are not in "torque".
         """
         q, v, target = self._asked(state, target)
         assert self.dt is not None
@@ -120,47 +149,77 @@ class InverseDynamics(Servo):
             gravity=self.gravity, external=self.external, as_printed=self.as_printed,
         )  # fmt: skip
         told: dict[str, Any] = {"acceleration": a}
+        standing = np.ones(tau.shape[:-1])
         if self._free is not None:
             carried = self._free(q, v, tau, a, self.gravity, self.external, self.as_printed)
             tau, told = carried.torque, carried._asdict()
             if tau.ndim == 1:
                 told |= {"points": carried.points[0], "forces": carried.forces[0]}
-            told["standing"] = standing = self._free.standing(q, target.q)
+            standing, fallen = self._standing(q, v, tau, target)
+            told |= {"standing": standing, "fallen": fallen}
             tau = standing[..., None] * tau
         if self.factor is not None:
             tau = self.factor * tau
         tau = cut_to_effort(self, tau)
         told["torque"] = tau
         command = Command(force=tau)
-        if self._free is not None and (standing < 1.0).any():
-            self._tell_fall(state, standing)
+        if (standing < 1.0).any():
             command = Command(force=tau, drive=self._light_servo(target, standing))
         return self._plant.lift(command), told
 
+    # ---- falls
+
+    @property
+    def memory(self) -> Floats:
+        """Which copies have fallen, 1 or 0, shape (n,)."""
+        return self._fallen.astype(np.float64)
+
+    def restore(self, memory: ArrayLike) -> None:
+        """Go on from a memory."""
+        given = np.atleast_1d(finite(floats(memory, "memory"), "memory"))
+        if given.ndim != 1 or not given.size:
+            raise PoiseError(f"memory has shape {given.shape}, expected (n,)")
+        self._fallen = given > 0.5
+
+    def _standing(
+        self, q: Floats, v: Floats, tau: Floats, target: Target
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """How far each copy stands, 1 to 0, and which have fallen.
+
+        A copy that has fallen gets up only when it is at its target again, as after a reset: a
+        target that moves may be near to it by chance.
+        """
+        assert self._free is not None
+        if not self._on_ground:
+            return np.ones(tau.shape[:-1]), np.zeros(tau.shape[:-1], dtype=bool)
+        standing = self._free.standing(q, target.q) * self._free.within_reason(tau)
+        before = np.broadcast_to(self._fallen, np.shape(standing) or (1,))
+        before = before.reshape(np.shape(standing))
+        rate = v if target.v is None else v - target.v
+        settled = (standing == 1.0) & (np.abs(rate).max(axis=-1) < SETTLED)
+        fallen = np.where(before, ~settled, standing == 0.0)
+        return np.where(fallen, 0.0, standing), fallen
+
     def _light_servo(self, target: Target, standing: Floats) -> Drive:
-        """What a character that has fallen is driven by: weak joints, and no force on the root."""
-        strength = (
-            1.0 - standing[..., None]
-            if self._strength is None
-            else ((1.0 - standing[..., None]) * self._strength)
-        )
+        """What drives a character that has fallen: weak joints, and no force on the root."""
+        weight = 1.0 - standing[..., None]
+        strength = weight if self._strength is None else weight * self._strength
         strength = np.array(np.broadcast_to(strength, (*standing.shape, self.scene.nl)))
         return Drive(self._light, Target(target.q, target.v), strength=strength)
 
-    def _tell_fall(self, state: Any, standing: Floats) -> None:
-        """Warns once when a character has fallen."""
-        if self._fell or (standing > 0.0).all():
-            return
-        self._fell = True
-        copy = int(np.argmin(standing))
-        time = np.broadcast_to(getattr(state, "time", np.nan), np.shape(standing) or (1,))
-        who = repr(self.plant.names[0]) + (f" of copy {copy}" if standing.ndim else "")
-        warnings.warn(
-            f"{who} has fallen at {float(np.ravel(time)[copy]):.3g} s: no ground forces inside "
-            "friction cones hold it up as its target stands; a light servo drives its joints now",
-            FallWarning,
-            stacklevel=4,
-        )
+    def _note_falls(self, state: Any, fallen: NDArray[np.bool_]) -> None:
+        """Remembers who has fallen, and warns of the first since all stood."""
+        new = np.atleast_1d(fallen)
+        if new.any() and not self._fallen.any():
+            copy = int(np.argmax(new))
+            time = np.broadcast_to(getattr(state, "time", np.nan), new.shape)
+            who = repr(self.plant.names[0]) + (f" of copy {copy}" if np.ndim(fallen) else "")
+            warn_user(
+                f"{who} has fallen at {float(time[copy]):.3g} s: no ground forces inside friction "
+                "cones hold it up as its target stands; a light servo drives its joints now",
+                FallWarning,
+            )
+        self._fallen = new
 
     def _placed_gains(
         self, stiffness: ArrayLike, damping: ArrayLike, exact: bool

@@ -22,9 +22,11 @@ from poise.control.gains import Gains
 from poise.dynamics import GRAVITY
 from poise.errors import PoiseError, shorten, unknown_name
 from poise.forest import Ints, Part, compile_forest
+from poise.motion.jumps import check_followable
 from poise.objects import is_free_object
 from poise.same_body import check_clip_fits
 from poise.scene import Scene, SceneLike, scene_of
+from poise.sealed import Sealed
 
 if TYPE_CHECKING:
     from poise.motion.clip import Clip
@@ -41,8 +43,10 @@ LEVEL = 1.0 - 1e-6
 """Upward component of the normal of level ground."""
 
 
-class Plant:
+class Plant(Sealed):
     """Parts of a scene, as a controller sees them.
+
+    Nothing of it can be assigned.
 
     Attributes:
         scene: The parts alone, compiled.
@@ -56,6 +60,11 @@ class Plant:
         dtype: Precision of the world.
         settings: What the world was built with, or None without a world.
     """
+
+    _remedies = dict.fromkeys(
+        ("whole", "names", "settings", "dt", "n", "dtype", "q", "v", "links", "is_whole", "scene"),
+        "a plant does not change; Plant.of(world, part) makes another",
+    )
 
     def __init__(self, source: SceneLike, part: PartLike = None) -> None:
         self.whole = scene_of(source)
@@ -75,6 +84,7 @@ class Plant:
         self.scene = self.whole if self.is_whole else self._alone(tuple(parts))
         self._lifted: tuple[Gains, Gains] | None = None
         self._fitting: Character | None = None
+        self._seal()
 
     @classmethod
     def of(cls, source: SceneLike | Plant, part: PartLike = None) -> Plant:
@@ -207,14 +217,25 @@ class Plant:
         if not isinstance(gains, Gains):
             raise PoiseError(f"gains must be made by Gains or suggest_gains, got {gains!r:.80}")
         size = gains.kp.shape[-1]
-        if size == self.scene.nv:
+        names = [name.rpartition("/")[2] for name in gains.joints]
+        if names == [name.rpartition("/")[2] for name in self.scene.forest.joint_names]:
             return gains
-        if size == self.whole.nv:
+        if gains.joints == self.whole.forest.joint_names:
             kp, kd = gains.kp[..., self.v], gains.kd[..., self.v]
             return gains.with_values(self.scene, kp, kd)
+        if size != self.scene.nv:
+            raise PoiseError(
+                f"these gains have {size} degrees of freedom, {shorten(self.names)} has "
+                f"{self.scene.nv}"
+            )
+        other = next((name for name in names if name not in self._own_joints()), names[0])
         raise PoiseError(
-            f"these gains have {size} degrees of freedom, {shorten(self.names)} has {self.scene.nv}"
+            f"these gains are of another character: {shorten(self.names)} has no joint {other!r}, "
+            "or has its joints in another order"
         )
+
+    def _own_joints(self) -> set[str]:
+        return {name.rpartition("/")[2] for name in self.scene.forest.joint_names}
 
     # ---- from the parts to the whole scene
 
@@ -224,11 +245,11 @@ class Plant:
             return command
         force, acceleration = command.force, command.acceleration
         if force is not None:
-            force = self._filled(floats(force, "force"), self.v, np.zeros(self.whole.nv))
+            force = overlay([(self.v, floats(force, "force"))], np.zeros(self.whole.nv))
         mask = None
         if acceleration is not None:
             given = floats(acceleration, "acceleration")
-            acceleration = self._filled(given, self.v, np.zeros(self.whole.nv))
+            acceleration = overlay([(self.v, given)], np.zeros(self.whole.nv))
             mask = np.zeros(self.whole.nv, dtype=bool)
             mask[self.v] = True
         drive = None if command.drive is None else self._lift_drive(command.drive)
@@ -237,16 +258,16 @@ class Plant:
     def _lift_drive(self, drive: Drive) -> Drive:
         target, nv = drive.target, self.whole.nv
         v, a = (
-            None if x is None else self._filled(x, self.v, np.zeros(nv))
+            None if x is None else overlay([(self.v, x)], np.zeros(nv))
             for x in (target.v, target.a)
         )
-        q = self._filled(target.q, self.q, self.whole.forest.rest_q)
+        q = overlay([(self.q, target.q)], self.whole.forest.rest_q)
         strength = drive.strength
         if strength is not None:
-            strength = self._filled(strength, self.links, np.ones(self.whole.nl))
+            strength = overlay([(self.links, strength)], np.ones(self.whole.nl))
         pin = drive.pin
         if pin is not None:
-            pin = self._filled(pin, self.links, np.zeros(self.whole.nl))
+            pin = overlay([(self.links, pin)], np.zeros(self.whole.nl))
         lifted = Target(q, v, a, rows=target.rows, time=target.time, clip=target.clip)
         fed: bool | NDArray[np.bool_] = False
         if np.any(drive.feedforward):
@@ -259,18 +280,9 @@ class Plant:
     def _whole_gains(self, gains: Gains) -> Gains:
         """Gains for the whole scene, made once: zero outside of the parts."""
         if self._lifted is None or self._lifted[0] is not gains:
-            kp, kd = (
-                self._filled(k, self.v, np.zeros(self.whole.nv)) for k in (gains.kp, gains.kd)
-            )
+            kp, kd = (overlay([(self.v, k)], np.zeros(self.whole.nv)) for k in (gains.kp, gains.kd))
             self._lifted = gains, gains.with_values(self.whole, kp, kd)
         return self._lifted[1]
-
-    @staticmethod
-    def _filled(values: Floats, index: Index, rest: Floats) -> Floats:
-        """Values of the parts among those of the rest, shape (..., whole)."""
-        out: Floats = np.array(np.broadcast_to(rest, (*values.shape[:-1], rest.size)))
-        out[..., index] = values
-        return out
 
     # ---- making it
 
@@ -306,8 +318,9 @@ class Plant:
         parts, found = self.scene.forest.parts, []
         for name, character in zip(self.names, self.scene.characters, strict=True):
             target = Target.of(targets[name])
-            if target.clip is not None and target.clip.character is not character:
+            if target.clip is not None:
                 check_clip_fits(target.clip, character)
+                check_followable(target)
             found.append((parts[name], target))
         return join_targets(found)
 
@@ -338,6 +351,20 @@ def join_targets(targets: Sequence[tuple[Part, Target]]) -> Target:
     past = _row(pasts) if len(pasts) == len(targets) else None
     time = next((target.time for _, target in targets if target.time is not None), None)
     return Target(q, v, a, rows=rows.pop(), past=past, time=time)
+
+
+def overlay(parts: Sequence[tuple[Index, Floats]], rest: Floats) -> Floats:
+    """Values of parts over those of the rest, shape (..., size).
+
+    Args:
+        parts: Where each part is, and its values, shape (..., part's size).
+        rest: Values of everything else, shape (size,).
+    """
+    lead = np.broadcast_shapes(*(x.shape[:-1] for _, x in parts))
+    out: Floats = np.array(np.broadcast_to(rest, (*lead, rest.size)))
+    for at, x in parts:
+        out[..., at] = x
+    return out
 
 
 def _row(arrays: Sequence[Floats]) -> Floats:

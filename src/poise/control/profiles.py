@@ -29,6 +29,7 @@ from poise.control.link_sets import links_of
 from poise.errors import PoiseError, unknown_name
 from poise.forest import Ints
 from poise.scene import Scene, SceneLike, scene_of
+from poise.sealed import Sealed
 
 BLENDS: dict[str, Callable[[Floats], Floats]] = {
     "smooth": lambda u: u * u * (3.0 - 2.0 * u),
@@ -49,7 +50,7 @@ class Track(NamedTuple):
     weight: Floats  # shape (keys,) or (keys, n)
 
 
-class Profile:
+class Profile(Sealed):
     """Weights of links over time, for strength or for pins.
 
     Args:
@@ -75,6 +76,7 @@ class Profile:
         if not isinstance(keys, Mapping):
             raise PoiseError(f"keys must map names of limbs or links to weights, got {keys!r:.80}")
         self.tracks = tuple(_track(self.scene, name, value) for name, value in keys.items())
+        self._seal()
 
     def __call__(self, t: ArrayLike) -> Floats:
         """Weights at time t [s], a number or shape (n,): shape (nl,) or (n, nl)."""
@@ -92,7 +94,7 @@ class Profile:
         return max((float(track.time.max()) for track in self.tracks), default=0.0)
 
 
-class Profiled:
+class Profiled(Sealed):
     """A controller whose strength and pins follow profiles, by each copy's clock.
 
     It is called in every step, also where the controller alone would take rows of targets.
@@ -115,6 +117,26 @@ class Profiled:
         """Whether the controller makes use of where the target was."""
         return bool(getattr(self.controller, "takes_past", False))
 
+    @property
+    def hold(self) -> int:
+        """Steps that a command of the controller is held."""
+        return int(getattr(self.controller, "hold", 1))
+
+    @property
+    def memory(self) -> Floats:
+        """What the controller remembers."""
+        return np.asarray(getattr(self.controller, "memory", np.zeros(0)))
+
+    def restore(self, memory: ArrayLike) -> None:
+        """Go on from a memory."""
+        if hasattr(self.controller, "restore"):
+            self.controller.restore(memory)
+
+    _remedies = {  # noqa: RUF012
+        name: f"Profiled(controller, {name}=profile) sets it in every step"
+        for name in ("strength", "pin")
+    }
+
     def __init__(
         self,
         controller: Any,
@@ -135,6 +157,7 @@ class Profiled:
                 raise PoiseError(f"{name} must be a Profile or a function of time")
             if not hasattr(controller, name):
                 raise PoiseError(f"{type(controller).__name__} has no {name} to assign")
+        self._seal()
 
     def __call__(self, state: Any, target: Any) -> Command:
         """The controller's command, with the weights of the state's time."""

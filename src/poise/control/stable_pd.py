@@ -17,6 +17,9 @@ from poise.errors import PoiseError
 from poise.scene import Scene, SceneLike
 from poise.state import State
 
+_WORDS = {"form": dynamics.FORMS, "method": dynamics.METHODS, "dtype": dynamics.DTYPES}
+"""Attributes that have one of several values."""
+
 
 class StablePD(Servo):
     """Stable PD: gains of any size at large steps.
@@ -71,17 +74,24 @@ class StablePD(Servo):
             strength=strength,
             dt=dt,
         )
-        self.form = dynamics.FORMS[choice(form, "form", dynamics.FORMS)]
-        self.method = dynamics.METHODS[choice(method, "method", dynamics.METHODS)]
+        self.form = form
+        self.method = method
         self.embedded = embedded
         self.pin = pin
-        dtype = self.plant.dtype if dtype is None else dtype
-        self.dtype = dynamics.DTYPES[choice(dtype, "dtype", dynamics.DTYPES)]
+        self.dtype = self.plant.dtype if dtype is None else dtype
         if not embedded and self.dt is None:
             raise PoiseError(
                 "standalone, stable PD needs dt: StablePD(..., embedded=False, dt=1/60)"
             )
         self._seal()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        words = _WORDS.get(name)
+        if words is not None:
+            value = words[choice(value, name, words)]
+        elif name == "embedded" and not isinstance(value, bool):
+            raise PoiseError(f"embedded must be True or False, got {value!r:.80}")
+        super().__setattr__(name, value)
 
     @property
     def takes_rows(self) -> bool:

@@ -2,8 +2,7 @@
 
 load_clip("walk")                   a clip of our own, by its name
 load_clip("take.bvh")               on a character made from the file's own skeleton
-load_clip("take.bvh", character)    on this character: prepared to be followed, and retargeted
-                                    unless its joints are the file's
+load_clip("take.bvh", character)    on this character, prepared to be followed
 """
 
 from __future__ import annotations
@@ -73,17 +72,19 @@ def load_clip(
             of the clip, or makes one from the file's own skeleton.
         prepare: Whether raw motion is prepared; False gives the file as it is, retargeted only.
             None prepares it if a character is given. Built-in clips, keyframes and other clips that
-            know their contacts are taken as they are.
+            know their contacts and have no jumps are taken as they are.
         map: Which link moves which when retargeting: a dictionary or a YAML file.
         progress: Called while retargeting with the share that is done, 0 to 1.
         options: What the format's own `read` takes besides: `poise.motion.formats`.
     """
+    if prepare is not None and not isinstance(prepare, bool):
+        raise ClipError(f"prepare must be True, False or None, got {prepare!r:.80}")
     if prepare or (prepare is None and character is not None):
         from poise.motion.ready import load_ready
 
-        clip = load_ready(source, character, map=map, progress=progress, **options)
-        _tell_once(source, clip.notes)
-        return clip
+        return load_ready(
+            source, character, map=map, progress=progress, prepared=_tell_once, **options
+        )
     clip, _ = taken(source, character, map, options)
     return on_character(clip, character, source, map, progress)
 
@@ -109,7 +110,7 @@ def taken(
     map: MapLike,
     options: dict[str, Any],
 ) -> tuple[Clip, bool]:
-    """A motion as it is, and whether it is raw: not ours, and without contacts.
+    """A motion as it is, and whether it is raw: not ours, and without contacts, or with jumps.
 
     Args:
         source: As of `load_clip`, or a clip.
@@ -118,7 +119,7 @@ def taken(
         options: As of `load_clip`.
     """
     if isinstance(source, Clip):
-        return source, source.contacts is None
+        return source, _is_raw(source)
     if not isinstance(source, (str, os.PathLike)):
         raise ClipError(f"a clip is named by a path, got {source!r:.80}")
     path = Path(source)
@@ -136,7 +137,12 @@ def taken(
 
         return load_keyframes(path).clip(), False
     clip = _read(path, character if map is None else None, options)
-    return clip, clip.contacts is None
+    return clip, _is_raw(clip)
+
+
+def _is_raw(clip: Clip) -> bool:
+    """Whether nobody has looked for contacts; retargeting does, but leaves a jump in its place."""
+    return clip.contacts is None or bool(clip.jumps)
 
 
 def on_character(

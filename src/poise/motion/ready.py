@@ -36,6 +36,8 @@ MOST_CHANGE = 2.8
 """How far limits of joints may turn the links from where they were captured, in the mean over links
 and frames [degrees]: it stays the motion that was captured."""
 
+Prepared = Callable[[Any, tuple[str, ...]], None]
+
 SMALL_CHANGE = 0.5
 """Where they turn the links by less than this, nobody looks [degrees]."""
 
@@ -49,6 +51,7 @@ def load_ready(
     firm_feet: bool = False,
     map: MapLike = None,
     progress: Callable[[float], None] | None = None,
+    prepared: Prepared | None = None,
     **options: Any,
 ) -> Clip:
     """A motion on a character, ready to be followed; what was done to it is in its notes.
@@ -64,6 +67,7 @@ def load_ready(
             `poise.motion.editing.firm_feet`.
         map: As of `load_clip`.
         progress: Called while retargeting with the share that is done, 0 to 1.
+        prepared: Called with the source and the notes if raw motion was prepared.
         options: As of `load_clip`.
     """
     from poise.motion import on_character, taken
@@ -73,7 +77,7 @@ def load_ready(
     )
     ready = made_ready(clip, raw=raw, cutoff=cutoff, ground=ground, told_unit="unit" in options)
     if character is None:
-        return ready
+        return _announced(ready, source, raw, prepared)
     if firm_feet and raw:
         from poise.motion.editing.firm_feet import on_firm_feet
 
@@ -83,7 +87,14 @@ def load_ready(
     if not raw:
         return made
     captured = clip.with_frames(clip.frames[len(clip) - len(ready) :])
-    return _in_reach(made, lambda: on_character(captured, character, source, map), ground)
+    made = _in_reach(made, lambda: on_character(captured, character, source, map), ground)
+    return _announced(made, source, raw, prepared)
+
+
+def _announced(clip: Clip, source: Any, raw: bool, prepared: Prepared | None) -> Clip:
+    if raw and prepared is not None:
+        prepared(source, clip.notes)
+    return clip
 
 
 def made_ready(

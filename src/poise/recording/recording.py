@@ -16,6 +16,7 @@ from poise.errors import PoiseError, unknown_name
 from poise.motion.clip import Clip
 from poise.recording.frames import Array, Frames
 from poise.recording.notes import Note, block_of, note_of, touches_in
+from poise.same_body import check_clip_fits
 from poise.scene import Scene, scene_of
 from poise.sealed import Sealed
 from poise.settings import Settings
@@ -127,6 +128,8 @@ class Recording(Sealed):
         target = target if type(target) is Target else Target.of(target)
         if target.rows is not None:
             raise PoiseError("a frame has one target, not rows of them; see Target.row")
+        if target.clip is not None and len(self.scene.characters) == 1:
+            check_clip_fits(target.clip, self.scene.characters[0])
         n, nq, nv = self.n, self.scene.nq, self.scene.nv
         q, v = target.q, target.v
         v = np.zeros((*q.shape[:-1], nv)) if v is None else v

@@ -111,7 +111,8 @@ class Balance(Parts):
         self._plant = plant = Plant.of(character, part)
         self._check_plant(plant)
         self.objectives = objectives
-        self.k_s = np.full(self.scene.nv, number(k_s, "k_s", unit="1/s²"))
+        number(k_s, "k_s", unit="1/s²")
+        self.k_s = np.full(self.scene.nv, k_s)
         damping = 2.0 * math.sqrt(k_s) if k_d is None else number(k_d, "k_d", unit="1/s")
         self.k_d = np.full(self.scene.nv, damping)
         self.weight = self._tracking_weight({} if weights is None else weights)
@@ -166,6 +167,22 @@ class Balance(Parts):
             )
 
     # ---- what may change while running
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "form":
+            choice(value, name, FORMS)
+        elif name == "gives":
+            choice(value, name, ("acceleration", "force"))
+        elif name in ("k_s", "k_d"):
+            value = self._per_velocity(value, name)
+        super().__setattr__(name, value)
+
+    def _per_velocity(self, value: ArrayLike, name: str) -> Floats:
+        """A number, or one for each velocity, above 0; shape (nv,)."""
+        array, nv = finite(floats(value, name), name), self.scene.nv
+        if array.shape not in ((), (nv,)) or not (array > 0.0).all():
+            raise PoiseError(f"{name} is {value!r:.60}; it must be a positive number, or ({nv},)")
+        return np.array(np.broadcast_to(array, (nv,)))
 
     @property
     def objectives(self) -> tuple[str, ...]:

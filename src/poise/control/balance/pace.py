@@ -108,7 +108,8 @@ class Paced:
             for x in (self.speed, quicker / max(passed, 1e-9))
         )
         at = self.clip.target(time)
-        return Target(at.q, at.v * speed, at.a * speed**2 + at.v * gain, time=time)
+        a = at.a * speed**2 + at.v * gain
+        return Target(at.q, at.v * speed, a, time=time, clip=getattr(at, "clip", None))
 
     def targets(self, t: float, dt: float, k: int) -> Target:
         """Rows are not told ahead: the pace depends on what happens."""

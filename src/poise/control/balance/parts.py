@@ -34,6 +34,7 @@ from poise.control.link_sets import links_of
 from poise.control.plant import Plant
 from poise.errors import PoiseError
 from poise.motion.clip import Clip
+from poise.same_body import check_clip_fits
 from poise.scene import Scene
 from poise.sealed import Sealed
 
@@ -101,6 +102,7 @@ class Parts(Sealed):
         self._schedule: Schedule | None = None
         self._always = False
         if isinstance(supports, Clip):
+            check_clip_fits(supports, self.character)
             supports = Schedule(supports)
         if isinstance(supports, Schedule):
             self._schedule = supports
