@@ -209,7 +209,7 @@ MISTAKES: list[tuple[Any, ...]] = [
     ),
     (
         "command of another world",
-        lambda: world(DOG).step(SERVO(None, WALK.target(0.1))),
+        lambda: world(DOG).step(SERVO(None, poise.State(HUMANOID.rest_q))),
         "34 degrees of freedom",
         "72",
     ),

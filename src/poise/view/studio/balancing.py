@@ -90,7 +90,7 @@ class Balancing:
         """What it remembers from step to step; see `Mind`."""
         return self.mind.memory
 
-    def restore(self, memory: Floats | None, now: float) -> None:
+    def resume(self, memory: Floats | None, now: float) -> None:
         """Go on from a memory, or from the start, at time now [s]."""
         self.mind.restore(memory, now)
 

@@ -71,8 +71,11 @@ class Runner:
 
     def restore(self, mind: Floats | None) -> None:
         """Let the controller remember that; None is a fresh start."""
-        if hasattr(self.controller, "restore"):
-            self.controller.restore(mind, self.time)
+        controller: Any = self.controller
+        if hasattr(controller, "resume"):
+            controller.resume(mind, self.time)
+        elif hasattr(controller, "restore"):
+            controller.restore(np.zeros_like(controller.memory) if mind is None else mind)
 
     @property
     def motion(self) -> Any:
