@@ -405,3 +405,24 @@ def _joined(slices: Sequence[slice], size: int) -> Index:
     if all(one.stop == two.start for one, two in pairwise(slices)):
         return slice(slices[0].start, slices[-1].stop)
     return np.concatenate([np.arange(size)[one] for one in slices]).astype(np.int32)
+
+
+class ActsOnPlant:
+    """What controllers of a plant share: its scene and its gravity."""
+
+    _plant: Plant
+
+    @property
+    def plant(self) -> Plant:
+        """What it acts on, and the world around that."""
+        return self._plant
+
+    @property
+    def scene(self) -> Scene:
+        """The parts that it acts on, compiled."""
+        return self._plant.scene
+
+    @property
+    def gravity(self) -> Floats:
+        """Gravity of the world it was made from, or the earth's [m/s²]."""
+        return self._plant.gravity

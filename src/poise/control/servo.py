@@ -12,18 +12,18 @@ from numpy.typing import ArrayLike
 from poise.arrays import Floats, choice, finite, floats, number
 from poise.command import Command, Target
 from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains, with_root
-from poise.control.plant import PartLike, Plant
+from poise.control.plant import ActsOnPlant, PartLike, Plant
 from poise.errors import PoiseError
 from poise.forest import Ints
 from poise.motion.jumps import check_followable
-from poise.scene import Scene, SceneLike
+from poise.scene import SceneLike
 from poise.sealed import Sealed
 
 LONGEST_STEP = 1.0
 """What is longer [s] is not a time step, but a rate."""
 
 
-class Servo(Sealed, ABC):
+class Servo(ActsOnPlant, Sealed, ABC):
     """A controller that pulls joints to a target. Subclasses say how.
 
     Args:
@@ -71,16 +71,6 @@ class Servo(Sealed, ABC):
     # ---- fixed when it is made
 
     @property
-    def plant(self) -> Plant:
-        """What it acts on, and the world around that."""
-        return self._plant
-
-    @property
-    def scene(self) -> Scene:
-        """The parts that it acts on, compiled."""
-        return self._plant.scene
-
-    @property
     def root(self) -> str:
         """What drives free roots: "free", "soft" or "held"."""
         return self._root
@@ -99,11 +89,6 @@ class Servo(Sealed, ABC):
     @abstractmethod
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, and what led to it."""
-
-    @property
-    def gravity(self) -> Floats:
-        """Gravity of the world it was made from, or the earth's [m/s^2]."""
-        return self._plant.gravity
 
     # ---- what may change while running
 

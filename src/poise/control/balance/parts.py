@@ -31,11 +31,10 @@ from poise.control.balance.stance import (
 )
 from poise.control.balance.tasks import Tasks, cross, matrices
 from poise.control.link_sets import links_of
-from poise.control.plant import Plant
+from poise.control.plant import ActsOnPlant
 from poise.errors import PoiseError
 from poise.motion.clip import Clip
 from poise.same_body import check_clip_fits
-from poise.scene import Scene
 from poise.sealed import Sealed
 
 ROOT_WEIGHT = 0.03
@@ -51,7 +50,7 @@ UNTRACKED = 0.03
 """What is left of the weights of tracking without its objective: nothing else asks of a finger."""
 
 
-class Parts(Sealed):
+class Parts(ActsOnPlant, Sealed):
     """The settings of a Balance, and what they ask of a state; see there for what they mean."""
 
     weight: Floats
@@ -68,7 +67,6 @@ class Parts(Sealed):
     """How far the speed of the center of mass takes it from where it should be [m], of each copy in
     the last call; for `Paced`."""
     _objectives: tuple[str, ...]
-    _plant: Plant
     beta_linear: float
     gamma: float
     friction: float | Floats
@@ -78,24 +76,9 @@ class Parts(Sealed):
     _limits: SoftLimits | None
 
     @property
-    def plant(self) -> Plant:
-        """What it acts on, and the world around that."""
-        return self._plant
-
-    @property
-    def scene(self) -> Scene:
-        """The character, compiled."""
-        return self._plant.scene
-
-    @property
     def character(self) -> Character:
         """The character that it balances."""
         return self._plant.character
-
-    @property
-    def gravity(self) -> Floats:
-        """Gravity of the world it was made from, or the earth's [m/s²]."""
-        return self._plant.gravity
 
     def _stand(self, supports: Any) -> None:
         """Find the links that may stand, and what says when."""

@@ -53,15 +53,7 @@ class Rounded:
     """
 
     def __init__(self, world: poise.World, units: float, form: str) -> None:
-        self._servo = poise.StablePD(
-            world,
-            gains_of(world),
-            root="held",
-            form=form,
-            method="df",
-            embedded=False,
-            dtype="float64",
-        )
+        self._servo = dense(world, form, "float64")
         gains, dt = self._servo.gains, world.dt
         self._K = gains.kd * dt + (gains.kp * dt**2 if form == "implicit" else 0.0)
         self._size = units * UNIT
@@ -72,6 +64,12 @@ class Rounded:
         _, told = self._servo.explain(state, target)
         off = np.abs(self._K * told["acceleration"]) * self._rng.uniform(-1.0, 1.0, self._K.shape)
         return poise.Command(force=told["torque"] + self._size * off)
+
+
+def dense(world: poise.World, form: str, dtype: str) -> poise.StablePD:
+    """DF: the torques of stable PD by a dense solve, with the paper's gains."""
+    how: dict[str, Any] = {"form": form, "method": "df", "dtype": dtype}
+    return poise.StablePD(world, gains_of(world), root="held", embedded=False, **how)
 
 
 def follow(
@@ -99,15 +97,7 @@ def follow(
     if way == "DF" and units:
         servo = Rounded(world, units, form)
     elif way == "DF":
-        servo = poise.StablePD(
-            world,
-            gains_of(world),
-            root="held",
-            form=form,
-            method="df",
-            embedded=False,
-            dtype=dtype,
-        )
+        servo = dense(world, form, dtype)
     recording = poise.Recording(world, fps=min(1.0 / dt, 240.0))
     with contextlib.suppress(poise.Diverged):
         poise.run(world, servo, clip, clip.duration, record=recording)
