@@ -38,6 +38,8 @@ def test_the_models_are_the_papers(tmp_path: Path) -> None:
     assert items[0].holds
 
 
+# the capture of one of the takes was lost for some frames, which is said when it is followed
+@pytest.mark.filterwarnings("ignore::poise.UnfollowableTarget")
 @pytest.mark.slow
 @pytest.mark.parametrize("work", WORKS)
 def test_a_whole_work_is_reproduced(work: str, tmp_path: Path) -> None:
