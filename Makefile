@@ -18,6 +18,8 @@ INSTALL := $(PIP) --no-build-isolation --config-settings=build-dir=$(BUILD) \
 VALIDATOR := build/gltf-validator
 
 CPP := $(shell find cpp -name '*.hpp' -o -name '*.cpp')
+# the editable install knows the modules that were there: one more or less needs it anew
+ROOMS := $(shell find src/poise -type d -not -name __pycache__)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-cpus bench lint docs stub check-stub format clean validator
@@ -93,7 +95,7 @@ $(VENV)/.tools: pyproject.toml constraints.txt
 	$(PIP) scikit-build-core nanobind cmake ninja
 	@touch $@
 
-$(VENV)/.core: $(VENV)/.tools CMakeLists.txt $(CPP)
+$(VENV)/.core: $(VENV)/.tools CMakeLists.txt $(CPP) $(ROOMS)
 	@echo "building the extension"
 	$(INSTALL) .
 	@touch $@

@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 from timing import Array
 
 from poise import Character, Joint, Link
-from poise.shape import Shape
+from poise.model.shape import Shape
 
 SHARE = {"positionGain": 0.2, "velocityGain": 1.0}
 """Of the error in place, and in velocity, that a motor takes back in a step; it stands by these."""

@@ -9,8 +9,8 @@ from grounded import FRICTION, Hold, Stander, apart
 from timing import Array
 
 from poise import Character
-from poise.pose import quat_matrix
-from poise.shape import Shape
+from poise.math.pose import quat_matrix
+from poise.model.shape import Shape
 
 
 def dart_stander(dart: Any, character: Character, hold: Hold) -> Stander:

@@ -17,7 +17,7 @@ from engines import find_modules
 from timing import Array
 
 from poise import Character, Command, Drive, Gains, Target, World
-from poise.characters.formats import mjcf_write
+from poise.model.formats import mjcf_write
 
 FRICTION = 0.8
 MUJOCO = ("Euler", "implicit", "implicitfast", "RK4", "discrete")

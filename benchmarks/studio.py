@@ -11,7 +11,7 @@ SECONDS = 5.0
 
 def studio(plan: Plan) -> Section:
     """Characters that walk in real time while snapshots are made."""
-    from poise.view.studio.speed import session_speed
+    from poise.studio.speed import session_speed
 
     counts, seconds = ((1,), 0.3) if plan.quick else (COUNTS, SECONDS)
     section = Section("studio", f"a session in real time, {seconds:g} s of walking, dt 1/60")

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from falls import dampers, thrown_down
 from objects import body
 
-from poise.shape import Shape
+from poise.model.shape import Shape
 
 BOXES = (1, 2, 4, 8, 16, 32)
 CROWD = (1, 2, 4, 8, 16, 32, 64)

@@ -18,9 +18,9 @@ import numpy as np
 import poise
 from poise import measure
 from poise.dynamics import forward_kinematics
-from poise.pushes import parse_push
-from poise.results import save_results
-from poise.trial import run_trial, trial_of
+from poise.simulation.pushes import parse_push
+from poise.trials.results import save_results
+from poise.trials.trial import run_trial, trial_of
 from poise.view.html import save_html
 from poise.view.video import save_video
 

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import poise
-from poise.view.studio import Studio
-from poise.view.studio.requests import Play, Push, Record, Request, Save, Scrub, SetGains, Throw
-from poise.view.studio.snapshot import Snapshot
+from poise.studio import Studio
+from poise.studio.requests import Play, Push, Record, Request, Save, Scrub, SetGains, Throw
+from poise.studio.snapshot import Snapshot
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--stay", action="store_true", help="run on until Ctrl-C")

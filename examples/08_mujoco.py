@@ -19,8 +19,8 @@ import numpy as np
 
 import poise
 from poise.interop import mujoco as interop
+from poise.math.rotation import log
 from poise.measure import tracking_error
-from poise.motion.quaternions import log
 from poise.view import contact_sheet, save_image
 
 DT = 1 / 60  # [s]

@@ -16,8 +16,8 @@ import numpy as np
 
 import poise
 from poise import measure
-from poise.pushes import Push
 from poise.recording.balance import balance_table, stance_of
+from poise.simulation.pushes import Push
 from poise.view import recording_sheet, save_image
 from poise.view.balance_plots import balance_plot
 

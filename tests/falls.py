@@ -26,8 +26,8 @@ from poise import (
     dynamics,
     load_character,
 )
-from poise.contact import HeightField
-from poise.pose import quat_matrix
+from poise.math.pose import quat_matrix
+from poise.simulation.contact import HeightField
 
 Array = NDArray[np.float64]
 

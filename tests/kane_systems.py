@@ -12,8 +12,8 @@ import pytest
 import trees
 from numpy.typing import ArrayLike, NDArray
 
-from poise.character import Character
 from poise.characters import load_character
+from poise.model.character import Character
 
 sympy = pytest.importorskip("sympy")
 

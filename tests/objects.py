@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import Character, Recording, State, World, dynamics, free_object, load_recording
-from poise.shape import Shape
+from poise.model.shape import Shape
 
 Array = NDArray[np.float64]
 

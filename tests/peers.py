@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from poise.character import Character, Joint, Link
+from poise.model.character import Character, Joint, Link
 
 Array = NDArray[np.float64]
 

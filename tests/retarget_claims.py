@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics, measure
-from poise.character import Character
+from poise.anatomy.contact_schedule import surface_points
+from poise.math import rotation as quat
+from poise.model.character import Character
 from poise.motion import Clip
-from poise.motion import quaternions as quat
-from poise.motion.contacts import surface_points
 from poise.motion.editing.smoothing import parts
 from poise.motion.retargeting.retarget import Retargeted
 

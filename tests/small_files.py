@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from poise.character import Character, Joint, Link, Shape
 from poise.characters import load_character
+from poise.model.character import Character, Joint, Link, Shape
 from poise.motion import Clip
 from poise.motion.formats import npz
 from poise.motion.formats.glb_write import dump
@@ -282,7 +282,7 @@ def amass_bytes() -> bytes:
 
 def yaml_text() -> str:
     """The lamp, with a mesh and limits of every kind."""
-    from poise.characters.formats import yaml
+    from poise.model.formats import yaml
 
     return yaml.dump(load_character("lamp"))
 

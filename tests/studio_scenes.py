@@ -8,17 +8,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from poise.view.studio.acts import ACTS
-from poise.view.studio.choosing import balances
-from poise.view.studio.folder import Folder
-from poise.view.studio.library import Library
-from poise.view.studio.pace import Pace
-from poise.view.studio.requests import Request
-from poise.view.studio.session import Session
-from poise.view.studio.setup import Setup, set_up
-from poise.view.studio.show import Show
-from poise.view.studio.simulation import Simulation
-from poise.view.studio.snapshot import Controls, Snapshot
+from poise.studio.acts import ACTS
+from poise.studio.choosing import balances
+from poise.studio.folder import Folder
+from poise.studio.library import Library
+from poise.studio.pace import Pace
+from poise.studio.requests import Request
+from poise.studio.session import Session
+from poise.studio.setup import Setup, set_up
+from poise.studio.show import Show
+from poise.studio.simulation import Simulation
+from poise.studio.snapshot import Controls, Snapshot
 
 
 class Clock:

@@ -12,9 +12,9 @@ from conftest import find_data
 from small_files import without_extras
 
 from poise import dynamics
-from poise.arrays import Floats
-from poise.character import Character
 from poise.characters import load_character
+from poise.math.arrays import Floats
+from poise.model.character import Character
 from poise.motion import Clip, load_clip
 
 DATA = find_data() or Path("no data folder")

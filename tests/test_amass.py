@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from poise import dynamics
-from poise.arrays import Floats
 from poise.errors import ClipError
+from poise.math.arrays import Floats
 from poise.motion import load_clip
 from poise.motion.clip import Clip
 from poise.motion.formats import amass
@@ -259,7 +259,7 @@ def test_arrays_that_lie_about_themselves_are_refused(lie: str, tmp_path: Path) 
 def test_a_bomb_of_zeros_is_refused_before_it_is_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("poise.archive.LARGEST_ARRAY", 2**20)
+    monkeypatch.setattr("poise.io.archive.LARGEST_ARRAY", 2**20)
     path = write(tmp_path / "bad.npz", changed(poses=np.zeros((2000, 156))), packed=True)
     with pytest.raises(ClipError, match="at most 1048576 are read"):
         amass.read(path)

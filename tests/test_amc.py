@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from small_files import AMC, ASF
 
+from poise.anatomy.rig import poses_of
 from poise.errors import ClipError, PoiseError
+from poise.math.rotation import rotate
 from poise.motion import load_clip
 from poise.motion.formats import amc, bvh
-from poise.motion.quaternions import rotate
-from poise.motion.rig import poses_of
 
 Floats = NDArray[np.float64]
 

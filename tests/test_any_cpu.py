@@ -13,9 +13,9 @@ from test_yaml import bits
 from poise.characters import builtin_names, load_character
 from poise.characters.builtin import FOLDER, build
 from poise.characters.builtin.__main__ import write
-from poise.characters.formats import lines, yaml
 from poise.errors import CharacterError
-from poise.inertia import largest_moment
+from poise.model.formats import lines, yaml
+from poise.model.inertia import largest_moment
 from poise.motion.library import builtin_clips
 
 HASHES = """
@@ -23,7 +23,7 @@ import hashlib, sys
 from dataclasses import fields
 import numpy as np
 from poise import load_character, suggest_gains
-from poise.inertia import composite_inertia
+from poise.model.inertia import composite_inertia
 
 def arrays(x):
     return [a for f in fields(x) if isinstance(a := getattr(x, f.name), np.ndarray)]

@@ -8,7 +8,7 @@ import pytest
 import poise
 from poise import PoiseError
 from poise.control.asked_profiles import AskedProfile, parse_profile, profiled
-from poise.trial import run_trial, trial_of
+from poise.trials.trial import run_trial, trial_of
 
 
 def test_profiles_are_read_as_people_write_them() -> None:

@@ -26,8 +26,8 @@ from poise import (
     dynamics,
     suggest_gains,
 )
-from poise.command import Drive
-from poise.scene import scene_of
+from poise.model.scene import scene_of
+from poise.simulation.command import Drive
 
 NAN, INF = math.nan, math.inf
 DT = 0.01
@@ -557,7 +557,10 @@ RUNS: dict[str, Case] = {
     "duration nan": (lambda: run(NAN), ("duration is nan", "positive")),
     "duration inf": (lambda: run(INF), ("duration is inf",)),
     "duration text": (lambda: run("1"), ("duration is '1'", "positive")),
-    "clip": (lambda: poise.run(World(ARM, dt=DT), StablePD(ARM), 7, 1.0), ("Target or a State",)),
+    "clip": (
+        lambda: poise.run(World(ARM, dt=DT), StablePD(ARM), 7, 1.0),
+        ("Target or a State",),
+    ),
     "until nan": (lambda: next(World(ARM, dt=DT).until(NAN)), ("nan",)),
     "until text": (lambda: next(World(ARM, dt=DT).until("1")), ("'1'",)),  # type: ignore[arg-type]
 }

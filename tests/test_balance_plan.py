@@ -16,8 +16,8 @@ from poise.control.balance.polygon import hull, nearest_inside
 from poise.control.balance.soft_limits import SoftLimits
 from poise.control.balance.stance import Schedule
 from poise.control.balance.tasks import tasks_of
+from poise.model.scene import scene_of
 from poise.motion.limits import excesses
-from poise.scene import scene_of
 
 BALL = poise.load_character("humanoid-ball")
 SQUAT = poise.load_clip("squat", BALL)

@@ -12,9 +12,10 @@ from scipy.optimize import minimize
 
 import poise
 from poise import measure
+from poise.anatomy.contact_schedule import Contacts, feet_of, positions
 from poise.errors import ClipError
-from poise.motion import quaternions
-from poise.motion.contacts import Contacts, feet_of, positions
+from poise.math import rotation
+from poise.math.polygon import inside_by, nearest
 from poise.motion.editing.balancing import (
     MARGIN,
     SLOW,
@@ -26,10 +27,9 @@ from poise.motion.editing.balancing import (
     unsteadiness,
 )
 from poise.motion.editing.carrying import INSIDE, inner_points, keep_weights
-from poise.motion.editing.firm_feet import firm_contacts, on_firm_feet
-from poise.motion.editing.polygons import inside_by, nearest
 from poise.motion.editing.shifting import TIME, Pivots, lag_of, least_shift, pivot
-from poise.motion.ready import made_ready
+from poise.motion.foot_contact.repair import firm_contacts, on_firm_feet
+from poise.motion.preprocess import made_ready
 
 BALL = poise.load_character("humanoid-ball")
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
@@ -38,19 +38,19 @@ SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 def leaning(clip: poise.Clip, by: float) -> poise.Clip:
     """A clip whose trunk leans forward, so that its mass centre leaves the feet."""
     frames = clip.frames.copy()
-    turn = quaternions.turn(np.array([0.0, 1.0, 0.0]), np.full(len(frames), by))
+    turn = rotation.turn(np.array([0.0, 1.0, 0.0]), np.full(len(frames), by))
     # about all joints of the trunk: each has its limits
     for joint in clip.character.joints:
         at = clip.character.q_slice(joint)
         if joint.name in ("spine", "chest"):
-            frames[:, at] = quaternions.multiply(frames[:, at], turn)
+            frames[:, at] = rotation.multiply(frames[:, at], turn)
         elif joint.name.endswith("hip"):
-            frames[:, at] = quaternions.multiply(quaternions.conjugate(turn), frames[:, at])
+            frames[:, at] = rotation.multiply(rotation.conjugate(turn), frames[:, at])
     hips = [link.pos for link in clip.character.links if link.joints[0].name.endswith("hip")]
     middle = np.broadcast_to(np.mean(hips, axis=0), (len(frames), 3))
-    before = quaternions.rotate(frames[:, 3:7], middle)
-    frames[:, 3:7] = quaternions.multiply(frames[:, 3:7], turn)
-    frames[:, :3] += before - quaternions.rotate(frames[:, 3:7], middle)
+    before = rotation.rotate(frames[:, 3:7], middle)
+    frames[:, 3:7] = rotation.multiply(frames[:, 3:7], turn)
+    frames[:, :3] += before - rotation.rotate(frames[:, 3:7], middle)
     return clip.with_frames(frames, contacts=clip.contacts)
 
 

@@ -18,14 +18,14 @@ from test_yaml import bits
 from trees import random_state
 
 from poise import dynamics
-from poise.character import Character, Joint, Link, Shape
+from poise.anatomy import strength
 from poise.characters import builtin_names, load_character
-from poise.characters.builtin import anatomy
 from poise.characters.builtin.humanoid import FRACTION
-from poise.characters.formats import yaml
 from poise.cli.characters import bounds
 from poise.errors import CharacterError
-from poise.forest import quat_matrix
+from poise.model.character import Character, Joint, Link, Shape
+from poise.model.forest import quat_matrix
+from poise.model.formats import yaml
 
 pytestmark = pytest.mark.arithmetic
 
@@ -274,17 +274,17 @@ def test_the_others_have_their_size() -> None:
 # proportions
 
 
-@pytest.mark.parametrize("build", [anatomy.MALE, anatomy.FEMALE])
-def test_published_fractions_add_up(build: anatomy.Build) -> None:
+@pytest.mark.parametrize("build", [strength.MALE, strength.FEMALE])
+def test_published_fractions_add_up(build: strength.Build) -> None:
     parts = build.masses(70.0)
     trunk = sum(parts[name] for name in ("head", "chest", "spine", "pelvis"))
     limbs = sum(parts.values()) - trunk
     assert trunk + 2 * limbs == pytest.approx(70.0, rel=1e-12)
     for name, x in build.fractions.items():
         assert parts[name] == pytest.approx(0.70 * x, rel=2e-4)
-    heights = (anatomy.ANKLE, anatomy.KNEE, anatomy.HIP, build.navel, build.breast)
+    heights = (strength.ANKLE, strength.KNEE, strength.HIP, build.navel, build.breast)
     assert list(heights) == sorted(heights)
-    assert build.breast < anatomy.SHOULDER < build.neck < 1.0
+    assert build.breast < strength.SHOULDER < build.neck < 1.0
 
 
 def test_the_fractions_of_winters_table_are_the_whole_body() -> None:
@@ -296,9 +296,9 @@ def test_the_fractions_of_winters_table_are_the_whole_body() -> None:
 def test_trunk_and_legs_of_the_two_tables_agree() -> None:
     """Lengths by stature: Winter's against de Leva's thigh 422.2, shank 440.3, trunk 603.3 mm."""
     for ours, table in (
-        (anatomy.HIP - anatomy.KNEE, 422.2),
-        (anatomy.KNEE - anatomy.ANKLE, 440.3),
-        (anatomy.MALE.neck - anatomy.HIP, 603.3),
+        (strength.HIP - strength.KNEE, 422.2),
+        (strength.KNEE - strength.ANKLE, 440.3),
+        (strength.MALE.neck - strength.HIP, 603.3),
     ):
         assert ours == pytest.approx(table / 1741.0, rel=0.05)  # they measured other people
 
@@ -350,10 +350,12 @@ def test_moments_of_the_legs_are_andersons_of_a_man_of_175_cm() -> None:
         ("ankle", "dorsiflexion"): 0.033,
     }
     for (joint, way), x in c1.items():
-        assert anatomy.MOMENTS[joint][way] == pytest.approx(x * 9.81 * 1.75, abs=0.005)
-    assert {joint for joint in anatomy.RANGES if joint in anatomy.MOMENTS} == set(anatomy.MOMENTS)
-    for joint, way in anatomy.UNCONFIRMED:
-        assert anatomy.MOMENTS[joint][way] > 0.0
+        assert strength.MOMENTS[joint][way] == pytest.approx(x * 9.81 * 1.75, abs=0.005)
+    assert {joint for joint in strength.RANGES if joint in strength.MOMENTS} == set(
+        strength.MOMENTS
+    )
+    for joint, way in strength.UNCONFIRMED:
+        assert strength.MOMENTS[joint][way] > 0.0
 
 
 def test_moments_are_within_what_deepmimic_allows_and_not_a_quarter_of_it(
@@ -364,7 +366,7 @@ def test_moments_are_within_what_deepmimic_allows_and_not_a_quarter_of_it(
     limits = {joint["Name"]: joint.get("TorqueLim") for joint in file["Skeleton"]["Joints"]}
     for joint in ("neck", "hip", "knee", "ankle", "shoulder", "elbow"):
         limit = limits[joint if joint == "neck" else f"right_{joint}"] / 45.0
-        assert 0.25 * limit < max(anatomy.MOMENTS[joint].values()) < limit, joint
+        assert 0.25 * limit < max(strength.MOMENTS[joint].values()) < limit, joint
 
 
 @pytest.mark.parametrize("name", PEOPLE)

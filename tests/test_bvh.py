@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import poise
+from poise.anatomy.rig import poses_of
 from poise.errors import ClipError, PoiseError
 from poise.motion import Clip
 from poise.motion.formats import bvh
-from poise.motion.rig import poses_of
 
 Floats = NDArray[np.float64]
 

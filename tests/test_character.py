@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poise.character import Character, Joint, JointKind, Link, Shape
 from poise.characters import builtin_names, load_character
 from poise.errors import CharacterError, Diverged, PoiseError, check_inertia, unknown_name
+from poise.model.character import Character, Joint, JointKind, Link, Shape
 
 pytestmark = pytest.mark.arithmetic
 

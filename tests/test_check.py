@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import poise
-from poise.character import Character, Joint, Link, Shape
+from poise.anatomy.body import body_of
+from poise.anatomy.contact_schedule import Contacts, feet_of
 from poise.characters import load_character
 from poise.errors import ClipError
-from poise.motion import quaternions
+from poise.math import rotation
+from poise.model.character import Character, Joint, Link, Shape
 from poise.motion.authoring import ground_forces
 from poise.motion.checks import Finding, check, strength
 from poise.motion.checks.claims import falls, flows, is_explained, keeps_limits, spins, stands
 from poise.motion.checks.examined import Examined
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, feet_of
-from poise.motion.retargeting.bodies import body_of
 
 FPS = 120.0
 HUMANOID = load_character("humanoid")
@@ -110,7 +110,7 @@ def test_a_spin_that_grows_is_off_its_mean_by_half_its_growth() -> None:
     q = thrown(9.81)
     t = np.arange(len(q)) / FPS
     # from 10 to 14 rad/s about z: the mean is 12, and the ends are off by a sixth
-    q[:, 3:7] = quaternions.turn((0.0, 0.0, 1.0), 10.0 * t + 4.0 * t**2)
+    q[:, 3:7] = rotation.turn((0.0, 0.0, 1.0), 10.0 * t + 4.0 * t**2)
     found = spins(flying(q))
     assert found.good is False
     # one frame is left out at the end: 0.008 s of 0.5
@@ -119,7 +119,7 @@ def test_a_spin_that_grows_is_off_its_mean_by_half_its_growth() -> None:
 
 def test_a_steady_spin_is_good() -> None:
     q = thrown(9.81)
-    q[:, 3:7] = quaternions.turn((0.0, 0.0, 1.0), 12.0 * np.arange(len(q)) / FPS)
+    q[:, 3:7] = rotation.turn((0.0, 0.0, 1.0), 12.0 * np.arange(len(q)) / FPS)
     found = spins(flying(q))
     assert found.good
     assert found.value < 0.1  # the spline between the frames
@@ -128,7 +128,7 @@ def test_a_steady_spin_is_good() -> None:
 def test_a_faint_change_of_almost_no_spin_is_no_matter() -> None:
     q = thrown(9.81)
     t = np.arange(len(q)) / FPS
-    q[:, 3:7] = quaternions.turn((0.0, 0.0, 1.0), 0.1 * t**2)
+    q[:, 3:7] = rotation.turn((0.0, 0.0, 1.0), 0.1 * t**2)
     assert spins(flying(q)).good
 
 
@@ -198,7 +198,7 @@ def test_who_stands_on_nothing_levitates() -> None:
 
 
 def test_who_leans_too_far_is_not_explained() -> None:
-    lean = quaternions.turn((0.0, 1.0, 0.0), 0.5)
+    lean = rotation.turn((0.0, 1.0, 0.0), 0.5)
     q = standing().frames.copy()
     q[:, 3:7] = lean
     contacts = standing().contacts
@@ -311,7 +311,7 @@ def test_an_arm_that_is_lifted_needs_the_muscle_that_lifts_it(
     joint: str, axis: Any, link: str, way: str
 ) -> None:
     q = HUMANOID.rest_q.copy()
-    q[HUMANOID.q_slice(HUMANOID.joint(joint))] = quaternions.turn(axis, np.pi / 2.0)
+    q[HUMANOID.q_slice(HUMANOID.joint(joint))] = rotation.turn(axis, np.pi / 2.0)
     moment = demand(HUMANOID, q[None], held(q).torque, link, way)
     # the weight of arm and forearm, which lie in a line now, times their levers
     arm, forearm = HUMANOID.link(link), HUMANOID.link(link.replace("upper_arm", "forearm"))
@@ -321,7 +321,7 @@ def test_an_arm_that_is_lifted_needs_the_muscle_that_lifts_it(
 
 def test_a_lifted_thigh_needs_flexion_and_the_other_hip_abduction() -> None:
     q = HUMANOID.rest_q.copy()
-    q[HUMANOID.q_slice(HUMANOID.joint("left_hip"))] = quaternions.turn((0.0, -1.0, 0.0), 1.5)
+    q[HUMANOID.q_slice(HUMANOID.joint("left_hip"))] = rotation.turn((0.0, -1.0, 0.0), 1.5)
     q[HUMANOID.q_slice(HUMANOID.joint("left_knee"))] = 1.5
     torque = held(q, [point.foot == "right_foot" for point in feet_of(HUMANOID)]).torque
     assert demand(HUMANOID, q[None], torque, "left_thigh", "flexion") > 0.3
@@ -330,7 +330,7 @@ def test_a_lifted_thigh_needs_flexion_and_the_other_hip_abduction() -> None:
 
 def test_a_bowed_back_needs_extension() -> None:
     q = HUMANOID.rest_q.copy()
-    q[HUMANOID.q_slice(HUMANOID.joint("chest"))] = quaternions.turn((0.0, 1.0, 0.0), 1.0)
+    q[HUMANOID.q_slice(HUMANOID.joint("chest"))] = rotation.turn((0.0, 1.0, 0.0), 1.0)
     assert demand(HUMANOID, q[None], held(q).torque, "chest", "extension") > 0.5
 
 
@@ -347,7 +347,7 @@ def shaking(amplitude: float, hertz: float) -> tuple[Examined, float]:
     """The humanoid shakes his head; and the largest moment that takes [N m]."""
     t = np.arange(round(FPS) + 1) / FPS
     w = 2.0 * np.pi * hertz
-    turns = quaternions.turn((0.0, 0.0, 1.0), amplitude * np.sin(w * t))
+    turns = rotation.turn((0.0, 0.0, 1.0), amplitude * np.sin(w * t))
     head = HUMANOID.link("head")
     changes: dict[str, Any] = {head.joints[0].name: turns}
     clip = standing(**changes)

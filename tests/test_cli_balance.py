@@ -13,16 +13,16 @@ from typer.testing import CliRunner
 
 import poise
 from poise import measure
-from poise.balance_trial import balance_trial_of, parse_goal, place_of, run_balance
+from poise.anatomy.contact_schedule import Point, positions
 from poise.cli import app
 from poise.cli.balance_table import _margins
 from poise.errors import PoiseError
-from poise.motion import quaternions
-from poise.motion.contacts import Point, positions
+from poise.math import rotation
 from poise.motion.editing.balancing import _beside, _told, footing_of, made_balanced
-from poise.pushes import parse_push
 from poise.recording.balance import _moved, balance_table, stance_of
-from poise.results import FILES, VIDEO
+from poise.simulation.pushes import parse_push
+from poise.trials.balance_trial import balance_trial_of, parse_goal, place_of, run_balance
+from poise.trials.results import FILES, VIDEO
 
 QUICK = ("squat", "--duration", "0.3", "--no-video")
 
@@ -243,14 +243,14 @@ def test_a_lamp_without_legs_is_prepared_as_far_as_it_can_be() -> None:
 def test_large_turns_are_told_in_plain_numbers() -> None:
     clip = poise.load_clip("squat")
     q = clip.frames.copy()
-    q[0, 3:7] = quaternions.multiply(q[0, 3:7], quaternions.turn((0.0, 0.0, 1.0), 2.0))
+    q[0, 3:7] = rotation.multiply(q[0, 3:7], rotation.turn((0.0, 0.0, 1.0), 2.0))
     assert "114.6 at most" in _told(clip, q, np.full((len(q), 2), 0.1))
 
 
 def test_few_frames_are_left_alone_and_said_to_be() -> None:
     clip = poise.load_clip("squat")
     frames = clip.frames[:3].copy()
-    frames[:, 3:7] = quaternions.multiply(frames[:, 3:7], quaternions.turn((0.0, 1.0, 0.0), 0.4))
+    frames[:, 3:7] = rotation.multiply(frames[:, 3:7], rotation.turn((0.0, 1.0, 0.0), 0.4))
     assert clip.contacts is not None
     contacts = replace(clip.contacts, on=clip.contacts.on[:3])
     made = made_balanced(poise.Clip(clip.character, frames, clip.fps, contacts=contacts))

@@ -13,10 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from poise import _core
-from poise.character import Character, Joint, Link, Shape
 from poise.characters import builtin_names, load_character
 from poise.cli import app
 from poise.cli.characters import bounds, text_picture
+from poise.model.character import Character, Joint, Link, Shape
 
 
 def run(*args: object, code: int = 0) -> str:

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from poise.anatomy.contact_schedule import Contacts, feet_of
 from poise.characters import load_character
 from poise.cli import app
 from poise.cli.clips import summary
 from poise.motion import library
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, feet_of
 
 HUMANOID = load_character("humanoid")
 

@@ -17,10 +17,10 @@ import pytest
 from typer.testing import CliRunner
 
 import poise
-from poise import results
 from poise.cli import app
-from poise.results import FILES, check_out
-from poise.trial import run_trial, trial_of
+from poise.trials import results
+from poise.trials.results import FILES, check_out
+from poise.trials.trial import run_trial, trial_of
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX has them")
 
@@ -167,7 +167,7 @@ def test_a_second_interrupt_does_not_disturb_cleaning_up(
 
     rmtree = shutil.rmtree
     monkeypatch.setattr(results, "_write", Pen("new", "motion.glb"))
-    monkeypatch.setattr("poise.results.shutil.rmtree", clean)
+    monkeypatch.setattr("poise.trials.results.shutil.rmtree", clean)
     with pytest.raises(KeyboardInterrupt):
         save(tmp_path / "out", recording)
     assert not list(tmp_path.iterdir())
@@ -247,7 +247,7 @@ def full(path: Any, mode: Any = "x") -> Any:
 
 
 @pytest.mark.parametrize(
-    "where", ["poise.files.os.replace", "poise.results.os.replace", "poise.files.open"]
+    "where", ["poise.io.files.os.replace", "poise.trials.results.os.replace", "poise.io.files.open"]
 )
 def test_a_full_disk_is_one_line(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -18,7 +18,7 @@ from poise.cli import app
 from poise.cli.track import seconds
 from poise.control.named import CONTROLLERS
 from poise.motion.library import builtin_clips
-from poise.results import FILES, check_out
+from poise.trials.results import FILES, check_out
 
 QUICK = ("two-link-wave", "--duration", "0.2", "--no-video")
 

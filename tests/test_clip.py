@@ -8,8 +8,8 @@ from free_world import World
 from trees import random_character, random_state
 
 from poise import StablePD, load_character, run
-from poise.character import Character
 from poise.errors import ClipError, PoiseError
+from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.reference import difference, move
 

@@ -14,12 +14,12 @@ from bad_files import refusal, unreadable_paths, write_hole
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poise.archive import Archive, pack
-from poise.character import Character
+from poise.anatomy.contact_schedule import Contacts, feet_of
 from poise.characters import builtin_names, load_character
 from poise.errors import CharacterError, ClipError, PoiseError
+from poise.io.archive import Archive, pack
+from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, feet_of
 from poise.motion.formats import amass, npz
 
 pytestmark = pytest.mark.arithmetic

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from objects import SOLIDS, body, distances, random_turns
 
 from poise import State, World
-from poise.contact import HeightField
-from poise.forest import quat_matrix
-from poise.shape import Shape
+from poise.model.forest import quat_matrix
+from poise.model.shape import Shape
+from poise.simulation.contact import HeightField
 
 mujoco = pytest.importorskip("mujoco")
 

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 import poise
 from poise import dynamics
 from poise.cli import app
-from poise.comparison import attempt, compare, cost, largest_step, step_text
 from poise.control.named import CONTROLLERS
 from poise.recording import load_recording
-from poise.side_by_side import side_by_side
-from poise.trial import trial_of
+from poise.trials.comparison import attempt, compare, cost, largest_step, step_text
+from poise.trials.comparison_recording import side_by_side
+from poise.trials.trial import trial_of
 
 QUICK = ["--controllers", "spd,kane", "--dt", "1/60", "--no-largest", "--duration", "0.2"]
 FILES = {"compare.html", "compare.npz", "compare.png", "table.json"}

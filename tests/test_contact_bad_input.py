@@ -11,8 +11,8 @@ import pytest
 from objects import DT, SOLIDS, body, energy
 
 from poise import Command, Diverged, Drive, Gains, PoiseError, State, Target, World, load_character
-from poise.contact import HeightField, Plane
-from poise.shape import Shape
+from poise.model.shape import Shape
+from poise.simulation.contact import HeightField, Plane
 
 NAN, INF = math.nan, math.inf
 HUMANOID = load_character("humanoid")

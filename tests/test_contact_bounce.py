@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from objects import DT, SOLIDS, G, body, energy, random_turns, started
 
 from poise import State, World
-from poise.shape import Shape
+from poise.model.shape import Shape
 
 RADIUS = 0.1
 BALL = Shape("sphere", (RADIUS,))

@@ -18,7 +18,7 @@ from poise import (
     World,
     load_character,
 )
-from poise.shape import Shape
+from poise.model.shape import Shape
 
 HUMANOID = load_character("humanoid")
 

@@ -10,8 +10,8 @@ import pytest
 from objects import DT, random_turns
 
 from poise import Command, Drive, Gains, State, Target, World, load_character, suggest_gains
-from poise.contact import HeightField
-from poise.shape import Shape
+from poise.model.shape import Shape
+from poise.simulation.contact import HeightField
 
 HUMANOID = load_character("humanoid")
 SIZE = 21

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from objects import DT, SOLIDS, body, energy, random_turns, turned
 
 from poise import Character, Joint, Link, State, World, dynamics, load_character
-from poise.shape import Shape
+from poise.model.shape import Shape
 
 Array = NDArray[np.float64]
 HUMANOID = load_character("humanoid")

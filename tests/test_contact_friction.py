@@ -9,8 +9,8 @@ import pytest
 from objects import DT, SOLIDS, G, body, started, turned
 
 from poise import State, World
-from poise.contact import Plane
-from poise.shape import Shape
+from poise.model.shape import Shape
+from poise.simulation.contact import Plane
 
 MU = 0.5
 ANGLE = math.degrees(math.atan(MU))

@@ -7,9 +7,9 @@ import pytest
 from objects import DT, SOLIDS, UPRIGHT, body, deepest, energy, gem, random_turns, started, turned
 
 from poise import Character, Joint, Link, State, World, dynamics
-from poise.contact import HeightField, Plane
-from poise.forest import quat_matrix
-from poise.shape import Shape
+from poise.model.forest import quat_matrix
+from poise.model.shape import Shape
+from poise.simulation.contact import HeightField, Plane
 
 both_dtypes = pytest.mark.parametrize("dtype", ["float64", "float32"])
 

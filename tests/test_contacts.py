@@ -13,12 +13,13 @@ import pytest
 from conftest import find_data
 
 from poise import dynamics, load_character
-from poise.character import Character
+from poise.anatomy.contact_schedule import Contacts, Point, feet_of, positions, runs, tip_of
 from poise.errors import ClipError, PoiseError
-from poise.motion import Clip, ik, load_clip, quaternions
-from poise.motion.contacts import Contacts, Point, feet_of, positions, runs, tip_of
-from poise.motion.detect import detect_contacts, ground_height, size_of
-from poise.motion.quaternions import Floats
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Character
+from poise.motion import Clip, ik, load_clip
+from poise.motion.foot_contact.detect import detect_contacts, ground_height, size_of
 
 DATA = find_data()
 needs_data = pytest.mark.skipif(
@@ -47,7 +48,7 @@ def stepping(fps: float = 120.0, height: float = 0.0) -> tuple[Clip, Contacts]:
     for side in ("left", "right"):
         bend = {"hip": -0.4, "ankle": -0.4}
         for joint, angle in bend.items():
-            q[:, HUMANOID.q_slice(f"{side}_{joint}")] = quaternions.turn((0.0, 1.0, 0.0), angle)
+            q[:, HUMANOID.q_slice(f"{side}_{joint}")] = rotation.turn((0.0, 1.0, 0.0), angle)
         q[:, HUMANOID.q_slice(f"{side}_knee")] = 0.8
     goals: list[ik.Goal] = []
     for point, place in zip(points, stand, strict=True):

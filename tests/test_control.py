@@ -25,9 +25,9 @@ from poise import (
     dynamics,
     reference,
 )
-from poise.command import Drive
 from poise.control import PD, Gains, StablePD, carried_inertia, suggest_gains
 from poise.control.gains import HELD_KP
+from poise.simulation.command import Drive
 
 Array = NDArray[np.float64]
 

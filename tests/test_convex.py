@@ -27,12 +27,12 @@ from scipy.optimize import linprog
 
 import poise
 from poise import Gains, StablePD, State, Target, World, dynamics
-from poise.contact import Plane
-from poise.contact.convex import Convex
-from poise.contact.convex_solid import solid_of
 from poise.errors import PoiseError
-from poise.pose import quat_matrix
-from poise.shape import Shape
+from poise.math.pose import quat_matrix
+from poise.model.shape import Shape
+from poise.simulation.contact import Plane
+from poise.simulation.contact.convex import Convex
+from poise.simulation.contact.convex_solid import solid_of
 
 coal = pytest.importorskip("coal", reason="meshes meet through coal: pip install poise[coal]")
 

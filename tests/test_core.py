@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from poise import Command, Drive, Gains, State, Target, dynamics, load_character, reference
-from poise.character import Character, Joint, Link
-from poise.forest import quat_matrix
+from poise.model.character import Character, Joint, Link
+from poise.model.forest import quat_matrix
+from poise.model.scene import scene_of
 from poise.reference import spatial
 from poise.reference.drive import Form
-from poise.scene import scene_of
 
 Array = NDArray[np.float64]
 Case = tuple[Character, np.random.Generator]

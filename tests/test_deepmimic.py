@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation, Slerp
 
 from poise import dynamics
-from poise.arrays import Floats
-from poise.character import Character
 from poise.characters import load_character
-from poise.characters.formats import deepmimic as characters
 from poise.errors import CharacterError, ClipError
+from poise.math.arrays import Floats
+from poise.model.character import Character
+from poise.model.formats import deepmimic as characters
 from poise.motion.clip import Clip
 from poise.motion.formats import deepmimic
 

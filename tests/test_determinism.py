@@ -28,8 +28,8 @@ from poise import (
     load_character,
     reference,
 )
-from poise.character import Character
 from poise.errors import PoiseError
+from poise.model.character import Character
 
 pytestmark = pytest.mark.arithmetic
 

@@ -10,17 +10,18 @@ from test_contacts import DATA, HUMANOID, needs_data, stepping, take
 from trees import random_character, random_state
 
 from poise import dynamics, load_character
-from poise.character import Character, Joint, Link
+from poise.anatomy.contact_schedule import feet_of, positions
 from poise.errors import ClipError, PoiseError
-from poise.motion import Clip, load_clip, poses, quaternions
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Character, Joint, Link
+from poise.motion import Clip, load_clip, poses
 from poise.motion.checks import check
 from poise.motion.checks.claims import keeps_limits
 from poise.motion.checks.examined import Examined
-from poise.motion.contacts import feet_of, positions
-from poise.motion.detect import detect_contacts, ground_height
 from poise.motion.editing.cutting import heading_of
 from poise.motion.editing.mirroring import Mirror, opposite
-from poise.motion.quaternions import Floats
+from poise.motion.foot_contact.detect import detect_contacts, ground_height
 
 BUILTIN = [
     "humanoid",
@@ -54,9 +55,9 @@ def walking(turn: float = 0.5) -> Clip:
     path = 1.2 * t * np.sinc(angle / 2.0 / np.pi)
     q[:, 0], q[:, 1] = path * np.cos(angle / 2.0), path * np.sin(angle / 2.0)
     q[:, 2] += 0.02 * np.cos(4 * np.pi * t)
-    q[:, 3:7] = quaternions.turn((0.0, 0.0, 1.0), angle)
-    q[:, HUMANOID.q_slice("left_hip")] = quaternions.turn((0.0, 1.0, 0.0), 0.5 * wave)
-    q[:, HUMANOID.q_slice("right_hip")] = quaternions.turn((0.0, 1.0, 0.0), -0.5 * wave)
+    q[:, 3:7] = rotation.turn((0.0, 0.0, 1.0), angle)
+    q[:, HUMANOID.q_slice("left_hip")] = rotation.turn((0.0, 1.0, 0.0), 0.5 * wave)
+    q[:, HUMANOID.q_slice("right_hip")] = rotation.turn((0.0, 1.0, 0.0), -0.5 * wave)
     q[:, HUMANOID.q_slice("left_knee")] = (0.3 + 0.3 * wave)[:, None]
     return Clip(HUMANOID, q, 60.0)
 
@@ -455,8 +456,8 @@ def test_a_foot_that_stands_nearby_in_both_clips_stays() -> None:
     one = still.with_frames(still.frames, contacts=replace(contacts, on=on))
     frames = one.frames.copy()
     hip = HUMANOID.q_slice("left_hip")
-    frames[:, hip] = quaternions.multiply(
-        frames[:, hip], quaternions.turn((0.0, 0.0, 1.0), np.full(len(frames), 0.02))
+    frames[:, hip] = rotation.multiply(
+        frames[:, hip], rotation.turn((0.0, 0.0, 1.0), np.full(len(frames), 0.02))
     )
     both = one.blended(one.with_frames(frames, contacts=one.contacts), 0.5)
     assert both.contacts is not None

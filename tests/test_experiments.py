@@ -17,7 +17,7 @@ from poise.experiments.report import plain
 from poise.experiments.yin2020 import real_clips
 from poise.experiments.yin2020.following import follow, is_stable, own_units
 from poise.experiments.yin2020.setup import clip_of
-from poise.timing import best_of
+from poise.trials.timing import best_of
 
 DIFFERS = {("yin2020", "Y3"), ("yin2020", "Y6"), ("yin2020", "Y9")} | {
     ("macchietto2008", key) for key in ("M1", "M2", "M4", "M9")

@@ -13,8 +13,8 @@ import pytest
 
 import poise
 from poise import Command, Drive, Gains, State, Target, World, dynamics
-from poise.arrays import Floats
 from poise.errors import PoiseError
+from poise.math.arrays import Floats
 from poise.view import render
 
 pytestmark = pytest.mark.arithmetic

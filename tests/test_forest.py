@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from test_character import characters
 
-from poise.character import Character, Joint, Link
 from poise.characters import builtin_names, load_character
 from poise.errors import PoiseError
-from poise.forest import Forest, compile_forest, composite_inertia, merge_inertia, quat_from_z
+from poise.model.character import Character, Joint, Link
+from poise.model.forest import Forest, compile_forest, composite_inertia, merge_inertia, quat_from_z
 
 Array = NDArray[np.float64]
 

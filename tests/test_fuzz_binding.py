@@ -22,11 +22,11 @@ from numpy.random import Generator
 from trees import random_character, random_state
 
 from poise import PoiseError, _core, load_character
-from poise.character import Character
-from poise.contact import HeightField, Touch, compile_touch, default_spares
-from poise.forest import Forest
-from poise.scene import scene_of
-from poise.shape import Shape
+from poise.model.character import Character
+from poise.model.forest import Forest
+from poise.model.scene import scene_of
+from poise.model.shape import Shape
+from poise.simulation.contact import HeightField, Touch, compile_touch, default_spares
 
 # MemoryError: for copies by the billion; AttributeError: for what is no Touch
 ALLOWED = (PoiseError, TypeError, ValueError, OverflowError, MemoryError, AttributeError)

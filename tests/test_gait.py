@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import poise
-from poise.character import Character
+from poise.anatomy.contact_schedule import Contacts, feet_of
 from poise.characters import load_character
 from poise.errors import ClipError
+from poise.model.character import Character
 from poise.motion.checks import gait, gait_ranges
 from poise.motion.checks.examined import Examined, Finding
 from poise.motion.checks.gait import Stride, stride_of
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, feet_of
 
 FPS = 100.0
 HUMANOID, DOG = load_character("humanoid"), load_character("dog")

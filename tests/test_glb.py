@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from trees import random_character
 
-from poise.character import Character, Shape
 from poise.characters import load_character
 from poise.dynamics import forward_kinematics
 from poise.errors import ClipError, PoiseError
+from poise.model.character import Character, Shape
 from poise.motion.clip import Clip
 from poise.motion.formats import glb
 from poise.motion.formats.glb_file import GlbFile

@@ -21,11 +21,11 @@ from test_glb import (
     try_to_read,
 )
 
+from poise.anatomy.rig import poses_of
 from poise.errors import ClipError, PoiseError
 from poise.motion import load_clip
 from poise.motion.clip import Clip
 from poise.motion.formats import glb
-from poise.motion.rig import poses_of
 
 
 def read(builder: Builder, folder: Path, **options: Any) -> Clip:

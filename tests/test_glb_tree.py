@@ -13,15 +13,15 @@ from scipy.spatial.transform import Rotation
 from test_glb import TO_WORLD, node_matrix, pack, parts, waving
 from trees import random_character
 
-from poise.character import Character, Joint, Link, Shape
+from poise.anatomy.rig import Rig, RigJoint, poses_of
 from poise.characters import load_character
 from poise.dynamics import forward_kinematics
-from poise.forest import quat_matrix
+from poise.model.character import Character, Joint, Link, Shape
+from poise.model.forest import quat_matrix
 from poise.motion import load_clip
 from poise.motion.clip import Clip
 from poise.motion.formats import glb
 from poise.motion.formats.glb_mesh import triangles
-from poise.motion.rig import Rig, RigJoint, poses_of
 
 FILES = sorted((find_data() or Path("missing")).glob("**/*.bvh"))
 both = pytest.mark.parametrize("skin", [True, False], ids=["skinned", "rigid"])

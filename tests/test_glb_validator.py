@@ -11,8 +11,8 @@ from conftest import Validator
 from test_glb import foreign, waving
 from trees import random_character
 
-from poise.character import Character, Joint, Link, Shape
 from poise.characters import builtin_names, load_character
+from poise.model.character import Character, Joint, Link, Shape
 from poise.motion import load_clip
 from poise.motion.clip import Clip
 from poise.motion.formats import glb

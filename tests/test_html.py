@@ -16,7 +16,7 @@ from PIL import Image
 
 from poise import PoiseError, Recording, World, load_character, load_clip
 from poise.dynamics import forward_kinematics
-from poise.pushes import parse_push
+from poise.simulation.pushes import parse_push
 from poise.view.html import save_html
 
 

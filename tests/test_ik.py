@@ -11,14 +11,14 @@ from trees import random_character, random_state
 
 import poise
 from poise import dynamics
-from poise.character import Character
 from poise.errors import ClipError
+from poise.math import rotation as quat
+from poise.math.pose import quat_matrix
+from poise.model.character import Character
 from poise.motion import ik, limits, poses
-from poise.motion import quaternions as quat
 from poise.motion.ik.goals import checked
 from poise.motion.ik.kinematics import tree_of
 from poise.motion.ik.solver import _Solver
-from poise.pose import quat_matrix
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import pytest
 
 import poise
 from poise import Clip, UnfollowableTarget
-from poise.motion import quaternions
+from poise.math import rotation
 from poise.motion.jumps import check_followable, find_jumps
 from poise.motion.library import builtin_clips
 
@@ -23,9 +23,9 @@ def flipped(joint: str = "left_shoulder", angle: float = 3.0, frame: int = 60) -
     frames = walk.frames.copy()
     found = walk.character.joint(joint)
     at = walk.character.q_slice(found)
-    turn = quaternions.turn(np.array(found.axis), np.array(angle))
+    turn = rotation.turn(np.array(found.axis), np.array(angle))
     for i in range(frame, frame + 3):
-        frames[i, at] = quaternions.multiply(frames[i, at], turn)
+        frames[i, at] = rotation.multiply(frames[i, at], turn)
     return walk.with_frames(frames)
 
 

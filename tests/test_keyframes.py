@@ -12,17 +12,17 @@ import pytest
 from mutations import JUNK, NUMBERS
 from scipy.spatial.transform import Rotation
 
-from poise.character import Character
+from poise.anatomy.contact_schedule import positions
 from poise.characters import load_character
 from poise.errors import ClipError, PoiseError
-from poise.motion import quaternions
+from poise.math import rotation
+from poise.math.spline import TooFar, curve, turning
+from poise.model.character import Character
 from poise.motion.authoring.refine import Options
-from poise.motion.contacts import positions
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import Keyframes, load_keyframes, parse_keyframes
 from poise.motion.keyframes.targets import tip
 from poise.motion.poses import difference
-from poise.motion.splines import TooFar, curve, turning
 
 DOC = Path(__file__).parents[1] / "docs" / "keyframes.md"
 
@@ -61,14 +61,14 @@ def examples() -> list[str]:
 
 def angle(a: np.ndarray, b: np.ndarray) -> float:
     """Largest turn between rotations [rad]."""
-    off = quaternions.log(quaternions.multiply(quaternions.conjugate(a), b))
+    off = rotation.log(rotation.multiply(rotation.conjugate(a), b))
     return float(np.linalg.norm(off, axis=-1).max())
 
 
 def keys_at(seed: int, count: int = 7, scale: float = 0.4) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     times = np.cumsum(rng.uniform(0.3, 1.0, count))
-    return times, quaternions.exp(scale * rng.normal(size=(count, 3)))
+    return times, rotation.exp(scale * rng.normal(size=(count, 3)))
 
 
 # curves
@@ -87,8 +87,8 @@ def test_about_one_axis_a_curve_of_rotations_is_the_cubic_spline_of_the_angle(
     times, _ = keys_at(2)
     angles = np.random.default_rng(2).uniform(-1.3, 1.3, len(times))
     t = np.linspace(times[0], times[-1], 300)
-    turned = turning(times, quaternions.turn((0.0, 1.0, 0.0), angles), t, period)
-    expected = quaternions.turn((0.0, 1.0, 0.0), curve(times, angles[:, None], t, period)[:, 0])
+    turned = turning(times, rotation.turn((0.0, 1.0, 0.0), angles), t, period)
+    expected = rotation.turn((0.0, 1.0, 0.0), curve(times, angles[:, None], t, period)[:, 0])
     assert angle(turned, expected) < 1e-10  # solved to 1e-11
 
 
@@ -99,7 +99,7 @@ def test_velocity_and_acceleration_are_continuous_at_the_keys(period: float | No
     for at in times[1:-1]:
         t = at + h * np.arange(-8, 9)
         q = turning(times, keys, t, period)
-        w = quaternions.log(quaternions.multiply(quaternions.conjugate(q[:-1]), q[1:])) / h
+        w = rotation.log(rotation.multiply(rotation.conjugate(q[:-1]), q[1:])) / h
         a = np.diff(w, axis=0) / h
         jerk = np.abs(np.diff(a, axis=0)).max() / h
         # a jump of acceleration would be a jerk of jump / h; rounding gives 1e-16 / h^3 = 1e-4
@@ -123,22 +123,22 @@ def test_a_motion_that_is_no_loop_begins_and_ends_at_rest() -> None:
 
 def test_a_closed_curve_goes_on_turned() -> None:
     times, keys = keys_at(5)
-    onward = quaternions.turn((0.0, 0.0, 1.0), 0.7)
+    onward = rotation.turn((0.0, 0.0, 1.0), 0.7)
     t = np.linspace(0.0, 5.0, 40)
     now, next_ = (turning(times, keys, t + shift, 6.0, onward) for shift in (0.0, 6.0))
-    assert angle(quaternions.multiply(onward, now), next_) < 1e-9
+    assert angle(rotation.multiply(onward, now), next_) < 1e-9
     seam = turning(times, keys, times[0] + np.array([-1e-9, 1e-9]), 6.0, onward)
     assert angle(seam[0], seam[1]) < 1e-6
 
 
 def test_swings_of_85_degrees_to_and_fro_are_no_trouble() -> None:
     times = np.arange(8.0)
-    keys = quaternions.turn((0.0, 1.0, 0.0), np.radians(85.0) * (-1.0) ** np.arange(8))
+    keys = rotation.turn((0.0, 1.0, 0.0), np.radians(85.0) * (-1.0) ** np.arange(8))
     assert angle(turning(times, keys, times, 8.0), keys) < 1e-10
 
 
 def test_half_a_turn_between_keys_is_refused() -> None:
-    keys = quaternions.turn((0.0, 1.0, 0.0), np.array([0.0, np.pi]))
+    keys = rotation.turn((0.0, 1.0, 0.0), np.array([0.0, np.pi]))
     with pytest.raises(TooFar, match="180 degrees"):
         turning(np.array([0.0, 1.0]), keys, 0.5)
 
@@ -180,7 +180,7 @@ def test_a_loop_closes_after_its_travel() -> None:
     turn = Rotation.from_euler("z", 40, degrees=True)
     assert later[:, :3] == pytest.approx(turn.apply(now[:, :3]) + [0.5, 0.1, 0.02])
     yaw = turn.as_quat(scalar_first=True)
-    assert angle(quaternions.multiply(yaw, now[:, 3:7]), later[:, 3:7]) < 1e-9
+    assert angle(rotation.multiply(yaw, now[:, 3:7]), later[:, 3:7]) < 1e-9
     assert later[:, 7:] == pytest.approx(now[:, 7:], abs=1e-9)
 
 
@@ -206,10 +206,10 @@ def test_points_of_a_mirrored_pose_are_mirrored() -> None:
     character = load_character("humanoid-ball")
     mirror, rng = Mirror.of(character), np.random.default_rng(6)
     q, image = character.rest_q, character.rest_q
-    q[3:7] = quaternions.exp(rng.normal(size=3))
+    q[3:7] = rotation.exp(rng.normal(size=3))
     image[3:7] = mirror.turn(q[None, 3:7])[0]
     for joint in character.joints[1:]:
-        q[character.q_slice(joint)] = quaternions.exp(0.5 * rng.normal(size=3))
+        q[character.q_slice(joint)] = rotation.exp(0.5 * rng.normal(size=3))
         there = character.q_slice(mirror.joint(joint.name))
         image[there] = mirror.values(joint.name, q[None, character.q_slice(joint)])[0]
     from poise.dynamics import forward_kinematics
@@ -241,7 +241,7 @@ def test_a_reach_is_met_at_its_key() -> None:
     keys = parse_keyframes(examples()[0])
     (reach,) = keys.reaches
     frames = keys.frames()
-    from poise.motion.contacts import Point
+    from poise.anatomy.contact_schedule import Point
 
     point = Point(reach.link, reach.link, tip(keys.character, reach.link))
     assert positions(keys.character, [point], frames[60])[0] == pytest.approx(
@@ -285,7 +285,7 @@ def test_a_reach_outdoes_the_angles_of_its_own_limb_and_no_others() -> None:
     q, at = keys.frames()[60], keys.character.q_slice
     # the tip is where it shall be (see above), so the elbow is not
     assert abs(np.degrees(q[at("left_elbow")][0]) - 100.0) > 5.0
-    nod = quaternions.turn(np.array([0.0, 1.0, 0.0]), np.radians(10.0))
+    nod = rotation.turn(np.array([0.0, 1.0, 0.0]), np.radians(10.0))
     assert angle(q[at("neck")], nod) < 1e-6
 
 

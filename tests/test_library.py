@@ -8,9 +8,9 @@ from scipy.spatial import ConvexHull
 
 import poise
 from poise import dynamics
+from poise.anatomy.contact_schedule import positions
 from poise.motion import library, poses
 from poise.motion.checks import check
-from poise.motion.contacts import positions
 
 pytestmark = pytest.mark.arithmetic
 

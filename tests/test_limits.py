@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from test_core import Batch, Case, assert_close, both_dtypes, fuzz
 
 from poise import Command, Drive, Gains, State, Target, dynamics, load_character, reference
-from poise.character import Character, Joint, Link
+from poise.model.character import Character, Joint, Link
+from poise.model.scene import scene_of
 from poise.reference import spatial
 from poise.reference.limits import Limit, effort_limits
-from poise.scene import scene_of
 
 Array = NDArray[np.float64]
 

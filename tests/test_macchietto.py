@@ -11,7 +11,7 @@ from poise.experiments import reproduce
 from poise.experiments.macchietto2008 import survival
 from poise.experiments.macchietto2008.setup import SERVO, push_standing
 from poise.experiments.macchietto2008.survival import ANGLES, draw, limit_at, random_pushes
-from poise.pushes import Push
+from poise.simulation.pushes import Push
 
 LIMITS = np.array(
     [[260.0, 340.0, 400.0, 300.0, 220.0], [280.0, 380.0, 420.0, 340.0, 240.0], [300.0] * 5]

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poise import dynamics
-from poise.arrays import Floats
-from poise.character import Character
-from poise.characters.formats import mass
 from poise.errors import CharacterError
-from poise.forest import quat_matrix
+from poise.math.arrays import Floats
+from poise.model.character import Character
+from poise.model.forest import quat_matrix
+from poise.model.formats import mass
 
 DATA = find_data()
 HUMAN = DATA / "mass" / "human.xml" if DATA else Path("human.xml")

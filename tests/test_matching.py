@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import poise
-from poise.character import Character
+from poise.anatomy.body import body_of, role_of
 from poise.errors import ClipError
+from poise.model.character import Character
 from poise.motion import Clip, load_clip
-from poise.motion.retargeting.bodies import body_of, role_of
 from poise.motion.retargeting.matching import match
 from poise.motion.retargeting.retarget import retarget
 

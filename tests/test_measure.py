@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from poise import load_character, measure
-from poise.arrays import Floats
-from poise.motion.contacts import Contacts, feet_of
+from poise.anatomy.contact_schedule import Contacts, feet_of
+from poise.math.arrays import Floats
 from poise.motion.retargeting.matching import match
 from poise.view import plots
 

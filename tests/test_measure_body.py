@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from peers import to_mujoco
 
 from poise import Command, PoiseError, StablePD, World, dynamics, measure
-from poise.character import Character, Joint, Link
 from poise.characters import load_character
+from poise.model.character import Character, Joint, Link
 from poise.motion import poses
 
 Array = NDArray[np.float64]

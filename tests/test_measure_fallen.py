@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from objects import body
 
 from poise import Character, Joint, Link, PoiseError, StablePD, State, World, dynamics, measure
-from poise.character import Shape
 from poise.characters import load_character
+from poise.model.character import Shape
 
 Array = NDArray[np.float64]
 

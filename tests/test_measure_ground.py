@@ -12,8 +12,8 @@ from objects import body, turned
 from touches import CRATE, HUMANOID, G, rows, standing
 
 from poise import PoiseError, State, World, dynamics, measure
-from poise.character import Shape
-from poise.contact import Plane
+from poise.model.character import Shape
+from poise.simulation.contact import Plane
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from objects import body
 from touches import CRATE, HUMANOID, G, pile, rows, standing
 
 from poise import PoiseError, State, World, measure
-from poise.character import Shape
+from poise.model.character import Shape
 
 # ---- which contacts
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import poise
 from poise import dynamics, measure, view
 from poise.cli import app
-from poise.pushes import parse_push
+from poise.simulation.pushes import parse_push
 
 NAN = math.nan
 ANY: Any = poise  # mistakes are of types, too
@@ -430,8 +430,16 @@ MISTAKES: list[tuple[Any, ...]] = [
     ("time in words", lambda: WALK.q("1s"), "t must hold real numbers"),
     ("no rows of targets", lambda: WALK.targets(0.0, 1 / 60, 0), "k is 0", "1 or more"),
     ("run without a world", lambda: RUN(HUMANOID, SERVO, WALK, 1.0), "takes a World first"),
-    ("run in another order", lambda: poise.run(SERVO, world(), WALK, 1.0), "takes a World first"),
-    ("record a path", lambda: poise.run(world(), SERVO, WALK, 0.1, "a.npz"), "a Recording of this"),
+    (
+        "run in another order",
+        lambda: poise.run(SERVO, world(), WALK, 1.0),
+        "takes a World first",
+    ),
+    (
+        "record a path",
+        lambda: poise.run(world(), SERVO, WALK, 0.1, "a.npz"),
+        "a Recording of this",
+    ),
     (
         "record another world",
         lambda: poise.run(world(), SERVO, WALK, 0.1, poise.Recording(poise.World(DOG, dt=0.01))),

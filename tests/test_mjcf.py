@@ -16,11 +16,11 @@ from peers import mujoco_mass_matrix, mujoco_state
 from trees import cases, random_state
 
 from poise import dynamics
-from poise.character import Character, Joint, Link, Shape
 from poise.characters import builtin_names, load_character
-from poise.characters.formats import mjcf
 from poise.errors import CharacterError, PoiseError
-from poise.forest import quat_matrix
+from poise.model.character import Character, Joint, Link, Shape
+from poise.model.forest import quat_matrix
+from poise.model.formats import mjcf
 
 mujoco = pytest.importorskip("mujoco")
 

@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 from scipy.special import ellipk
 
 from poise import Command, Drive, Gains, State, Target, dynamics, load_character
-from poise.character import Character, Joint, Link
+from poise.model.character import Character, Joint, Link
 
 Array = NDArray[np.float64]
 

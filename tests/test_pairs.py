@@ -12,8 +12,8 @@ import pytest
 from objects import SOLIDS, body
 
 from poise import Character, Joint, Link, Shape, World, load_character
-from poise.contact import Touch, compile_touch, default_spares
-from poise.scene import Scene, scene_of
+from poise.model.scene import Scene, scene_of
+from poise.simulation.contact import Touch, compile_touch, default_spares
 
 WALL = Shape("box", (0.1, 2.0, 0.5), pos=(3.0, 0.0, 0.5))
 POST = Shape("cylinder", (0.1, 0.5), pos=(0.0, 3.0, 0.5))

@@ -29,9 +29,9 @@ from poise import (
 from poise.control.bubble_up import bubbled
 from poise.control.feedforward import turned
 from poise.control.gravity import gravity_force
-from poise.pose import quat_matrix
+from poise.math.pose import quat_matrix
+from poise.model.scene import scene_of
 from poise.reference.tree import build_tree, place_bodies
-from poise.scene import scene_of
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import pytest
 from objects import SOLIDS, G, body, deepest, random_turns, started, turned
 
 from poise import Command, Drive, Gains, State, Target, World, load_character
-from poise.shape import Shape
+from poise.model.shape import Shape
 
 DT = 1e-3
 BRICK = Shape("box", (0.2, 0.2, 0.1))

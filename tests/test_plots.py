@@ -11,7 +11,7 @@ from PIL import Image
 from trees import random_character
 
 from poise import PoiseError, Recording, World, load_character, measure
-from poise.pushes import parse_push
+from poise.simulation.pushes import parse_push
 from poise.view import plots
 from poise.view.overview import draw, series_of
 

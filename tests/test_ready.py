@@ -10,15 +10,16 @@ import pytest
 
 import poise
 from poise import Clip, ClipNotice, measure
-from poise.balance_trial import balance_trial_of
-from poise.motion import load_clip, quaternions
-from poise.motion.contacts import Contacts, feet_of, positions
+from poise.anatomy.contact_schedule import Contacts, feet_of, positions
+from poise.math import rotation
+from poise.motion import load_clip
 from poise.motion.editing.reach import CLEAR, clear_swings, nearer_limits
 from poise.motion.editing.spikes import without_spikes
 from poise.motion.limits import excesses
-from poise.motion.ready import load_ready, made_ready
-from poise.trial import trial_of
-from poise.view.studio.library import Library
+from poise.motion.preprocess import load_ready, made_ready
+from poise.studio.library import Library
+from poise.trials.balance_trial import balance_trial_of
+from poise.trials.trial import trial_of
 
 HUMANOID = poise.load_character("humanoid")
 quiet = pytest.mark.filterwarnings("ignore::poise.errors.ClipNotice")
@@ -123,8 +124,8 @@ def spiked(frames: int, angle: float = 2.5) -> Clip:
     walk = poise.load_clip("walk").resampled(120.0)
     q = walk.frames.copy()
     at = walk.character.q_slice(walk.character.joint("left_ankle"))
-    turn = quaternions.turn(np.array([0.0, 1.0, 0.0]), np.array(angle))
-    q[100 : 100 + frames, at] = quaternions.multiply(q[100 : 100 + frames, at], turn)
+    turn = rotation.turn(np.array([0.0, 1.0, 0.0]), np.array(angle))
+    q[100 : 100 + frames, at] = rotation.multiply(q[100 : 100 + frames, at], turn)
     return walk.with_frames(q)
 
 
@@ -175,7 +176,7 @@ def test_feet_clear_the_ground_while_they_swing() -> None:
     for side in ("left", "right"):
         for name, angle in (("hip", 0.3), ("knee", 0.6), ("ankle", 0.3)):
             joint = HUMANOID.joint(f"{side}_{name}")
-            turn = quaternions.turn(np.array(joint.axis), np.array(angle))
+            turn = rotation.turn(np.array(joint.axis), np.array(angle))
             q[:, HUMANOID.q_slice(joint)] = angle if joint.kind == "hinge" else turn
     low = positions(HUMANOID, points, q)[..., 2].min()
     q[:, 2] -= low

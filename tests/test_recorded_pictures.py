@@ -7,7 +7,7 @@ import pytest
 from objects import SOLIDS, body
 
 from poise import PoiseError, Recording, Target, World
-from poise.scene import scene_of
+from poise.model.scene import scene_of
 from poise.view.forces import force_drawing
 from poise.view.ghosts import apart, ghost_drawing
 from poise.view.recorded import frame_drawing, recording_sheet

@@ -14,10 +14,10 @@ from small_recordings import BALL, DT, STONE, short
 
 import poise
 from poise import Command, Recording, Shape, State, Target, World, dynamics, load_recording
-from poise.contact import HeightField, Plane, Touches
 from poise.errors import PoiseError
 from poise.motion import load_clip
-from poise.settings import Settings
+from poise.simulation.contact import HeightField, Plane, Touches
+from poise.simulation.world_config import Settings
 
 pytestmark = pytest.mark.arithmetic
 

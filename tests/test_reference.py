@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from poise import reference
-from poise.character import Character, Joint, Link
 from poise.characters import load_character
 from poise.errors import PoiseError
+from poise.model.character import Character, Joint, Link
 from poise.reference import spatial
 from poise.reference.aba import Method
 from poise.reference.drive import Form

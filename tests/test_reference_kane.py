@@ -11,10 +11,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from poise import dynamics
-from poise.character import Character, Joint, Link
 from poise.characters import load_character
 from poise.errors import PoiseError
-from poise.pose import quat_matrix
+from poise.math.pose import quat_matrix
+from poise.model.character import Character, Joint, Link
 from poise.reference.kane import kane_inverse_dynamics
 
 Array = NDArray[np.float64]

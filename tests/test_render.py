@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from poise import HeightField, Plane, World
-from poise.character import Character, Joint, Link, Shape
 from poise.characters import load_character
 from poise.errors import PoiseError
-from poise.forest import quat_from_z, quat_matrix
+from poise.model.character import Character, Joint, Link, Shape
+from poise.model.forest import quat_from_z, quat_matrix
 from poise.view import (
     Camera,
     Mesh,

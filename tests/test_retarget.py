@@ -12,16 +12,16 @@ from typer.testing import CliRunner
 
 import poise
 from poise import dynamics, measure
-from poise.character import Character, Joint, Link, Shape
+from poise.anatomy.contact_schedule import positions
+from poise.anatomy.rig import poses_of
 from poise.cli import app
 from poise.errors import ClipError
+from poise.math import rotation as quat
+from poise.model.character import Character, Joint, Link, Shape
 from poise.motion import Clip, limits, load_clip, save_clip
-from poise.motion import quaternions as quat
-from poise.motion.contacts import positions
-from poise.motion.retargeting.footing import Sole, fall, planted, tidied, turning, yaw_of
+from poise.motion.foot_contact.planting import Sole, fall, planted, tidied, turning, yaw_of
 from poise.motion.retargeting.like import on_rig
 from poise.motion.retargeting.retarget import retarget
-from poise.motion.rig import poses_of
 
 pytestmark = pytest.mark.arithmetic
 

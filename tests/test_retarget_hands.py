@@ -11,11 +11,11 @@ import retarget_claims as claims
 from test_retarget import biped
 
 import poise
-from poise.character import Character, Shape
+from poise.anatomy.contact_schedule import Contacts, positions, tip_of
 from poise.errors import ClipError
+from poise.model.character import Character, Shape
 from poise.motion import Clip
 from poise.motion.checks import check
-from poise.motion.contacts import Contacts, positions, tip_of
 from poise.motion.library import builtin_clip
 from poise.motion.retargeting.retarget import Retargeted, retarget
 

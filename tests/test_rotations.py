@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from poise import Command, Drive, Gains, State, Target, dynamics, reference
-from poise.character import Character, Joint, Link
+from poise.model.character import Character, Joint, Link
 from poise.reference import spatial
 
 Array = NDArray[np.float64]

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import poise
-from poise.character import Character, Joint, Link, Shape
 from poise.characters import as_builtin, builtin_names, load_character
 from poise.errors import CharacterError, ClipError
+from poise.model.character import Character, Joint, Link, Shape
 from poise.motion.clip import Clip
-from poise.motion.ready import load_ready
+from poise.motion.preprocess import load_ready
 from poise.motion.retargeting.like import on_rig
-from poise.results import motion_of
-from poise.trial import trial_of
-from poise.view.studio.library import Library
+from poise.studio.library import Library
+from poise.trials.results import motion_of
+from poise.trials.trial import trial_of
 
 HUMANOID = load_character("humanoid")
 WALK = poise.load_clip("walk")

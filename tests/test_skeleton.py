@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import poise
-from poise.characters.body_parts import is_animal, is_person, part_of, side_of
-from poise.characters.bone_shapes import lowest
-from poise.characters.skeleton import FRACTIONS, character_from_rig
+from poise.anatomy.body_parts import is_animal, is_person, part_of, side_of
+from poise.anatomy.bone_shapes import lowest
+from poise.anatomy.rig import Rig, RigJoint
+from poise.anatomy.skeleton import FRACTIONS, character_from_rig
 from poise.errors import CharacterError
 from poise.motion.formats import bvh
-from poise.motion.rig import Rig, RigJoint
 
 TURNS = ("Zrotation", "Yrotation", "Xrotation")
 

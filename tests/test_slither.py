@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import nnls
 
 from poise import dynamics
+from poise.anatomy.contact_schedule import positions
 from poise.characters import load_character
 from poise.errors import ClipError
 from poise.motion.authoring import ground_forces
 from poise.motion.checks import check
 from poise.motion.clip import Clip
-from poise.motion.contacts import positions
 from poise.motion.slither import slither
 
 SNAKE = load_character("snake-72")

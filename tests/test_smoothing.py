@@ -8,10 +8,11 @@ from scipy.ndimage import binary_erosion
 from test_contacts import HUMANOID, needs_data, stepping, take
 
 from poise import load_character
+from poise.anatomy.contact_schedule import Contacts, positions
 from poise.errors import ClipError, PoiseError
-from poise.motion import Clip, poses, quaternions
-from poise.motion.contacts import Contacts, positions
-from poise.motion.detect import Mask, size_of, speeds
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.motion import Clip, poses
 from poise.motion.editing.smoothing import (
     STILL,
     firm,
@@ -20,7 +21,7 @@ from poise.motion.editing.smoothing import (
     residual_cutoff,
     smoothing_report,
 )
-from poise.motion.quaternions import Floats
+from poise.motion.foot_contact.detect import Mask, size_of, speeds
 
 TWO_LINK = load_character("two-link")
 
@@ -61,7 +62,7 @@ def test_a_steady_turn_passes_however_fast() -> None:
     character = load_character("humanoid")
     t = np.arange(361) / 120.0
     q = np.tile(character.rest_q, (len(t), 1))
-    q[:, 3:7] = quaternions.turn((0.6, 0.0, 0.8), 4.0 * np.pi * t)
+    q[:, 3:7] = rotation.turn((0.6, 0.0, 0.8), 4.0 * np.pi * t)
     clip = Clip(character, q, 120.0)
     smooth = clip.smoothed(3.0, feet=False)
     turned = poses.difference(character, clip.frames, smooth.frames)[60:-60, 3:6]

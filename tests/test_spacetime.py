@@ -7,15 +7,16 @@ import pytest
 
 import poise
 from poise import Character, Joint, Link, Shape, dynamics
-from poise.motion import contacts as feet
-from poise.motion import poses, quaternions
+from poise.anatomy import contact_schedule as feet
+from poise.anatomy.contact_schedule import Contacts, Point
+from poise.math import rotation
+from poise.motion import poses
 from poise.motion.authoring import ground_forces, rate_terms, spacetime
 from poise.motion.authoring import terms as spacetime_terms
 from poise.motion.authoring.author import held, sideways
 from poise.motion.authoring.normal_equations import SOFT, Basis, System, directions, gathered
 from poise.motion.authoring.refine import Options, _Task, refine
 from poise.motion.authoring.spacetime import Motion, Travel
-from poise.motion.contacts import Contacts, Point
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import parse_keyframes
 
@@ -200,7 +201,7 @@ def test_a_refined_bow_stands_and_is_explained() -> None:
     bow = 0.5 * (1.0 - np.cos(2.0 * np.pi * t))
     for joint, size in (("ankle", 0.9), ("head", 0.5)):
         turn = np.stack([0.0 * t, size * bow, 0.0 * t], axis=1)
-        q[:, lamp.q_slice(joint)] = quaternions.exp(turn)
+        q[:, lamp.q_slice(joint)] = rotation.exp(turn)
     points = feet.feet_of(lamp)
     contacts = Contacts(points, np.ones((k, len(points)), dtype=bool))
     found = refine(lamp, q, fps, contacts, options=Options(rounds=3, iterations=8))

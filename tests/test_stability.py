@@ -15,8 +15,8 @@ from free_world import World
 from numpy.typing import NDArray
 
 from poise import Command, Drive, Gains, State, Target, load_character, reference
-from poise.character import Character, Joint, Link
 from poise.errors import Diverged
+from poise.model.character import Character, Joint, Link
 
 Array = NDArray[np.float64]
 

@@ -10,10 +10,9 @@ from studio_balance import WHO, Stage, place
 from studio_scenes import Clock, Studio, wait_for
 
 from poise import PoiseError, load_clip, measure, run
-from poise.balance_trial import balance_trial_of
-from poise.motion.contacts import Contacts
-from poise.view.studio.library import Library
-from poise.view.studio.requests import (
+from poise.anatomy.contact_schedule import Contacts
+from poise.studio.library import Library
+from poise.studio.requests import (
     Choose,
     Play,
     Push,
@@ -28,7 +27,8 @@ from poise.view.studio.requests import (
     SetProfile,
     SetStrength,
 )
-from poise.view.studio.session import Session
+from poise.studio.session import Session
+from poise.trials.balance_trial import balance_trial_of
 
 
 @pytest.fixture

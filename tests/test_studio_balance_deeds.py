@@ -12,8 +12,8 @@ from studio_balance import Stage, place
 from studio_scenes import Studio
 
 from poise.control.balance.balance import OBJECTIVES
-from poise.view.studio.readouts import status
-from poise.view.studio.requests import (
+from poise.studio.readouts import status
+from poise.studio.requests import (
     AddObject,
     Choose,
     ClearObjects,
@@ -32,7 +32,7 @@ from poise.view.studio.requests import (
     SetObjective,
     Throw,
 )
-from poise.view.studio.speed import session_speed
+from poise.studio.speed import session_speed
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from studio_scenes import wait_for
 from test_studio_browser import opened, picture, pixel, row, spot
 from test_studio_page import CAMERA, pages, socket_of, until
 
-from poise.view.studio import Studio
-from poise.view.studio.actors import GLASS
-from poise.view.studio.requests import Choose, RemoveGoal, SetGoal
-from poise.view.studio.snapshot import Moment
-from poise.view.studio.tabs_balance import goals_of
+from poise.studio import Studio
+from poise.studio.actors import GLASS
+from poise.studio.requests import Choose, RemoveGoal, SetGoal
+from poise.studio.snapshot import Moment
+from poise.studio.tabs_balance import goals_of
 
 viser = pytest.importorskip("viser")
 
@@ -110,7 +110,7 @@ def test_one_sees_through_the_bodies_and_no_longer(studio: Studio) -> None:
 
 
 def test_goals_that_are_offered_can_be_set(studio: Studio) -> None:
-    from poise.balance_trial import place_of
+    from poise.trials.balance_trial import place_of
 
     character = studio.session.newest.moment.cast.character
     offered = goals_of(character)

@@ -18,8 +18,8 @@ from test_video import pictures
 
 from poise import load_recording
 from poise.dynamics import forward_kinematics
-from poise.pose import quat_matrix
-from poise.view.studio import Studio
+from poise.math.pose import quat_matrix
+from poise.studio import Studio
 
 SIZE = {"width": 960, "height": 620}
 PATIENCE = 90_000

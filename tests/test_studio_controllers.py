@@ -10,7 +10,7 @@ from studio_scenes import Clock, Studio
 
 from poise import InverseDynamics, PoiseError, World, load_character, measure
 from poise.control.named import CONTROLLERS
-from poise.view.studio.requests import AddObject, Choose, Play, SetGains
+from poise.studio.requests import AddObject, Choose, Play, SetGains
 
 STABLE = ("spd", "spd-torque", "kane")
 

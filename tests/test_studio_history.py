@@ -10,12 +10,12 @@ from studio_scenes import setup, simulation
 
 import poise
 from poise import PoiseError, Recording, State
-from poise.arrays import Floats
-from poise.view.studio import deeds, history
-from poise.view.studio.history import Runner
-from poise.view.studio.requests import Push, Throw
-from poise.view.studio.setup import tuned
-from poise.view.studio.simulation import Simulation
+from poise.math.arrays import Floats
+from poise.studio import deeds, history
+from poise.studio.history import Runner
+from poise.studio.requests import Push, Throw
+from poise.studio.setup import tuned
+from poise.studio.simulation import Simulation
 
 
 def end_of(sim: Simulation) -> tuple[Floats, ...]:
@@ -180,7 +180,7 @@ def test_a_take_of_two_worlds_is_that_of_the_last() -> None:
 
 
 def test_nothing_recorded_is_said() -> None:
-    from poise.view.studio.takes import Take
+    from poise.studio.takes import Take
 
     with pytest.raises(PoiseError, match="nothing to save"):
         Take().recording()

@@ -20,11 +20,11 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from poise.errors import PoiseError
-from poise.view.studio import Studio, requests
-from poise.view.studio.marks import gathered, torque_colors
-from poise.view.studio.page import free_port
-from poise.view.studio.readouts import held, status, told
-from poise.view.studio.snapshot import Contacts, Message
+from poise.studio import Studio, requests
+from poise.studio.marks import gathered, torque_colors
+from poise.studio.page import free_port
+from poise.studio.readouts import held, status, told
+from poise.studio.snapshot import Contacts, Message
 
 viser = pytest.importorskip("viser")
 
@@ -294,7 +294,7 @@ def test_the_command_says_where_and_warns_of_others(monkeypatch: pytest.MonkeyPa
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("poise.view.studio.Studio", Shown)
+    monkeypatch.setattr("poise.studio.Studio", Shown)
     monkeypatch.setattr(sys.modules["poise.cli.view"], "_wait", interrupt)
     ran = CliRunner().invoke(app, ["view", "walk", "--host", "0.0.0.0", "--no-browser"])
     assert ran.exit_code == 0, ran.output

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poise import PoiseError
-from poise.view.studio import requests
-from poise.view.studio.acts import ACTS
-from poise.view.studio.folder import Folder, safe_name
-from poise.view.studio.requests import Request
+from poise.studio import requests
+from poise.studio.acts import ACTS
+from poise.studio.folder import Folder, safe_name
+from poise.studio.requests import Request
 
 KINDS: list[type[Any]] = list(ACTS)
 GOOD: list[Request] = [

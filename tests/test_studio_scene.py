@@ -10,21 +10,14 @@ from studio_scenes import library, setup, simulation
 
 from poise import Clip, HeightField, PoiseError, Recording, load_character, measure
 from poise.motion.limits import excesses
-from poise.view.studio import deeds
-from poise.view.studio.cast import Cast
-from poise.view.studio.choosing import chosen
-from poise.view.studio.lineup import Rounds
-from poise.view.studio.moments import frame_of_recording, moment_of
-from poise.view.studio.requests import AddObject, Choose, Drag, Push, Release, Throw
-from poise.view.studio.setup import (
-    BALLS,
-    controller_for,
-    ground_at,
-    object_of,
-    places_of,
-    tuned,
-)
-from poise.view.studio.snapshot import Controls
+from poise.studio import deeds
+from poise.studio.cast import Cast
+from poise.studio.choosing import chosen
+from poise.studio.lineup import Rounds
+from poise.studio.moments import frame_of_recording, moment_of
+from poise.studio.requests import AddObject, Choose, Drag, Push, Release, Throw
+from poise.studio.setup import BALLS, controller_for, ground_at, object_of, places_of, tuned
+from poise.studio.snapshot import Controls
 
 # ---- the reference
 
@@ -133,7 +126,7 @@ def test_on_hills_the_reference_follows_the_ground() -> None:
 def short(made: object, steps: int) -> Recording:
     """A few steps of a scene."""
     from poise import run
-    from poise.view.studio.setup import Setup
+    from poise.studio.setup import Setup
 
     assert isinstance(made, Setup)
     recording = Recording(made.world)

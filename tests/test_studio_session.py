@@ -13,11 +13,11 @@ import pytest
 from studio_scenes import Clock, Studio, until, wait_for
 
 from poise import Clip, PoiseError, load_character, load_clip, load_recording
-from poise.view.studio import acts_files, requests, session
-from poise.view.studio.acts import ACTS, latest
-from poise.view.studio.jobs import Jobs
-from poise.view.studio.pace import MOST_BEHIND, Pace
-from poise.view.studio.requests import (
+from poise.studio import acts_files, requests, session
+from poise.studio.acts import ACTS, latest
+from poise.studio.jobs import Jobs
+from poise.studio.pace import MOST_BEHIND, Pace
+from poise.studio.requests import (
     AddObject,
     Choose,
     ClearObjects,
@@ -42,9 +42,9 @@ from poise.view.studio.requests import (
     Throw,
     Watch,
 )
-from poise.view.studio.session import Session
-from poise.view.studio.sources import chosen_by
-from poise.view.studio.speed import session_speed
+from poise.studio.session import Session
+from poise.studio.sources import chosen_by
+from poise.studio.speed import session_speed
 
 # ---- pace
 
@@ -202,7 +202,7 @@ def test_a_scene_that_cannot_be_loaded_leaves_the_present_one(
     def broken(*given: Any) -> None:
         raise PoiseError("it cannot be")
 
-    monkeypatch.setattr("poise.view.studio.acts_scene.set_up", broken)
+    monkeypatch.setattr("poise.studio.acts_scene.set_up", broken)
     show.ask(Choose(clip="run"))
     show.wait()
     snapshot = show.snapshot(1)
@@ -318,7 +318,7 @@ def test_whatever_is_asked_the_show_goes_on(tmp_path: Path, seed: int) -> None:
 
 
 def test_a_take_ends_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poise.view.studio.takes.LONGEST", 0.2)
+    monkeypatch.setattr("poise.studio.takes.LONGEST", 0.2)
     clock = Clock()
     show = Studio(tmp_path, clock)
     show.ask(Record())

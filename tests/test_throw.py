@@ -7,7 +7,7 @@ import pytest
 from objects import DT, SOLIDS, G, body, started
 
 from poise import PoiseError, World, dynamics, load_character
-from poise.shape import Shape
+from poise.model.shape import Shape
 
 BRICK = body(Shape("box", (0.1, 0.3, 0.3)), mass=10.0, pos=(0, 0, 0.3))
 

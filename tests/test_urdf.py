@@ -12,10 +12,10 @@ from bad_files import Edits, edited, edits, refusal, unreadable_paths, write_fil
 from hypothesis import given, settings
 from test_mjcf import TETRAHEDRON, check_same
 
-from poise.character import Character
-from poise.characters.formats import mjcf, urdf
 from poise.errors import CharacterError
-from poise.forest import quat_matrix
+from poise.model.character import Character
+from poise.model.forest import quat_matrix
+from poise.model.formats import mjcf, urdf
 
 mujoco = pytest.importorskip("mujoco")
 

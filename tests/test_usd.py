@@ -12,16 +12,16 @@ from test_glb import waving
 from test_glb_tree import merged
 from trees import random_character
 
-from poise.character import Character, Joint, Link, Shape
+from poise.anatomy.rig import poses_of
 from poise.characters import load_character
 from poise.dynamics import forward_kinematics
 from poise.errors import ClipError
-from poise.forest import quat_matrix
+from poise.model.character import Character, Joint, Link, Shape
+from poise.model.forest import quat_matrix
 from poise.motion import load_clip
 from poise.motion.clip import Clip
 from poise.motion.formats import usd
 from poise.motion.formats.glb_mesh import triangles
-from poise.motion.rig import poses_of
 
 
 @pytest.fixture

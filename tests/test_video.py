@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from poise import PoiseError, Recording, World, load_character, load_clip
-from poise.pushes import Push, parse_push
+from poise.simulation.pushes import Push, parse_push
 from poise.view.clip_recording import as_recording
 from poise.view.pushing import LINGER, PushArrows
 from poise.view.timeline import Timeline

@@ -38,10 +38,10 @@ from poise import (
     load_character,
     reference,
 )
-from poise.command import Drive
 from poise.control import Gains, StablePD, suggest_gains
-from poise.forest import quat_matrix
-from poise.world import Loss
+from poise.model.forest import quat_matrix
+from poise.simulation.command import Drive
+from poise.simulation.world import Loss
 
 Array = NDArray[np.float64]
 

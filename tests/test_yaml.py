@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_character import SOLID, characters
 
-from poise.character import Character, Joint, Link, Shape
 from poise.characters import builtin_names, load_character
-from poise.characters.formats import yaml, yaml_read
 from poise.errors import CharacterError
+from poise.model.character import Character, Joint, Link, Shape
+from poise.model.formats import yaml, yaml_read
 
 PENDULUM = """\
 format: poise-character

@@ -8,9 +8,9 @@ import numpy as np
 from objects import body
 
 from poise import Character, Joint, Link, StablePD, State, World
-from poise.character import Shape
 from poise.characters import load_character
-from poise.contact import Touches
+from poise.model.character import Shape
+from poise.simulation.contact import Touches
 
 HUMANOID = load_character("humanoid")
 G = 9.81

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from poise.character import Character, Joint, Link, Matrix
+from poise.model.character import Character, Joint, Link, Matrix
 
 Array = NDArray[np.float64]
 Base = Literal["free", "fixed"]

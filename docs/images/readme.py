@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import poise
-from poise.pushes import Push
+from poise.simulation.pushes import Push
 from poise.view.video import save_video
 
 HERE = Path(__file__).parent

@@ -28,20 +28,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from chromium import FLAGS, chromium
 
-from poise.pushes import parse_push
-from poise.trial import run_trial, trial_of
+from poise.simulation.pushes import parse_push
+from poise.studio import Studio
+from poise.studio.requests import Choose, Play, Push, RemoveGoal, Request, Restart, SetGoal, Throw
+from poise.trials.trial import run_trial, trial_of
 from poise.view.html import save_html
-from poise.view.studio import Studio
-from poise.view.studio.requests import (
-    Choose,
-    Play,
-    Push,
-    RemoveGoal,
-    Request,
-    Restart,
-    SetGoal,
-    Throw,
-)
 
 HERE = Path(__file__).parent
 SIZE = {"width": 1040, "height": 650}

@@ -1,10 +1,7 @@
 """poise: simulated characters that follow a motion."""
 
 from poise import _core, dynamics
-from poise.character import Character, Joint, Link, Shape
 from poise.characters import load_character
-from poise.command import Command, Drive, Target
-from poise.contact import HeightField, Plane
 from poise.control import (
     PD,
     Balance,
@@ -26,12 +23,15 @@ from poise.errors import (
     PoiseError,
     UnfollowableTarget,
 )
+from poise.model.character import Character, Joint, Link, Shape
+from poise.model.objects import free_object
 from poise.motion import Clip, load_clip
-from poise.objects import free_object
 from poise.recording import Recording, load_recording
-from poise.run import run
-from poise.state import State
-from poise.world import World
+from poise.simulation.command import Command, Drive, Target
+from poise.simulation.contact import HeightField, Plane
+from poise.simulation.run import run
+from poise.simulation.state import State
+from poise.simulation.world import World
 
 __version__ = _core.build_info()["version"]
 

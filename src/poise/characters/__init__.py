@@ -15,11 +15,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from poise.character import Character
 from poise.characters.builtin import NAMES, build, read
 from poise.errors import CharacterError, unknown_name
-from poise.files import suffix_of
-from poise.same_body import same_character
+from poise.io.files import suffix_of
+from poise.model.character import Character
+from poise.model.same_body import same_character
 
 MOTIONS = (".bvh", ".amc", ".glb", ".gltf")
 """Endings of motion files from whose skeleton a character is made."""
@@ -112,7 +112,7 @@ def _read(source: str | os.PathLike[str], base: Literal["free", "fixed"] | None)
 
 
 def _format(name: str) -> Any:
-    return import_module(f"poise.characters.formats.{name}")
+    return import_module(f"poise.model.formats.{name}")
 
 
 def _checked_suffix(path: Path, known: tuple[str, ...], verb: str) -> Path:

@@ -12,8 +12,8 @@ from poise.cli.options import AsJson, ClipName, Duration, Pushes
 from poise.cli.simulated import simulated, tell_results
 
 if TYPE_CHECKING:
-    from poise.balance_trial import BalanceTrial
     from poise.recording import Recording
+    from poise.trials.balance_trial import BalanceTrial
 
 PLOT = "balance.png"
 
@@ -109,14 +109,14 @@ def balance(
     poise balance butterflies --goal left_hand:0.4,0.3,1.4
     poise balance take.bvh --character humanoid-ball --speed adaptive
     """
-    from poise.balance_trial import balance_trial_of, parse_goal, run_balance
     from poise.cli.balance_table import print_balance
     from poise.cli.progress import bars
     from poise.cli.track import seconds
-    from poise.pushes import parse_push
     from poise.recording.balance import balance_table, stance_of
     from poise.recording.table import table as table_of
-    from poise.results import check_out, save_results
+    from poise.simulation.pushes import parse_push
+    from poise.trials.balance_trial import balance_trial_of, parse_goal, run_balance
+    from poise.trials.results import check_out, save_results
     from poise.view.balance_plots import balance_plot
 
     started = time.perf_counter()
@@ -170,8 +170,8 @@ def _misses(trial: BalanceTrial, recording: Recording) -> dict[str, float]:
     """How far from its goal each link is at the end [m]."""
     import numpy as np
 
-    from poise.balance_trial import place_of
-    from poise.motion.contacts import Point, positions
+    from poise.anatomy.contact_schedule import Point, positions
+    from poise.trials.balance_trial import place_of
 
     missed = {}
     for goal in trial.goals:

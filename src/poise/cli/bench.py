@@ -20,7 +20,7 @@ from poise.cli.track import seconds
 from poise.errors import PoiseError
 
 if TYPE_CHECKING:
-    from poise.character import Character
+    from poise.model.character import Character
 
 CHARACTERS = ("humanoid", "dog", "snake-72")
 FREQUENCY = 60.0  # of the joints [Hz]: stiff enough to stand

@@ -13,11 +13,11 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from poise.character import Character, Joint, Link, Shape
 from poise.characters import builtin_names, load_character
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
-from poise.forest import quat_matrix
+from poise.model.character import Character, Joint, Link, Shape
+from poise.model.forest import quat_matrix
 
 characters = typer.Typer(
     invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False

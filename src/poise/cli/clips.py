@@ -133,7 +133,7 @@ def check(
     poise clips check walk.txt --character humanoid3d.txt --json
     """
     from poise.motion.checks import check as examine
-    from poise.motion.ready import read_cutoff, without_noise
+    from poise.motion.preprocess import read_cutoff, without_noise
 
     read_cutoff(cutoff)  # before a large file is read
     raw = load(source, character)
@@ -189,8 +189,8 @@ def summary(clip: Clip) -> dict[str, Any]:
 
 def draw(clip: Clip, path: Path, columns: int, rows: int) -> None:
     """Draw a clip into a PNG file, pose by pose."""
-    from poise.motion.contacts import feet_of
-    from poise.motion.detect import ground_height
+    from poise.anatomy.contact_schedule import feet_of
+    from poise.motion.foot_contact.detect import ground_height
     from poise.view.contact_sheet import contact_sheet
     from poise.view.render import save_image
 
@@ -204,8 +204,8 @@ def draw(clip: Clip, path: Path, columns: int, rows: int) -> None:
 
 def _with_contacts(clip: Clip) -> Clip:
     """The clip with its contacts, detected if it has feet and nobody has looked."""
-    from poise.motion.contacts import feet_of
-    from poise.motion.detect import detect_contacts
+    from poise.anatomy.contact_schedule import feet_of
+    from poise.motion.foot_contact.detect import detect_contacts
 
     if clip.contacts is not None or not feet_of(clip.character):
         return clip

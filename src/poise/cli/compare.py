@@ -11,11 +11,11 @@ import typer
 
 from poise.cli.options import AsJson, ClipName, Duration, Ground, Profiles, Pushes
 from poise.control.named import CONTROLLERS, named
-from poise.trial import FREQUENCY
+from poise.trials.trial import FREQUENCY
 
 if TYPE_CHECKING:
-    from poise.comparison import Outcome
-    from poise.trial import Trial
+    from poise.trials.comparison import Outcome
+    from poise.trials.trial import Trial
 
 FILES = ("compare.html", "compare.npz", "compare.png", "table.json")
 
@@ -69,11 +69,11 @@ def compare(
     from poise.cli.compare_table import print_links, print_table
     from poise.cli.progress import bars
     from poise.cli.track import seconds
-    from poise.comparison import compare as run
     from poise.control.asked_profiles import parse_profile
-    from poise.pushes import parse_push
-    from poise.results import check_out
-    from poise.trial import trial_of
+    from poise.simulation.pushes import parse_push
+    from poise.trials.comparison import compare as run
+    from poise.trials.results import check_out
+    from poise.trials.trial import trial_of
 
     folder = out or Path("out") / f"compare-{Path(clip).stem}"
     check_out(folder, [clip], files=FILES)
@@ -134,7 +134,7 @@ def _add_steps(
     table: list[dict[str, Any]], trial: Trial, names: list[str], largest: bool, tell: Any
 ) -> None:
     """Add to each row the largest stable step of its controller [s], and what a step costs [s]."""
-    from poise.comparison import cost, largest_step
+    from poise.trials.comparison import cost, largest_step
 
     done, whole = 0, len(names) * largest + len(table)
     for name in names * largest:
@@ -158,9 +158,9 @@ def _save(
     import os
 
     from poise.cli.track import describe
-    from poise.files import write_atomically
-    from poise.results import maker, staged
-    from poise.side_by_side import side_by_side
+    from poise.io.files import write_atomically
+    from poise.trials.comparison_recording import side_by_side
+    from poise.trials.results import maker, staged
     from poise.view.comparison import save_comparison
     from poise.view.html import save_html
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from poise.comparison import LADDER, step_text
+from poise.trials.comparison import LADDER, step_text
 
 if TYPE_CHECKING:
-    from poise.trial import Trial
+    from poise.trials.trial import Trial
 
 ACROSS = 6
 """Runs beside each other in the table of links."""

@@ -13,7 +13,7 @@ from poise.cli.progress import progress
 from poise.errors import PoiseError
 
 if TYPE_CHECKING:
-    from poise.character import Character
+    from poise.model.character import Character
     from poise.motion import Clip
 
 
@@ -151,7 +151,7 @@ def _convert_motion(
     """Convert a motion; return what was written, ready for JSON."""
     from poise.characters import load_character
     from poise.motion import check_writable, load_clip
-    from poise.motion.ready import read_cutoff
+    from poise.motion.preprocess import read_cutoff
 
     # before a large file is read
     check_writable(result)
@@ -162,8 +162,8 @@ def _convert_motion(
     smoothing = "; ".join(note for note in before if "smoothed" in note)
     balancing = None
     if editing.balanced:
-        from poise.balance_trial import check_can_stand
         from poise.motion.editing.balancing import made_balanced
+        from poise.trials.balance_trial import check_can_stand
 
         check_can_stand(clip.character)
         with progress("balancing") as tell:
@@ -193,7 +193,7 @@ def _on_body(
     """The motion on its body, smoothed, and what was done to it, for people to read."""
     from poise.motion import load_clip
     from poise.motion.fitting import on_same_body
-    from poise.motion.ready import without_noise
+    from poise.motion.preprocess import without_noise
 
     level = editing.level_feet or editing.balanced
     if editing.refine or level:
@@ -215,7 +215,7 @@ def _on_body(
 
 def _from_raw(clip: Clip, body: Character | None, editing: _Editing) -> tuple[Clip, list[str]]:
     """The same of raw motion that shall be balanced, as `poise balance` has it."""
-    from poise.motion.ready import load_ready
+    from poise.motion.preprocess import load_ready
 
     with progress("retargeting") as tell:
         ready = load_ready(

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from poise import __version__, _core
-from poise.settings import cores
+from poise.simulation.world_config import cores
 
 WORKSHOP = {"test", "docs", "dev"}  # extras that only the project's own developers need
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

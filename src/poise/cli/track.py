@@ -14,8 +14,8 @@ from poise.cli.simulated import simulated, tell_results
 from poise.control.asked_profiles import parse_profile
 from poise.control.named import CONTROLLERS, DEFAULT
 from poise.errors import PoiseError
-from poise.pushes import parse_push
-from poise.trial import FREQUENCY, Trial, run_trial, trial_of
+from poise.simulation.pushes import parse_push
+from poise.trials.trial import FREQUENCY, Trial, run_trial, trial_of
 
 if TYPE_CHECKING:
     from poise.recording import Recording
@@ -96,7 +96,7 @@ def track(
     """
     from poise.cli.progress import bars
     from poise.cli.track_table import print_table
-    from poise.results import check_out, save_results
+    from poise.trials.results import check_out, save_results
 
     started = time.perf_counter()
     name = Path(clip).stem

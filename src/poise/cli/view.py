@@ -60,8 +60,8 @@ def view(
     poise view take.bvh
     poise view out/recording.npz --beside out/other.npz
     """
-    from poise.view.studio import Studio
-    from poise.view.studio.gate import is_local
+    from poise.studio import Studio
+    from poise.studio.gate import is_local
 
     if not is_local(host):
         typer.secho(

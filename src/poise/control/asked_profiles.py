@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats, number
 from poise.control.profiles import RECIPES, Profile, Profiled, named_profile
 from poise.errors import PoiseError
-from poise.scene import SceneLike
+from poise.math.arrays import Floats, number
+from poise.model.scene import SceneLike
 
 PIN = "pinned"
 """The profile that is one of pins; the others are of strength."""

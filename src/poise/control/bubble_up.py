@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats, floats
 from poise.control.rotations import matrices, unit
-from poise.forest import KINDS, Forest, Ints
-from poise.scene import Scene, SceneLike, scene_of
+from poise.math.arrays import Floats, floats
+from poise.model.forest import KINDS, Forest, Ints
+from poise.model.scene import Scene, SceneLike, scene_of
 
 _TURNING = {
     KINDS["free"]: ((3, 0), (4, 1), (5, 2)),

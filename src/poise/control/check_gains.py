@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats, choice, number
 from poise.control.gains import FREQUENCY, Gains, suggest_gains
 from poise.control.gains_check import ECHO, GainsCheck
 from poise.control.stability import (
@@ -27,8 +26,9 @@ from poise.control.stability import (
     modes,
 )
 from poise.errors import PoiseError
-from poise.forest import KINDS, Forest
-from poise.scene import Scene, SceneLike, scene_of
+from poise.math.arrays import Floats, choice, number
+from poise.model.forest import KINDS, Forest
+from poise.model.scene import Scene, SceneLike, scene_of
 
 ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24}
 """Relative error of one rounding."""

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.arrays import Floats, finite, floats
-from poise.command import Command, Drive, Target
 from poise.control.gains import Gains
 from poise.control.plant import Index, Plant, overlay
 from poise.dynamics import FORMS, METHODS
 from poise.errors import PoiseError, unknown_name
-from poise.sealed import Sealed
+from poise.math.arrays import Floats, finite, floats
+from poise.model.sealed import Sealed
+from poise.simulation.command import Command, Drive, Target
 
 
 class Controllers(Sealed):

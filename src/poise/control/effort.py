@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poise.arrays import Floats
-from poise.forest import KINDS
+from poise.math.arrays import Floats
+from poise.model.forest import KINDS
 
 if TYPE_CHECKING:
     from poise.control.servo import Servo

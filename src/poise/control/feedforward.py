@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from poise import dynamics
-from poise.arrays import Floats
-from poise.command import Target
 from poise.control.gains import root_slices
 from poise.control.rotations import matrices, unit
-from poise.forest import KINDS, Forest, Ints
-from poise.motion.quaternions import exp, multiply
+from poise.math.arrays import Floats
+from poise.math.rotation import exp, multiply
+from poise.model.forest import KINDS, Forest, Ints
+from poise.simulation.command import Target
 
 if TYPE_CHECKING:
     from poise.control.servo import Servo
-    from poise.scene import Scene
+    from poise.model.scene import Scene
 
 _WEIGHTLESS = np.zeros(3)
 

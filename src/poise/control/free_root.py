@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats
 from poise.control.balance.stance import faded
 from poise.control.ground_forces import GroundForces
 from poise.control.supports import Supports
-from poise.forest import KINDS, quat_matrix
-from poise.scene import Scene
+from poise.math.arrays import Floats
+from poise.model.forest import KINDS, quat_matrix
+from poise.model.scene import Scene
 
 SMALLEST = 0.1
 """A character is taken to be no smaller than this [m]."""

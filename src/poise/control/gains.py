@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core
-from poise.arrays import Floats, choice, floats, number
 from poise.errors import PoiseError, ReadOnly
-from poise.inertia import composite_inertia, largest_moment
-from poise.scene import Scene, SceneLike, scene_of
+from poise.math.arrays import Floats, choice, floats, number
+from poise.model.inertia import composite_inertia, largest_moment
+from poise.model.scene import Scene, SceneLike, scene_of
 
 ROOTS = ("free", "soft", "held")
 

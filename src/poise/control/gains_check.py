@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.arrays import Floats, number
 from poise.control.gains import Gains
 from poise.errors import PoiseError
-from poise.scene import Scene
+from poise.math.arrays import Floats, number
+from poise.model.scene import Scene
 
 SAFETY = 0.8
 """How much of the largest gains `GainsCheck.safe_gains` takes, unless told."""

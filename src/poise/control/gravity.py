@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats
-from poise.scene import SceneLike, scene_of
+from poise.math.arrays import Floats
+from poise.model.scene import SceneLike, scene_of
 
 
 def gravity_force(

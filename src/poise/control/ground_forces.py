@@ -15,8 +15,8 @@ import math
 
 import numpy as np
 
-from poise.arrays import Floats, number
 from poise.errors import PoiseError
+from poise.math.arrays import Floats, number
 
 EDGES = 4
 EASE = 1e-6

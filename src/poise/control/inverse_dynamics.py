@@ -21,15 +21,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
-from poise.arrays import Floats, finite, floats
-from poise.command import Command, Drive, Target
 from poise.control.effort import cut_to_effort
 from poise.control.free_root import FreeRoot
 from poise.control.gains import SOFT_FREQUENCY, root_slices, suggest_gains
 from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo
 from poise.errors import FallWarning, PoiseError, ReadOnly, warn_user
-from poise.scene import SceneLike
+from poise.math.arrays import Floats, finite, floats
+from poise.model.scene import SceneLike
+from poise.simulation.command import Command, Drive, Target
 
 STIFFNESS = 500.0
 """Of every link unless given [1/s²]."""

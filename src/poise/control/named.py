@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.command import Command
 from poise.control.gains import FREQUENCY
 from poise.control.inverse_dynamics import InverseDynamics
 from poise.control.pd import PD
 from poise.control.plant import PartLike
 from poise.control.stable_pd import StablePD
 from poise.errors import PoiseError, unknown_name
-from poise.scene import SceneLike
+from poise.model.scene import SceneLike
+from poise.simulation.command import Command
 
 DEFAULT = "spd"
 

@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats
-from poise.command import Command, Target
 from poise.control.bubble_up import bubbled
 from poise.control.effort import cut_to_effort
 from poise.control.feedforward import acceleration_force, goal_of_now, root_feedforward
@@ -17,7 +15,9 @@ from poise.control.gains import FREQUENCY, Gains, root_slices
 from poise.control.gravity import gravity_force
 from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo
-from poise.scene import SceneLike
+from poise.math.arrays import Floats
+from poise.model.scene import SceneLike
+from poise.simulation.command import Command, Target
 
 __all__ = ["PD", "cut_to_effort", "root_feedforward"]
 

@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.arrays import Floats, floats, number
-from poise.character import Character
-from poise.command import Command, Drive, Target
-from poise.contact import HeightField, Plane
 from poise.control.gains import Gains
 from poise.dynamics import GRAVITY
 from poise.errors import PoiseError, shorten, unknown_name
-from poise.forest import Ints, Part, compile_forest
+from poise.math.arrays import Floats, floats, number
+from poise.model.character import Character
+from poise.model.forest import Ints, Part, compile_forest
+from poise.model.objects import is_free_object
+from poise.model.same_body import check_clip_fits
+from poise.model.scene import Scene, SceneLike, scene_of
+from poise.model.sealed import Sealed
 from poise.motion.jumps import check_followable
-from poise.objects import is_free_object
-from poise.same_body import check_clip_fits
-from poise.scene import Scene, SceneLike, scene_of
-from poise.sealed import Sealed
+from poise.simulation.command import Command, Drive, Target
+from poise.simulation.contact import HeightField, Plane
 
 if TYPE_CHECKING:
     from poise.motion.clip import Clip
-    from poise.settings import Settings
-    from poise.world import World
+    from poise.simulation.world import World
+    from poise.simulation.world_config import Settings
 
 Index = slice | Ints
 """Where the parts are in an array of the whole scene."""
@@ -297,7 +297,7 @@ class Plant(Sealed):
         settings = self.settings
         if settings is None or self.whole.numbers is None:
             return scene
-        from poise.own_numbers import own_numbers
+        from poise.model.overrides import own_numbers
 
         mass, inertia, armature = settings.mass, settings.inertia, settings.armature
         mass = None if mass is None else mass[..., self.links]

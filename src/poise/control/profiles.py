@@ -23,13 +23,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, choice, finite, floats
-from poise.command import Command
-from poise.control.link_sets import links_of
+from poise.anatomy.link_sets import links_of
 from poise.errors import PoiseError, unknown_name
-from poise.forest import Ints
-from poise.scene import Scene, SceneLike, scene_of
-from poise.sealed import Sealed
+from poise.math.arrays import Floats, choice, finite, floats
+from poise.model.forest import Ints
+from poise.model.scene import Scene, SceneLike, scene_of
+from poise.model.sealed import Sealed
+from poise.simulation.command import Command
 
 BLENDS: dict[str, Callable[[Floats], Floats]] = {
     "smooth": lambda u: u * u * (3.0 - 2.0 * u),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from poise.arrays import Floats
+from poise.math.arrays import Floats
 
 
 def _coefficients() -> Floats:

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, choice, finite, floats, number
-from poise.command import Command, Target
 from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains, with_root
 from poise.control.plant import ActsOnPlant, PartLike, Plant
 from poise.errors import PoiseError
-from poise.forest import Ints
+from poise.math.arrays import Floats, choice, finite, floats, number
+from poise.model.forest import Ints
+from poise.model.scene import SceneLike
+from poise.model.sealed import Sealed
 from poise.motion.jumps import check_followable
-from poise.scene import SceneLike
-from poise.sealed import Sealed
+from poise.simulation.command import Command, Target
 
 LONGEST_STEP = 1.0
 """What is longer [s] is not a time step, but a rate."""

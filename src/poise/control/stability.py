@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.arrays import Floats
+from poise.math.arrays import Floats
 
 Indices = NDArray[np.intp]
 

@@ -7,15 +7,15 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats, choice
-from poise.command import Command, Drive
 from poise.control.feedforward import root_feedforward
 from poise.control.gains import FREQUENCY, Gains
 from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo
 from poise.errors import PoiseError
-from poise.scene import Scene, SceneLike
-from poise.state import State
+from poise.math.arrays import Floats, choice
+from poise.model.scene import Scene, SceneLike
+from poise.simulation.command import Command, Drive
+from poise.simulation.state import State
 
 _WORDS = {"form": dynamics.FORMS, "method": dynamics.METHODS, "dtype": dynamics.DTYPES}
 """Attributes that have one of several values."""

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from poise.files import write_atomically
-from poise.results import check_out, maker, staged
+from poise.io.files import write_atomically
+from poise.trials.results import check_out, maker, staged
 
 PAGE, RECORD = "report.html", "report.json"
 

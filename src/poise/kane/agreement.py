@@ -13,12 +13,12 @@ import numpy as np
 from numpy.random import Generator
 
 from poise import dynamics
-from poise.arrays import Floats, count
-from poise.character import Character
 from poise.errors import PoiseError
 from poise.kane.compiled import numpy_functions
 from poise.kane.equations import Equations
 from poise.kane.spin import gyroscopic_torque
+from poise.math.arrays import Floats, count
+from poise.model.character import Character
 from poise.reference.kane import kane_inverse_dynamics
 
 

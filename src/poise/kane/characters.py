@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from poise.character import Character, Joint, Link
 from poise.errors import PoiseError, shorten
 from poise.kane.tree import WORLD, Body, Point, Tree
 from poise.kane.vectors import Vec, vector
+from poise.model.character import Character, Joint, Link
 from poise.reference.spatial import Array
 from poise.reference.tree import Body as Jointed
 from poise.reference.tree import build_tree

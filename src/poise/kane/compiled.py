@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats
 from poise.errors import PoiseError
 from poise.kane.equations import Equations
 from poise.kane.export import c_source, numpy_source
 from poise.kane.functions import Functions
 from poise.kane.programs import READS
+from poise.math.arrays import Floats
 
 FLAGS = ("-std=c99", "-O0", "-ffp-contract=off")
 """Straight lines gain little from -O1 or -O2, and compilers spend ten times as long on those."""

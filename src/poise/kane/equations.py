@@ -32,7 +32,6 @@ from typing import Any
 
 import sympy
 
-from poise.character import Character
 from poise.errors import PoiseError
 from poise.kane.characters import tree_of
 from poise.kane.definitions import Definitions
@@ -48,6 +47,7 @@ from poise.kane.joints import (
 from poise.kane.kinematics import Accelerations, accelerate_bodies, move_bodies
 from poise.kane.tree import Tree, identifier
 from poise.kane.vectors import AXES, Expr, Mat
+from poise.model.character import Character
 
 
 class Equations:

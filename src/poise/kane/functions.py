@@ -18,10 +18,10 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, floats
 from poise.errors import PoiseError, shorten, unknown_name
 from poise.kane.equations import Equations
 from poise.kane.programs import FORCED, READS
+from poise.math.arrays import Floats, floats
 
 Parameters = Union["Mapping[Any, ArrayLike]", "ArrayLike", None]
 Call = Callable[[str, "dict[str, Floats]", "tuple[int, ...]"], Floats]

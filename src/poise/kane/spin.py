@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, finite, floats
-from poise.character import Character, Joint, Link
-from poise.command import Command
+from poise.math.arrays import Floats, finite, floats
+from poise.model.character import Character, Joint, Link
 from poise.reference import spatial
 from poise.reference.kane import kane_inverse_dynamics
-from poise.state import State
-from poise.world import World
+from poise.simulation.command import Command
+from poise.simulation.state import State
+from poise.simulation.world import World
 
 MOMENTS = (0.002, 0.010, 0.012)  # of the plate [kg m^2]
 RATES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)  # [rad/s]

@@ -23,8 +23,8 @@ from typing import Any
 import sympy
 
 from poise.errors import PoiseError, unknown_name
-from poise.joint import SIZES
 from poise.kane.vectors import ONE, ZERO, Expr, Mat, Vec, exact, matrix, vector
+from poise.model.joint import SIZES
 
 WORLD = -1
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats, floats, shaped
-from poise.contact import Touches
 from poise.dynamics import GRAVITY
+from poise.math.arrays import Floats, floats, shaped
 from poise.measure.touching import contact_wrench, contacts_of
-from poise.scene import SceneLike, scene_of
+from poise.model.scene import SceneLike, scene_of
+from poise.simulation.contact import Touches
 
 
 class Momentum(NamedTuple):

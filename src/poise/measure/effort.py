@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, finite, floats, number
 from poise.errors import PoiseError
-from poise.forest import KINDS
+from poise.math.arrays import Floats, finite, floats, number
 from poise.measure.shapes import together
-from poise.scene import SceneLike, scene_of
+from poise.model.forest import KINDS
+from poise.model.scene import SceneLike, scene_of
 
 SHAKE = 15.0
 """Above this frequency nobody moves on purpose [Hz]."""

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
-from poise.arrays import Floats, floats
-from poise.character import Character
-from poise.contact import Touches
 from poise.errors import ClipError, PoiseError, unknown_name
+from poise.math.arrays import Floats, floats
+from poise.math.pose import quat_matrix
 from poise.measure.touching import (
     Copies,
     check_touches,
@@ -23,8 +22,9 @@ from poise.measure.touching import (
     per_copy,
     touches_in,
 )
-from poise.pose import quat_matrix
-from poise.scene import Scene, SceneLike, scene_of
+from poise.model.character import Character
+from poise.model.scene import Scene, SceneLike, scene_of
+from poise.simulation.contact import Touches
 
 Bools = NDArray[np.bool_]
 
@@ -128,7 +128,7 @@ def allowed_on_ground(character: Character) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def _standing(character: Character) -> tuple[int, float]:
     """Index of the head, and its height above the soles at rest."""
-    from poise.motion.contacts import feet_of, positions
+    from poise.anatomy.contact_schedule import feet_of, positions
 
     head, soles, q = _index(character, head_of(character)), feet_of(character), character.rest_q
     if not soles:
@@ -141,7 +141,7 @@ def _standing(character: Character) -> tuple[int, float]:
 
 def _roles(character: Character) -> dict[tuple[str, str], dict[str, list[str]]]:
     """Links by limb, side and role; nothing where the body cannot be told."""
-    from poise.motion.retargeting.bodies import body_of
+    from poise.anatomy.body import body_of
 
     try:
         return body_of(character).links

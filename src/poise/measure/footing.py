@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats, floats
-from poise.contact.touches import Ints, Touches
+from poise.math.arrays import Floats, floats
 from poise.measure.touching import Copies, _check, _each, touches_in
-from poise.scene import Scene, SceneLike, scene_of
+from poise.model.scene import Scene, SceneLike, scene_of
+from poise.simulation.contact.touches import Ints, Touches
 
 if TYPE_CHECKING:
-    from poise.character import Character
-    from poise.motion.contacts import Contacts
+    from poise.anatomy.contact_schedule import Contacts
+    from poise.model.character import Character
 
 
 class Footing(NamedTuple):
@@ -47,7 +47,7 @@ def footing(character: Character, q: ArrayLike, contacts: Contacts, ground: floa
         contacts: Which points stand in each frame.
         ground: Height of the ground [m].
     """
-    from poise.motion.contacts import positions
+    from poise.anatomy.contact_schedule import positions
 
     at = positions(character, contacts.points, floats(q, "q"))
     phases = contacts.point_phases()

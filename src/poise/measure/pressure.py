@@ -22,8 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, floats
-from poise.contact import Touches
+from poise.math.arrays import Floats, floats
 from poise.measure.shapes import vectors
 from poise.measure.touching import (
     Copies,
@@ -34,7 +33,8 @@ from poise.measure.touching import (
     ground_contacts,
     per_copy,
 )
-from poise.scene import SceneLike
+from poise.model.scene import SceneLike
+from poise.simulation.contact import Touches
 
 
 class Reaction(NamedTuple):

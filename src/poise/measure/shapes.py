@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, floats
 from poise.errors import PoiseError
+from poise.math.arrays import Floats, floats
 
 
 def together(**given: ArrayLike) -> list[Floats]:

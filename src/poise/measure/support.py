@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, floats
-from poise.contact.touches import Ints, Touches
 from poise.errors import PoiseError
+from poise.math.arrays import Floats, floats
 from poise.measure.touching import Copies, _check, closed, ground_contacts
+from poise.simulation.contact.touches import Ints, Touches
 
 STEEPEST = 0.5
 """A surface carries as long as its normal points up by this much: 60 degrees of slope."""

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats, floats
-from poise.character import Character
-from poise.contact import Touches
 from poise.errors import PoiseError
-from poise.scene import Scene, SceneLike, scene_of
+from poise.math.arrays import Floats, floats
+from poise.model.character import Character
+from poise.model.scene import Scene, SceneLike, scene_of
+from poise.simulation.contact import Touches
 
 Copies = int | tuple[int, ...]
 Links = str | int | slice | Sequence[str] | Sequence[int]
@@ -213,7 +213,7 @@ def link_wrenches(character: SceneLike, q: ArrayLike, touches: Touches) -> Float
 @lru_cache(maxsize=64)
 def _feet(character: Character) -> dict[int, list[int]]:
     """Links of each foot, by the foot's own."""
-    from poise.motion.contacts import feet_of
+    from poise.anatomy.contact_schedule import feet_of
 
     at = {link.name: i for i, link in enumerate(character.links)}
     feet: dict[int, list[int]] = {}

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats, floats
 from poise.errors import PoiseError
+from poise.math.arrays import Floats, floats
 from poise.measure.shapes import together
-from poise.scene import SceneLike, scene_of
+from poise.model.scene import SceneLike, scene_of
 
 if TYPE_CHECKING:
-    from poise.character import Character
+    from poise.model.character import Character
     from poise.motion.retargeting.matching import Match
 
 
@@ -108,7 +108,7 @@ def limb_directions(match: Match, source: ArrayLike, target: ArrayLike) -> dict[
     Returns:
         By link of the target, shape (k,).
     """
-    from poise.motion.quaternions import rotate
+    from poise.math.rotation import rotate
     from poise.motion.retargeting.transfer import limb_bones
 
     ours, theirs = match.target.character, match.source.character

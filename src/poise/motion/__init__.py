@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poise.character import Character
 from poise.errors import ClipError, ClipNotice, unknown_name, warn_user
-from poise.files import check_file, suffix_of
+from poise.io.files import check_file, suffix_of
+from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.fitting import on_same_body
 
@@ -80,7 +80,7 @@ def load_clip(
     if prepare is not None and not isinstance(prepare, bool):
         raise ClipError(f"prepare must be True, False or None, got {prepare!r:.80}")
     if prepare or (prepare is None and character is not None):
-        from poise.motion.ready import load_ready
+        from poise.motion.preprocess import load_ready
 
         return load_ready(
             source, character, map=map, progress=progress, prepared=_tell_once, **options

@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core
-from poise.arrays import Floats, count, floats, number
-from poise.character import Character
-from poise.command import Target
 from poise.errors import LARGEST, ClipError
-from poise.scene import scene_of
-from poise.sealed import Sealed
-from poise.state import State
+from poise.math.arrays import Floats, count, floats, number
+from poise.model.character import Character
+from poise.model.scene import scene_of
+from poise.model.sealed import Sealed
+from poise.simulation.command import Target
+from poise.simulation.state import State
 
 if TYPE_CHECKING:
-    from poise.motion.contacts import Contacts
+    from poise.anatomy.contact_schedule import Contacts
+    from poise.anatomy.rig import Rig
     from poise.motion.jumps import Jump
     from poise.motion.retargeting.matching import MapLike
-    from poise.motion.rig import Rig
 
 
 class Clip(Sealed):

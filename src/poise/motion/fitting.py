@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poise.character import Character
+from poise.model.character import Character
 from poise.motion.clip import Clip
 
 

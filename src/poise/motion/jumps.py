@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.errors import UnfollowableTarget, warn_user
+from poise.math.rotation import Floats
 from poise.motion import poses
-from poise.motion.quaternions import Floats
 
 if TYPE_CHECKING:
-    from poise.command import Target
     from poise.motion.clip import Clip
+    from poise.simulation.command import Target
 
 FASTEST, FASTEST_TRAVEL = 40.0, 15.0
 """Speeds of a joint that turns [rad/s] and of one that travels [m/s], above which a step may be a

@@ -1,6 +1,6 @@
 """The built-in clips: keyframes as text, and the clips that were made from them.
 
-`poise/characters/clips` holds NAME.keys.yaml, and NAME.npz, made from it by
+`poise/motion/clips` holds NAME.keys.yaml, and NAME.npz, made from it by
 
     python -m poise.motion.library NAME ...      (all without names)
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from poise.errors import ClipError, unknown_name
 from poise.motion.clip import Clip
 
-FOLDER = Path(__file__).parent.parent / "characters" / "clips"
+FOLDER = Path(__file__).parent / "clips"
 ENDING = ".keys.yaml"
 
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.character import Character
-from poise.motion import quaternions
-from poise.motion.quaternions import Floats
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Character
 
 
 class Excess(NamedTuple):
@@ -75,11 +75,11 @@ def clamped(character: Character, q: ArrayLike) -> Floats:
         if not out.any():
             continue
         whole = q[out, at]
-        spin = quaternions.turn(axis, twist[out])
-        arc = quaternions.log(quaternions.multiply(whole, quaternions.conjugate(spin)))
+        spin = rotation.turn(axis, twist[out])
+        arc = rotation.log(rotation.multiply(whole, rotation.conjugate(spin)))
         share = np.minimum(1.0, widest / np.maximum(swing[out], 1e-12))
-        kept = quaternions.turn(axis, np.clip(twist[out], low, high))
-        back = quaternions.multiply(quaternions.exp(arc * share[:, None]), kept)
+        kept = rotation.turn(axis, np.clip(twist[out], low, high))
+        back = rotation.multiply(rotation.exp(arc * share[:, None]), kept)
         same = np.sum(back * whole, axis=1, keepdims=True) >= 0.0
         q[out, at] = np.where(same, back, -back)
     return q
@@ -89,7 +89,7 @@ def swing_twist(q: Floats, axis: Floats) -> tuple[Floats, Floats, Floats, Floats
     """Swing and twist of quaternions (k, 4) about an axis [rad], (k,), and their slopes (k, 3)."""
     twist = 2.0 * np.arctan2(q[:, 1:] @ axis, q[:, 0])
     twist = (twist + np.pi) % (2.0 * np.pi) - np.pi
-    b = quaternions.rotate(quaternions.conjugate(q), axis)
+    b = rotation.rotate(rotation.conjugate(q), axis)
     across = np.cross(axis, b)
     sine = np.linalg.norm(across, axis=1)
     cosine = b @ axis

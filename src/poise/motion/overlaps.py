@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from poise.motion.clip import Clip
-from poise.state import State
-from poise.world import World
+from poise.simulation.state import State
+from poise.simulation.world import World
 
 DEEPEST = 1e-4
 """Links that overlap by less can be kept apart [m]. More is pressed apart by stiff joints, 1.5 mm

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.character import Character
-from poise.motion import quaternions
-from poise.motion.quaternions import Floats
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Character
 
 
 def move(character: Character, q: ArrayLike, step: ArrayLike) -> Floats:
@@ -24,7 +24,7 @@ def move(character: Character, q: ArrayLike, step: ArrayLike) -> Floats:
     for plain_q, plain_v, quat, turn in _blocks(character):
         out[..., plain_q] += step[..., plain_v]
         if quat is not None:
-            moved = quaternions.multiply(out[..., quat], quaternions.exp(step[..., turn]))
+            moved = rotation.multiply(out[..., quat], rotation.exp(step[..., turn]))
             out[..., quat] = moved / np.linalg.norm(moved, axis=-1, keepdims=True)
     return out
 
@@ -37,8 +37,8 @@ def difference(character: Character, q0: ArrayLike, q1: ArrayLike) -> Floats:
     for plain_q, plain_v, quat, turn in _blocks(character):
         out[..., plain_v] = q1[..., plain_q] - q0[..., plain_q]
         if quat is not None:
-            back = quaternions.conjugate(q0[..., quat])
-            out[..., turn] = quaternions.log(quaternions.multiply(back, q1[..., quat]))
+            back = rotation.conjugate(q0[..., quat])
+            out[..., turn] = rotation.log(rotation.multiply(back, q1[..., quat]))
     return out
 
 

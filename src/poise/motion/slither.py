@@ -14,12 +14,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from poise.character import Character
+from poise.anatomy.contact_schedule import Contacts, Point
 from poise.errors import ClipError
-from poise.motion import quaternions
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, Point
-from poise.motion.quaternions import Floats
 
 NAME = "snake-slither"
 SNAKE = "snake-72"
@@ -67,7 +67,7 @@ def slither(
     yaw = np.diff(heading, axis=1, prepend=0.0)
     for i in range(len(character.links)):
         # the head's quaternion comes after its place, each other one after the one before
-        q[:, 3 + 4 * i : 7 + 4 * i] = quaternions.turn((0.0, 0.0, 1.0), yaw[:, i])
+        q[:, 3 + 4 * i : 7 + 4 * i] = rotation.turn((0.0, 0.0, 1.0), yaw[:, i])
     belly = _belly(character, spacing)
     contacts = Contacts(belly, np.ones((len(t), len(belly)), dtype=bool), sliding=True)
     return Clip(character, q, fps, name=NAME, contacts=contacts)

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics, measure
-from poise.arrays import Floats
-from poise.character import Character
+from poise.anatomy.contact_schedule import feet_of, positions, runs
 from poise.errors import PoiseError
-from poise.motion import quaternions
-from poise.motion.contacts import feet_of, positions, runs
+from poise.math import rotation
+from poise.math.arrays import Floats
+from poise.model.character import Character
 from poise.recording.metrics import all_contacts
 from poise.recording.recording import Recording
 
@@ -196,7 +196,7 @@ def _tilted(
     up = np.array([0.0, 0.0, 1.0])
     for i, name in enumerate(feet):
         one, other = (
-            quaternions.rotate(quaternions.conjugate(R[:, index[name]]), up) for R in (now, then)
+            rotation.rotate(rotation.conjugate(R[:, index[name]]), up) for R in (now, then)
         )
         cosine = np.clip((one * other).sum(axis=1), -1.0, 1.0)
         out[:, i] = np.where(stands[:, i], np.degrees(np.arccos(cosine)), np.nan)

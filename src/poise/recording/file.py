@@ -22,21 +22,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poise.archive import LARGEST_ARRAY, LARGEST_FILE, LARGEST_TEXT, Archive, pack, text_bytes
-from poise.arrays import number
-from poise.character import Character
 from poise.characters import as_builtin
-from poise.characters.formats import yaml
-from poise.characters.formats.yaml_read import LARGEST_TEXT as MOST_TEXT
-from poise.contact import MOST_SPARES, HeightField, Plane
-from poise.contact.touch import STIFFNESS
 from poise.errors import PoiseError, shorten, unknown_name
-from poise.files import parse_json, suffix_of, write_atomically
+from poise.io.archive import LARGEST_ARRAY, LARGEST_FILE, LARGEST_TEXT, Archive, pack, text_bytes
+from poise.io.files import parse_json, suffix_of, write_atomically
+from poise.math.arrays import number
+from poise.model.character import Character
+from poise.model.formats import yaml
+from poise.model.formats.yaml_read import LARGEST_TEXT as MOST_TEXT
+from poise.model.scene import scene_of
+from poise.model.shape import Shape
 from poise.recording.frames import TABLES, Array, Frames, layout
-from poise.scene import scene_of
-from poise.settings import Settings, kept
-from poise.shape import Shape
-from poise.world import Loss
+from poise.simulation.contact import MOST_SPARES, HeightField, Plane
+from poise.simulation.contact.touch import STIFFNESS
+from poise.simulation.world import Loss
+from poise.simulation.world_config import Settings, kept
 
 if TYPE_CHECKING:
     from poise.recording.recording import Recording

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poise import measure
-from poise.arrays import Floats
-from poise.contact import Touches
+from poise.math.arrays import Floats
 from poise.measure.effort import SHAKE
+from poise.model.scene import Scene
 from poise.recording.notes import touches_in
-from poise.scene import Scene
+from poise.simulation.contact import Touches
 
 if TYPE_CHECKING:
     from poise.recording.recording import Recording

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poise.arrays import Floats
-from poise.contact.touches import Touches, touches_of
+from poise.math.arrays import Floats
 from poise.recording.frames import Array, Block
-from poise.world import World
+from poise.simulation.contact.touches import Touches, touches_of
+from poise.simulation.world import World
 
 
 class Note(NamedTuple):

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poise.arrays import Floats, finite, number
-from poise.character import Character
-from poise.command import Target
-from poise.contact import Touches
 from poise.errors import PoiseError, unknown_name
+from poise.math.arrays import Floats, finite, number
+from poise.model.character import Character
+from poise.model.same_body import check_clip_fits
+from poise.model.scene import Scene, scene_of
+from poise.model.sealed import Sealed
 from poise.motion.clip import Clip
 from poise.recording.frames import Array, Frames
 from poise.recording.notes import Note, block_of, note_of, touches_in
-from poise.same_body import check_clip_fits
-from poise.scene import Scene, scene_of
-from poise.sealed import Sealed
-from poise.settings import Settings
-from poise.state import State
-from poise.world import Loss, World
+from poise.simulation.command import Target
+from poise.simulation.contact import Touches
+from poise.simulation.state import State
+from poise.simulation.world import Loss, World
+from poise.simulation.world_config import Settings
 
 if TYPE_CHECKING:
     from poise.measure import Summary

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from poise import measure
-from poise.arrays import Floats
 from poise.errors import PoiseError
-from poise.forest import KINDS
+from poise.math.arrays import Floats
+from poise.model.forest import KINDS
 from poise.recording.metrics import all_contacts, tracking
 from poise.recording.recording import Recording
 

@@ -41,8 +41,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.character import Character
 from poise.errors import PoiseError
+from poise.model.character import Character
 from poise.reference import spatial
 from poise.reference.crba import composite_inertias, mass_matrix
 from poise.reference.drive import Form, drive, target_arrays

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.character import Character
+from poise.model.character import Character
 from poise.reference.spatial import Array
 from poise.reference.tree import WORLD, Placed, Tree, build_tree, place_bodies
 

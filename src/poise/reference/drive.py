@@ -28,8 +28,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.character import Character
 from poise.errors import PoiseError
+from poise.model.character import Character
 from poise.reference import spatial
 from poise.reference.spatial import Array
 from poise.reference.tree import build_tree, check_length

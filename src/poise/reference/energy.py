@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.character import Character
+from poise.model.character import Character
 from poise.reference.kinematics import center_of_mass
 from poise.reference.rnea import GRAVITY
 from poise.reference.tree import build_tree, check_length, place_bodies, velocities

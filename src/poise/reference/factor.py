@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from poise.character import Character
+from poise.model.character import Character
 from poise.reference.spatial import Array
 from poise.reference.tree import WORLD, build_tree
 

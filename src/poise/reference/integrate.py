@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.character import Character
+from poise.model.character import Character
 from poise.reference import spatial
 from poise.reference.spatial import Array
 from poise.reference.tree import build_tree, check_length

@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.character import Character
+from poise.model.character import Character
 from poise.reference.rnea import GRAVITY
 from poise.reference.spatial import Array
 from poise.reference.tree import (

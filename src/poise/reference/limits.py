@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.character import Character
+from poise.model.character import Character
 from poise.reference.aba import Method, solve_drive
 from poise.reference.drive import Form, drive, target_arrays
 from poise.reference.rnea import GRAVITY

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.character import Character
+from poise.model.character import Character
 from poise.reference import spatial
 from poise.reference.crba import composite_inertias
 from poise.reference.kinematics import bias_accelerations, center_of_mass

@@ -25,8 +25,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.character import Character, Joint
 from poise.errors import PoiseError
+from poise.model.character import Character, Joint
 from poise.reference import spatial
 from poise.reference.spatial import Array
 

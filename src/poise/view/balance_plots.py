@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from poise import measure
-from poise.arrays import Floats
-from poise.files import write_atomically
-from poise.pushes import Push
+from poise.io.files import write_atomically
+from poise.math.arrays import Floats
 from poise.recording.balance import Stance
+from poise.simulation.pushes import Push
 from poise.view.colors import PALETTE
 from poise.view.pushing import COLOR
 

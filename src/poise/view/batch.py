@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.arrays import Floats
-from poise.pose import quat_matrix
+from poise.math.arrays import Floats
+from poise.math.pose import quat_matrix
 from poise.view.drawing import Primitive, quat_product
 from poise.view.solids import Part, parts_of, solid
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, floats
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
-from poise.pose import quat_matrix
-from poise.scene import SceneLike, scene_of
+from poise.math.arrays import Floats, floats
+from poise.math.pose import quat_matrix
+from poise.model.scene import SceneLike, scene_of
 from poise.view.batch import Batch, label, parts_in, placed
 from poise.view.colors import Colors
 from poise.view.drawing import drawing_of, quat_product

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, finite, floats, number, shaped
 from poise.errors import PoiseError
-from poise.scene import SceneLike
+from poise.math.arrays import Floats, finite, floats, number, shaped
+from poise.model.scene import SceneLike
 from poise.view.batch import Batch, Key, label, parts_in, placed
 from poise.view.bodies import Bodies
 from poise.view.colors import Colors, Rgb

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, count, finite, floats, number, shaped
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
-from poise.scene import SceneLike, scene_of
+from poise.math.arrays import Floats, count, finite, floats, number, shaped
+from poise.model.scene import SceneLike, scene_of
 from poise.view.drawing import Drawable, heading, hull_points, things_of
 
 LARGEST_SIDE = 16384

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from poise.contact import Plane
+from poise.model.scene import scene_of
 from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.recording.frames import Block, Frames
-from poise.scene import scene_of
+from poise.simulation.contact import Plane
+from poise.simulation.world import World
 from poise.view.drawing import ground_under
-from poise.world import World
 
 SMOOTH = 60.0
 """Between the frames of a slower clip its spline is sampled at this rate or more [Hz]."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from poise.character import Character
 from poise.errors import PoiseError, check_vector, unknown_name
-from poise.scene import Scene
+from poise.model.character import Character
+from poise.model.scene import Scene
 
 Rgb = Sequence[float]
 Colors: TypeAlias = "Rgb | Mapping[str, Rgb] | None"

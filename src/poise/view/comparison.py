@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poise.files import write_atomically
+from poise.io.files import write_atomically
 
 if TYPE_CHECKING:
-    from poise.comparison import Outcome
+    from poise.trials.comparison import Outcome
 
 COLORS = ("#2a6fb0", "#d98a3a", "#4f9a5d", "#b8504f", "#7a68b3", "#8a8a8a")
 STYLES = ("-", "--", ":", "-.")

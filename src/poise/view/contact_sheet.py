@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, count, finite, floats, number
 from poise.errors import PoiseError
+from poise.math.arrays import Floats, count, finite, floats, number
+from poise.model.scene import Scene, scene_of
 from poise.motion.clip import Clip
-from poise.scene import Scene, scene_of
+from poise.simulation.world import World
 from poise.view.camera import check_size, follow_motion
 from poise.view.colors import Colors
 from poise.view.drawing import ground_under
 from poise.view.render import Image, render
-from poise.world import World
 
 GAP = 2  # between the cells [pixels]
 PAPER = 255

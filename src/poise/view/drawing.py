@@ -13,13 +13,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, finite, floats
-from poise.character import Shape
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError, check_direction, check_number, check_vector, unknown_name
-from poise.forest import quat_matrix
+from poise.math.arrays import Floats, finite, floats
+from poise.model.character import Shape
+from poise.model.forest import quat_matrix
+from poise.model.scene import Scene, SceneLike, scene_of
 from poise.recording import Recording
-from poise.scene import Scene, SceneLike, scene_of
 from poise.view.colors import Colors, Rgb, check_rgb, shape_colors
 from poise.view.mesh import Mesh
 

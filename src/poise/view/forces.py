@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from poise.arrays import Floats, number
-from poise.contact import Touches
+from poise.math.arrays import Floats, number
 from poise.recording import Recording
+from poise.simulation.contact import Touches
 from poise.view.drawing import Primitive
 from poise.view.overlay import arrow
 

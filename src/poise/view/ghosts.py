@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from poise.arrays import Floats
 from poise.dynamics import forward_kinematics
-from poise.scene import Scene
+from poise.math.arrays import Floats
+from poise.model.scene import Scene
 from poise.view.drawing import GHOST, GHOST_OPACITY, Primitive, drawing_of
 
 THINNESS = 0.95

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from poise.arrays import Floats
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
-from poise.files import suffix_of, write_atomically
+from poise.io.files import suffix_of, write_atomically
+from poise.math.arrays import Floats
 from poise.motion.clip import Clip
-from poise.pushes import Push
 from poise.recording import Recording
+from poise.simulation.pushes import Push
 from poise.view.browser import Stage
 from poise.view.camera import AZIMUTH, ELEVATION, frame
 from poise.view.clip_recording import as_recording

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import _core
-from poise.arrays import Floats, finite, floats
 from poise.errors import PoiseError
+from poise.math.arrays import Floats, finite, floats
 
 
 @dataclass(frozen=True, eq=False)

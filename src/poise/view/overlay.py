@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, finite, floats, number, shaped
 from poise.errors import PoiseError
-from poise.forest import quat_from_z
+from poise.math.arrays import Floats, finite, floats, number, shaped
+from poise.model.forest import quat_from_z
 from poise.view.colors import Rgb
 from poise.view.drawing import Primitive
 from poise.view.mesh import Mesh

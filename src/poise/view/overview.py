@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from poise import measure
-from poise.arrays import Floats
-from poise.forest import KINDS
-from poise.pushes import Push
+from poise.math.arrays import Floats
+from poise.model.forest import KINDS
+from poise.model.scene import Scene
 from poise.recording import Recording
 from poise.recording.metrics import all_contacts, with_numbers
-from poise.scene import Scene
+from poise.simulation.pushes import Push
 from poise.view.colors import PALETTE
 from poise.view.pushing import COLOR
 from poise.view.timeline import check, goals_of

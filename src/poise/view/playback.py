@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, shaped
-from poise.contact import default_spares
 from poise.dynamics import center_of_mass, forward_kinematics
-from poise.pushes import Push
-from poise.scene import scene_of
+from poise.math.arrays import Floats, shaped
+from poise.model.scene import scene_of
+from poise.simulation.contact import default_spares
+from poise.simulation.pushes import Push
 from poise.view.browser import Stage
 from poise.view.colors import Colors
 from poise.view.drawing import GHOST, GHOST_OPACITY, Primitive, drawing_of, hull_points

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import floats
 from poise.errors import PoiseError
-from poise.files import suffix_of, write_atomically
+from poise.io.files import suffix_of, write_atomically
+from poise.math.arrays import floats
 from poise.measure import TrackingError
-from poise.pushes import Push
+from poise.model.scene import SceneLike, scene_of
 from poise.recording import Recording
-from poise.scene import SceneLike, scene_of
+from poise.simulation.pushes import Push
 
 
 def tracking(

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poise.arrays import Floats
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
-from poise.pose import quat_matrix
-from poise.pushes import Push
+from poise.math.arrays import Floats
+from poise.math.pose import quat_matrix
+from poise.simulation.pushes import Push
 from poise.view.drawing import drawing_of, heading_of, hull_points
 from poise.view.forces import LONGEST
 from poise.view.timeline import Timeline

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from poise.arrays import Floats, count
 from poise.errors import PoiseError
+from poise.math.arrays import Floats, count
 from poise.recording import Recording
 from poise.view.camera import check_size, follow_motion
 from poise.view.colors import Colors

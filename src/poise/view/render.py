@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import _core
-from poise.arrays import Floats, count, number, shaped
 from poise.errors import PoiseError
-from poise.files import suffix_of, write_atomically
-from poise.scene import SceneLike, scene_of
+from poise.io.files import suffix_of, write_atomically
+from poise.math.arrays import Floats, count, number, shaped
+from poise.model.scene import SceneLike, scene_of
+from poise.simulation.world import World
 from poise.view.camera import AZIMUTH, Camera, check_size, follow
 from poise.view.colors import Colors, Rgb
 from poise.view.drawing import (
@@ -32,7 +33,6 @@ from poise.view.drawing import (
     things_of,
 )
 from poise.view.surroundings import CHECKS, GROUND, level, still_drawing, thrown_drawing
-from poise.world import World
 
 Image = NDArray[np.uint8]
 

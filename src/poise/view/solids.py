@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.arrays import Floats
+from poise.math.arrays import Floats
 from poise.view.mesh import Mesh
 
 AROUND = 24  # corners of what is round

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats
-from poise.contact import HeightField, Plane, default_spares
-from poise.pose import quat_from_z
-from poise.settings import Settings
-from poise.shape import Shape
+from poise.math.arrays import Floats
+from poise.math.pose import quat_from_z
+from poise.model.shape import Shape
+from poise.simulation.contact import HeightField, Plane, default_spares
+from poise.simulation.world_config import Settings
 from poise.view.drawing import Primitive, drawing_of
 from poise.view.mesh import Mesh
 from poise.view.solids import DARK, TILES

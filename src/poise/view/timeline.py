@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats, number
-from poise.contact import Touches
 from poise.errors import PoiseError
+from poise.math.arrays import Floats, number
+from poise.model.scene import Scene, scene_of
 from poise.motion import poses
 from poise.recording import Recording
-from poise.scene import Scene, scene_of
+from poise.simulation.contact import Touches
 
 MOST_PICTURES = 100_000
 FASTEST = 240.0  # pictures a second

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import count
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
-from poise.files import suffix_of, write_atomically
+from poise.io.files import suffix_of, write_atomically
+from poise.math.arrays import count
 from poise.motion.clip import Clip
-from poise.pushes import Push
 from poise.recording import Recording
+from poise.simulation.pushes import Push
 from poise.view.camera import check_size, follow_motion
 from poise.view.clip_recording import as_recording
 from poise.view.colors import Colors

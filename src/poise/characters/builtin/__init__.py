@@ -14,7 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from poise.character import Character
+from poise.model.character import Character
 
 NAMES = (
     "humanoid",
@@ -34,7 +34,7 @@ FOLDER = Path(__file__).parent.parent / "data"
 
 def read(name: str) -> Character:
     """A built-in character from its file."""
-    from poise.characters.formats import lines
+    from poise.model.formats import lines
 
     return lines.parse((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
 

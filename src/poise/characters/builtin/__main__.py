@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 from poise.characters.builtin import FOLDER, NAMES, build, read
-from poise.characters.formats import lines
 from poise.errors import CharacterError, unknown_name
-from poise.files import write_atomically
-from poise.same_body import same_character
+from poise.io.files import write_atomically
+from poise.model.formats import lines
+from poise.model.same_body import same_character
 
 
 def write(name: str, folder: Path = FOLDER) -> bool:

@@ -8,7 +8,7 @@ the world.
 
 from __future__ import annotations
 
-from poise.character import Character, Joint, Link, Shape, Vector
+from poise.model.character import Character, Joint, Link, Shape, Vector
 
 DENSITY = 800.0  # less than water, because the shapes overlap at the joints [kg/m^3]
 

@@ -13,8 +13,8 @@ positive angles. The frame of each link sits in the joint that moves it.
 
 from __future__ import annotations
 
-from poise.character import Character, Joint, Link, Shape, Vector
-from poise.characters.builtin.anatomy import ball
+from poise.anatomy.strength import ball
+from poise.model.character import Character, Joint, Link, Shape, Vector
 
 MASS = 60.0  # [kg]
 

@@ -11,9 +11,9 @@ sits in the joint that moves it, that of the pelvis between the hips.
 
 from __future__ import annotations
 
-from poise.character import Character, Joint, Link, Shape, Vector
-from poise.characters.builtin import anatomy
-from poise.characters.builtin.anatomy import FEMALE, ball
+from poise.anatomy import strength
+from poise.anatomy.strength import FEMALE, ball
+from poise.model.character import Character, Joint, Link, Shape, Vector
 
 MASS = 52.0  # [kg]
 HEIGHT = 1.6  # [m]
@@ -32,13 +32,13 @@ SHIRT: Vector = (0.80, 0.32, 0.28)
 TROUSERS: Vector = (0.22, 0.25, 0.36)
 SHOES: Vector = (0.92, 0.91, 0.88)
 
-THIGH = HEIGHT * (anatomy.HIP - anatomy.KNEE)
-SHIN = HEIGHT * (anatomy.KNEE - anatomy.ANKLE)
-ANKLE = HEIGHT * anatomy.ANKLE
-UPPER_ARM = HEIGHT * anatomy.UPPER_ARM
-FOREARM = HEIGHT * anatomy.FOREARM
-HAND = HEIGHT * anatomy.HAND
-FOOT = HEIGHT * anatomy.FOOT
+THIGH = HEIGHT * (strength.HIP - strength.KNEE)
+SHIN = HEIGHT * (strength.KNEE - strength.ANKLE)
+ANKLE = HEIGHT * strength.ANKLE
+UPPER_ARM = HEIGHT * strength.UPPER_ARM
+FOREARM = HEIGHT * strength.FOREARM
+HAND = HEIGHT * strength.HAND
+FOOT = HEIGHT * strength.FOOT
 
 
 def humanoid_51() -> Character:
@@ -53,7 +53,7 @@ def humanoid_51() -> Character:
 
 def _trunk() -> list[Link]:
     hip, navel, breast, neck = (
-        HEIGHT * x for x in (anatomy.HIP, FEMALE.navel, FEMALE.breast, FEMALE.neck)
+        HEIGHT * x for x in (strength.HIP, FEMALE.navel, FEMALE.breast, FEMALE.neck)
     )
     top = HEIGHT - neck
     pelvis = [_across(0.025, 0.078, 0.090, TROUSERS), _across(0.105, 0.052, 0.078, TROUSERS)]
@@ -74,9 +74,9 @@ def _trunk() -> list[Link]:
 
 def _side(side: str, y: float) -> list[Link]:
     """The leg and the arm of one side; y is the sign of that side."""
-    hip = (0.0, y * HEIGHT * anatomy.HIP_Y, 0.0)
-    up = HEIGHT * (anatomy.SHOULDER - FEMALE.breast)
-    shoulder = (0.0, y * HEIGHT * anatomy.SHOULDER_Y, up)
+    hip = (0.0, y * HEIGHT * strength.HIP_Y, 0.0)
+    up = HEIGHT * (strength.SHOULDER - FEMALE.breast)
+    shoulder = (0.0, y * HEIGHT * strength.SHOULDER_Y, up)
     upper_leg = [
         Shape.capsule((0.0, 0.0, -0.02), (0.0, 0.0, -0.19), 0.076, TROUSERS),
         Shape.capsule((0.0, 0.0, -0.15), (0.0, 0.0, 0.01 - THIGH), 0.055, TROUSERS),
@@ -110,7 +110,7 @@ def _side(side: str, y: float) -> list[Link]:
 
 def _foot() -> list[Shape]:
     """A sole of the foot's length and width, a quarter of it behind the ankle, and an instep."""
-    half = (FOOT / 2, HEIGHT * anatomy.FOOT_WIDTH / 2, 0.020)
+    half = (FOOT / 2, HEIGHT * strength.FOOT_WIDTH / 2, 0.020)
     return [
         Shape("box", half, (FOOT / 4, 0.0, half[2] - ANKLE), color=SHOES),
         Shape.capsule((-0.005, 0.0, -0.005), (0.085, 0.0, -0.035), 0.026, SHOES),

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 
-from poise.character import Character, Joint, Link, Shape, Vector
-from poise.characters.builtin import anatomy
-from poise.characters.builtin.anatomy import MALE, ball
+from poise.anatomy import strength
+from poise.anatomy.strength import MALE, ball
+from poise.model.character import Character, Joint, Link, Shape, Vector
 
 MASS = 65.0  # [kg]
 HEIGHT = 1.73  # [m]
@@ -54,7 +54,7 @@ def humanoid_ball() -> Character:
 
 def _trunk() -> list[Link]:
     hip, navel, breast, neck = (
-        HEIGHT * x for x in (anatomy.HIP, MALE.navel, MALE.breast, MALE.neck)
+        HEIGHT * x for x in (strength.HIP, MALE.navel, MALE.breast, MALE.neck)
     )
     root = Joint("root", "free")
     return [
@@ -85,19 +85,19 @@ def _trunk() -> list[Link]:
 
 def _side(side: str, y: float) -> list[Link]:
     """The leg and the arm of one side; y is the sign of that side."""
-    thigh = HEIGHT * (anatomy.HIP - anatomy.KNEE)
-    shin = HEIGHT * (anatomy.KNEE - anatomy.ANKLE)
-    upper_arm = HEIGHT * anatomy.UPPER_ARM
-    forearm = HEIGHT * (anatomy.FOREARM + anatomy.HAND)
-    up = HEIGHT * (anatomy.SHOULDER - MALE.breast)
+    thigh = HEIGHT * (strength.HIP - strength.KNEE)
+    shin = HEIGHT * (strength.KNEE - strength.ANKLE)
+    upper_arm = HEIGHT * strength.UPPER_ARM
+    forearm = HEIGHT * (strength.FOREARM + strength.HAND)
+    up = HEIGHT * (strength.SHOULDER - MALE.breast)
     sole = _sole()
     # the shin ends on the foot, which is lower than the ankle
-    to_foot = HEIGHT * anatomy.KNEE - 2.0 * sole.size[2]
+    to_foot = HEIGHT * strength.KNEE - 2.0 * sole.size[2]
 
     def limb(name: str, parent: str, pos: Vector, joint: str, shape: Shape) -> Link:
         return _link(f"{side}_{name}", parent, pos, ball(joint, side), shape)
 
-    hip, shoulder = y * HEIGHT * anatomy.HIP_Y, y * HEIGHT * anatomy.SHOULDER_Y
+    hip, shoulder = y * HEIGHT * strength.HIP_Y, y * HEIGHT * strength.SHOULDER_Y
     return [
         limb("thigh", "pelvis", (0.0, hip, 0.0), "hip", _box("thigh", -thigh, LIMBS)),
         limb("shin", f"{side}_thigh", (0.0, 0.0, -thigh), "knee", _box("shin", -to_foot, LIMBS)),
@@ -133,9 +133,9 @@ def _box(name: str, length: float, color: Vector) -> Shape:
 
 def _sole() -> Shape:
     """A foot of Winter's length and width, a quarter of it behind the ankle; low: it is light."""
-    length, width = HEIGHT * anatomy.FOOT, HEIGHT * anatomy.FOOT_WIDTH
+    length, width = HEIGHT * strength.FOOT, HEIGHT * strength.FOOT_WIDTH
     half = (length / 2, width / 2, _mass("foot") / (DENSITY * length * width) / 2)
-    return Shape("box", half, (length / 4, 0.0, half[2] - HEIGHT * anatomy.ANKLE), color=ENDS)
+    return Shape("box", half, (length / 4, 0.0, half[2] - HEIGHT * strength.ANKLE), color=ENDS)
 
 
 def _link(name: str, parent: str | None, pos: Vector, joint: Joint, shape: Shape) -> Link:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from poise.character import Character, Joint, Link, Shape, Vector
+from poise.model.character import Character, Joint, Link, Shape, Vector
 
 DENSITY = 1000.0  # that of water [kg/m^3]
 HOLLOW = 300.0  # of the shade, as if it were filled evenly [kg/m^3]

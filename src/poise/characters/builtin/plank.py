@@ -8,8 +8,8 @@ positive angles curl it upward. The frame of each plank sits in the hinge before
 
 from __future__ import annotations
 
-from poise.character import Character, Joint, Link, Shape, Vector
 from poise.errors import CharacterError
+from poise.model.character import Character, Joint, Link, Shape, Vector
 
 LENGTH = 0.25  # [m]
 WIDTH = 0.10  # [m]

@@ -8,8 +8,8 @@ along -x. All segments but the head are alike.
 
 from __future__ import annotations
 
-from poise.character import Character, Joint, Link, Shape, Vector
 from poise.errors import CharacterError
+from poise.model.character import Character, Joint, Link, Shape, Vector
 
 SPACING = 0.10  # between two joints [m]
 RADIUS = 0.04  # [m]

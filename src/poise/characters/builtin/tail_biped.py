@@ -9,7 +9,7 @@ the joint that moves it, with the axes of the world.
 
 from __future__ import annotations
 
-from poise.character import Character, Joint, Link, Shape, Vector
+from poise.model.character import Character, Joint, Link, Shape, Vector
 
 DENSITY = 1000.0  # that of water [kg/m^3]
 

@@ -7,7 +7,7 @@ the x-z plane, each hinge about +y. To draw and collide it has capsules of that 
 
 from __future__ import annotations
 
-from poise.character import Character, Joint, Link, Shape, Vector
+from poise.model.character import Character, Joint, Link, Shape, Vector
 
 LENGTH = 0.30  # [m]
 RADIUS = 0.035  # [m]

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from poise.arrays import Floats
 from poise.control.balance.cones import EASE
 from poise.control.balance.goals import FARTHEST, STIFFNESS
 from poise.control.balance.least_squares import RANK
@@ -19,6 +18,7 @@ from poise.control.balance.momentum import AHEAD
 from poise.control.balance.plan import FIRM, HELD, SOFT
 from poise.control.balance.stance import LEANS, LEAVES, LIFTS, TILTS
 from poise.errors import PoiseError
+from poise.math.arrays import Floats
 
 
 class Asked(NamedTuple):

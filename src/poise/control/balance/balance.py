@@ -20,8 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core
-from poise.arrays import Floats, choice, finite, floats, number
-from poise.command import Command, Drive, Target
 from poise.control.balance.asked import Told, rows_of, velocity_of
 from poise.control.balance.checks import check_settings
 from poise.control.balance.footing import friction_of
@@ -33,11 +31,13 @@ from poise.control.balance.stance import Schedule
 from poise.control.gains import Gains
 from poise.control.plant import Plant
 from poise.errors import PoiseError, unknown_name
+from poise.math.arrays import Floats, choice, finite, floats, number
+from poise.model.scene import SceneLike
 from poise.motion.clip import Clip
 from poise.motion.jumps import check_followable
-from poise.scene import SceneLike
-from poise.settings import threads_of
-from poise.state import State
+from poise.simulation.command import Command, Drive, Target
+from poise.simulation.state import State
+from poise.simulation.world_config import threads_of
 
 OBJECTIVES = ("track", "linear", "angular")
 FORMS = ("thesis", "cones")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from poise.arrays import Floats, finite, floats, number
 from poise.errors import PoiseError
+from poise.math.arrays import Floats, finite, floats, number
 
 APART = 1e6
 """Weights that are farther apart cannot be told from 0 or from infinity by the solver."""

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poise.arrays import Floats
 from poise.errors import PoiseError
+from poise.math.arrays import Floats
 
 EDGES = 4
 EASE = 1e-8

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from poise.arrays import Floats, number
-from poise.contact.surfaces import FRICTION
 from poise.control.plant import Plant
 from poise.errors import PoiseError
-from poise.forest import Ints
+from poise.math.arrays import Floats, number
+from poise.model.forest import Ints
+from poise.simulation.contact.surfaces import FRICTION
 
 STICKIEST = 100.0
 """Friction beyond this is as good as glue, and leaves no digits for the rest of a force."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats, finite, floats, number
 from poise.control.balance.tasks import Tasks
 from poise.errors import PoiseError
-from poise.scene import Scene
+from poise.math.arrays import Floats, finite, floats, number
+from poise.model.scene import Scene
 
 STIFFNESS = 150.0
 """k_s of a goal [1/s²]; it is critically damped."""

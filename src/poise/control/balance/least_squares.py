@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poise.arrays import Floats
 from poise.errors import PoiseError
+from poise.math.arrays import Floats
 
 RANK = 1e-9
 """Rows of constraints that are smaller than this beside the largest do not count."""

@@ -32,9 +32,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poise.arrays import Floats
 from poise.control.balance.polygon import nearest_inside
 from poise.control.balance.tasks import Tasks
+from poise.math.arrays import Floats
 
 AHEAD = 0.3
 """Time for which the speed of the mass centre counts in the strain [s]: 1/ω of an upright body. The

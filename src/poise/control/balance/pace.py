@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, finite, floats, number
-from poise.command import Target
 from poise.errors import PoiseError
+from poise.math.arrays import Floats, finite, floats, number
+from poise.simulation.command import Target
 
 STRAIN = 0.04
 """s_0: at this strain the motion runs at half its speed [m]."""

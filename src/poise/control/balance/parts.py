@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats, number
-from poise.character import Character
+from poise.anatomy.link_sets import links_of
 from poise.control.balance.asked import K_GOAL, Asked
 from poise.control.balance.cones import EDGES, Cones
 from poise.control.balance.goals import Goals
@@ -30,12 +29,13 @@ from poise.control.balance.stance import (
     tilt_of,
 )
 from poise.control.balance.tasks import Tasks, cross, matrices
-from poise.control.link_sets import links_of
 from poise.control.plant import ActsOnPlant
 from poise.errors import PoiseError
+from poise.math.arrays import Floats, number
+from poise.model.character import Character
+from poise.model.same_body import check_clip_fits
+from poise.model.sealed import Sealed
 from poise.motion.clip import Clip
-from poise.same_body import check_clip_fits
-from poise.sealed import Sealed
 
 ROOT_WEIGHT = 0.03
 """Weight of tracking of the root: the joints say how it stands, the root where."""

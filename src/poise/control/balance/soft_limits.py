@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from poise.arrays import Floats
-from poise.character import Character
+from poise.math.arrays import Floats
+from poise.model.character import Character
 
 
 class SoftLimits:

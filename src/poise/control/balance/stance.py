@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from poise.arrays import Floats, number
-from poise.character import Character
 from poise.control.balance.polygon import hull, nearest_inside
 from poise.control.balance.tasks import Tasks
 from poise.errors import PoiseError, unknown_name
-from poise.forest import Ints
+from poise.math.arrays import Floats, number
+from poise.model.character import Character
+from poise.model.forest import Ints
 from poise.motion.clip import Clip
 
 if TYPE_CHECKING:
-    from poise.motion.contacts import Contacts
+    from poise.anatomy.contact_schedule import Contacts
 
 LEAVES = (0.005, 0.03)
 """A sole of the target this high [m] begins to be in the air, and is."""
@@ -78,7 +78,7 @@ def soles_of(character: Character, links: Sequence[str] | None = None) -> Soles:
         character: The character.
         links: Names; None is all feet.
     """
-    from poise.motion.contacts import feet_of, tip_of
+    from poise.anatomy.contact_schedule import feet_of, tip_of
 
     if links is not None and not links:
         raise PoiseError("no supports: name a link that holds the character up, or take 'clip'")
@@ -148,12 +148,13 @@ class Schedule:
     """
 
     def __init__(self, clip: Clip | Contacts, fade: float = 0.15, fps: float | None = None) -> None:
-        from poise.motion.contacts import runs
+        from poise.anatomy.contact_schedule import runs
 
         contacts = clip.contacts if isinstance(clip, Clip) else clip
         if contacts is None:
             raise PoiseError(
-                "this clip has no contacts; poise.motion.detect.detect_contacts finds them"
+                "this clip has no contacts; "
+                "poise.motion.foot_contact.detect.detect_contacts finds them"
             )
         self.fps = clip.fps if isinstance(clip, Clip) else number(fps, "fps", unit="Hz")
         fade = number(fade, "fade")

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from poise import _core
-from poise.arrays import Floats
-from poise.scene import Scene
+from poise.math.arrays import Floats
+from poise.model.scene import Scene
 
 
 class Tasks(NamedTuple):

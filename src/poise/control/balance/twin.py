@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from poise import dynamics
-from poise.arrays import Floats
-from poise.command import Target
 from poise.control.balance.asked import velocity_of
 from poise.control.balance.plan import Plan, plan
 from poise.control.balance.tasks import Tasks, tasks_of
+from poise.math.arrays import Floats
+from poise.simulation.command import Target
 
 if TYPE_CHECKING:
     from poise.control.balance.balance import Balance

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import poise
-from poise.arrays import Floats
-from poise.command import Command
+from poise.math.arrays import Floats
+from poise.simulation.command import Command
 
 DT = 1 / 100
 DURATION = 5.0
@@ -132,5 +132,5 @@ def statics(kp: float) -> Floats:
 def _drop(world: poise.World, q: Floats) -> None:
     """Let the ball go so that it meets the middle of the lower body."""
     at, turn = poise.dynamics.forward_kinematics(world, q)
-    middle = at[1] + poise.pose.quat_matrix(turn[1]) @ np.array([0.0, 0.0, -0.15])
+    middle = at[1] + poise.math.pose.quat_matrix(turn[1]) @ np.array([0.0, 0.0, -0.15])
     world.throw(middle + [0.0, 0.0, BALL_HEIGHT], (0.0, 0.0, 0.0))

@@ -8,7 +8,7 @@ import numpy as np
 
 import poise
 from poise.experiments.report import Claim, Item, Table
-from poise.timing import best_of
+from poise.trials.timing import best_of
 
 STEP, STIFFNESS = 1 / 100, 500.0  # [s], [1/s²]
 MANY = 1024  # states in a batch

@@ -11,9 +11,9 @@ import numpy as np
 
 import poise
 from poise import measure
-from poise.arrays import Floats
 from poise.experiments import figures
 from poise.experiments.report import Claim, Item, Table
+from poise.math.arrays import Floats
 
 STIFFNESS = 500.0  # [1/s²]
 PD_FREQUENCY = 2.0  # of PD with its additions [Hz]: about the most that is stable at its step

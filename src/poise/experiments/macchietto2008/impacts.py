@@ -15,7 +15,7 @@ from poise.experiments.macchietto2008.setup import (
     stood_text,
 )
 from poise.experiments.report import Claim, Item, Table
-from poise.pushes import Push
+from poise.simulation.pushes import Push
 
 SERIES = (
     Push("chest", 150.0, "forward", 0.5),

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from poise.balance_trial import WAITS, BalanceTrial, balance_trial_of, run_balance
 from poise.errors import Diverged
 from poise.experiments.macchietto2008.setup import (
     CHARACTER,
@@ -23,12 +22,13 @@ from poise.experiments.macchietto2008.setup import (
     stood_text,
 )
 from poise.experiments.report import Claim, Item, Table
-from poise.motion import quaternions
+from poise.math import rotation
 from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.recording.balance import balance_table, stance_of
 from poise.recording.table import table as table_of
-from poise.run import run
+from poise.simulation.run import run
+from poise.trials.balance_trial import WAITS, BalanceTrial, balance_trial_of, run_balance
 
 DOUBLE = ("butterflies", "toe-touch", "jab", "squat")
 SINGLE = ("leg-swing", "side-kick", "forward-kick", "axe-kick")
@@ -233,7 +233,7 @@ def _turned(recording: Recording) -> float:
     asked = recording.target(-1)
     if asked is None:
         return np.nan
-    turn = quaternions.multiply(recording.q[-1, 3:7], quaternions.conjugate(asked.q[3:7]))
+    turn = rotation.multiply(recording.q[-1, 3:7], rotation.conjugate(asked.q[3:7]))
     return abs(math.degrees(math.remainder(2.0 * math.atan2(turn[3], turn[0]), 2.0 * math.pi)))
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from poise import dynamics
-from poise.balance_trial import BalanceTrial, balance_trial_of, run_balance
+from poise.anatomy.contact_schedule import feet_of
 from poise.errors import Diverged
 from poise.experiments.figures import lines
 from poise.experiments.macchietto2008.motions import follow
@@ -20,12 +20,12 @@ from poise.experiments.macchietto2008.setup import (
 )
 from poise.experiments.report import Claim, Item, Table
 from poise.motion.clip import Clip
-from poise.motion.contacts import feet_of
-from poise.pushes import Push
 from poise.recording import Recording
 from poise.recording.balance import stance_of
 from poise.recording.table import table as table_of
-from poise.run import run
+from poise.simulation.pushes import Push
+from poise.simulation.run import run
+from poise.trials.balance_trial import BalanceTrial, balance_trial_of, run_balance
 
 SLIPPERY = 0.03
 SEED, PUSHES, STRENGTHS = 7, 10, (60.0, 80.0, 100.0)

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats
-from poise.balance_trial import STEPS, place_of
-from poise.command import Command
+from poise.anatomy.contact_schedule import Point, positions
 from poise.control.balance import Balance
 from poise.errors import Diverged
 from poise.experiments.figures import lines
 from poise.experiments.macchietto2008.setup import Progress, standing, stood_text
 from poise.experiments.report import Claim, Item
-from poise.motion.contacts import Point, positions
+from poise.math.arrays import Floats
 from poise.recording import Recording
 from poise.recording.balance import balance_table, stance_of
-from poise.run import run
-from poise.world import World
+from poise.simulation.command import Command
+from poise.simulation.run import run
+from poise.simulation.world import World
+from poise.trials.balance_trial import STEPS, place_of
 
 DRAG_TIME = 30.0  # [s]
 DRAGGED = {

@@ -14,18 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics, measure
-from poise.arrays import Floats
-from poise.balance_trial import CONTACTS, STEPS, STIFFNESS
-from poise.character import Character
+from poise.anatomy.contact_schedule import feet_of
 from poise.characters import load_character
 from poise.control.balance import Balance
 from poise.control.stable_pd import StablePD
-from poise.motion import load_clip, quaternions
-from poise.motion.contacts import feet_of
+from poise.math import rotation
+from poise.math.arrays import Floats
+from poise.model.character import Character
+from poise.motion import load_clip
 from poise.motion.limits import excesses
-from poise.pushes import Push
-from poise.state import State
-from poise.world import World
+from poise.simulation.pushes import Push
+from poise.simulation.state import State
+from poise.simulation.world import World
+from poise.trials.balance_trial import CONTACTS, STEPS, STIFFNESS
 
 Progress = Callable[[float], None]
 
@@ -224,7 +225,7 @@ def _beyond(character: Character, q: Floats) -> Floats:
 
 def _up(R: Floats) -> Floats:
     """What is up in the links' frames, (..., 3)."""
-    return quaternions.rotate(quaternions.conjugate(R), np.array([0.0, 0.0, 1.0]))
+    return rotation.rotate(rotation.conjugate(R), np.array([0.0, 0.0, 1.0]))
 
 
 def stood_text(fell: float | None) -> str:

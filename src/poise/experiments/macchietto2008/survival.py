@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats
 from poise.experiments.macchietto2008.setup import (
     SERVO,
     SERVO_HZ,
@@ -23,7 +22,8 @@ from poise.experiments.macchietto2008.setup import (
     push_standing,
 )
 from poise.experiments.report import Claim, Item, Table
-from poise.pushes import Push
+from poise.math.arrays import Floats
+from poise.simulation.pushes import Push
 
 LINKS = ("head", "chest", "pelvis")
 ANGLES = (0.0, 45.0, 90.0, 135.0, 180.0)

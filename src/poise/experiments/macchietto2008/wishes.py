@@ -13,7 +13,7 @@ from typing import Any
 
 from poise.experiments.macchietto2008.setup import Outcome, Progress, push_standing, stood_text
 from poise.experiments.report import Claim, Table
-from poise.pushes import Push
+from poise.simulation.pushes import Push
 
 STIFFNESSES = (15.0, 25.0, 40.0, 60.0)
 """k_s of the mass centre that are tried [1/s²]."""

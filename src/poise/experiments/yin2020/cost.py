@@ -16,7 +16,7 @@ import poise
 from poise.experiments import figures
 from poise.experiments.report import Claim, Item, Table
 from poise.experiments.yin2020.setup import METHODS, Case, Tracker, clip_of, table_2
-from poise.timing import best_of
+from poise.trials.timing import best_of
 
 ROWS = 20  # steps in one call
 PLAIN, BARE = "plain", "bare"  # explicit PD, and given forces, in the place of a method

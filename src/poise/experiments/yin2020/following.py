@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import poise
-from poise.arrays import Floats
 from poise.experiments.yin2020.setup import Tracker, gains_of
+from poise.math.arrays import Floats
 
 UNIT = 2.0**-24
 """Relative error of one rounding in float32."""

@@ -19,7 +19,7 @@ from poise.experiments.report import Claim, Item, Table
 from poise.experiments.yin2020.accuracy import step
 from poise.experiments.yin2020.following import largest_step
 from poise.experiments.yin2020.setup import JOINTS, Tracker, clip_of, gains_of
-from poise.timing import best
+from poise.trials.timing import best
 
 LADDER = tuple(
     1 / rate

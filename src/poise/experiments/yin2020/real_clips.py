@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from poise.comparison import Outcome, attempt, judged
 from poise.control.named import named_controller
 from poise.errors import Diverged
 from poise.experiments.report import Claim, Item, Table
 from poise.experiments.yin2020.setup import Tracker
 from poise.recording import Recording
-from poise.run import run
-from poise.trial import Trial, trial_of
-from poise.world import World
+from poise.simulation.run import run
+from poise.simulation.world import World
+from poise.trials.comparison import Outcome, attempt, judged
+from poise.trials.trial import Trial, trial_of
 
 DT = 1 / 60  # [s]
 CLIPS = (

@@ -10,6 +10,7 @@ import numpy as np
 
 import poise
 from poise.control.gains import root_slices
+from poise.model.scene import scene_of
 
 ROOT = (20000.0, 2000.0)  # kp, kd of the root
 JOINTS = (75000.0, 4000.0)  # kp [N·m/rad], kd [N·m·s/rad] of the joints
@@ -53,9 +54,9 @@ def clip_of(model: str, motion: str) -> poise.Clip:
 
 def gains_of(scene: Any) -> poise.Gains:
     """The gains of the paper's section 5."""
-    nv = poise.scene.scene_of(scene).nv
+    nv = scene_of(scene).nv
     kp, kd = np.full(nv, JOINTS[0]), np.full(nv, JOINTS[1])
-    for at in root_slices(poise.scene.scene_of(scene)):
+    for at in root_slices(scene_of(scene)):
         kp[at], kd[at] = ROOT
     return poise.Gains(scene, kp, kd)
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, finite, floats
-from poise.characters.formats.mujoco_compile import import_mujoco
 from poise.errors import PoiseError
 from poise.interop.mujoco.states import check_model
+from poise.math.arrays import Floats, finite, floats
+from poise.model.formats.mujoco_compile import import_mujoco
 
 
 class DenseStablePD:

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats
 from poise.control.gains import FREQUENCY
 from poise.errors import PoiseError
 from poise.interop.mujoco.gains import GainsLike
 from poise.interop.mujoco.models import characters_of
 from poise.interop.mujoco.servo import NOTHING, Servo, pair_of
+from poise.math.arrays import Floats
 
 
 class EmbeddedPD(Servo):

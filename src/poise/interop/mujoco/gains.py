@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import Floats, choice, floats, number
 from poise.control.gains import HELD_KD, HELD_KP, Gains, root_slices, suggest_gains
 from poise.errors import PoiseError, unknown_name
-from poise.scene import Scene
+from poise.math.arrays import Floats, choice, floats, number
+from poise.model.scene import Scene
 
 ROOTS = ("free", "held")
 

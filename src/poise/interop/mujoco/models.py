@@ -3,7 +3,7 @@
 A MuJoCo model may hold several trees that move. Each becomes a character; bodies that are fixed to
 the world beside them are scenery and are left out. MuJoCo numbers its bodies depth-first, tree
 after tree, and their coordinates likewise, so that the characters' q, one after another, are qpos.
-What is read of a body and its joints, `poise.characters.formats.mjcf` says.
+What is read of a body and its joints, `poise.model.formats.mjcf` says.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import number
-from poise.character import Character, Joint, Vector
-from poise.characters.formats.mjcf_write import dump
-from poise.characters.formats.mujoco_compile import floats, import_mujoco
-from poise.characters.formats.mujoco_model import CUSTOM, LIMB, TreeReader
 from poise.errors import CharacterError, PoiseError, shorten
 from poise.interop.mujoco.states import check_model
+from poise.math.arrays import number
+from poise.model.character import Character, Joint, Vector
+from poise.model.formats.mjcf_write import dump
+from poise.model.formats.mujoco_compile import floats, import_mujoco
+from poise.model.formats.mujoco_model import CUSTOM, LIMB, TreeReader
 
 
 def character_of(model: Any) -> Character:
@@ -138,7 +138,7 @@ def _model_name(model: Any) -> str:
 
 
 def _custom(model: Any) -> dict[str, Vector | tuple[str, ...]]:
-    """What our writer keeps under `custom`, by name: see `poise.characters.formats.mjcf`."""
+    """What our writer keeps under `custom`, by name: see `poise.model.formats.mjcf`."""
     objects = import_mujoco().mjtObj
     found: dict[str, Vector | tuple[str, ...]] = {}
     for name, start, size in _table(model, objects.mjOBJ_NUMERIC, "numeric"):

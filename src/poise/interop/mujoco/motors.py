@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.arrays import Floats
-from poise.characters.formats.mujoco_compile import import_mujoco
 from poise.errors import PoiseError
+from poise.math.arrays import Floats
+from poise.model.formats.mujoco_compile import import_mujoco
 
 
 class Motors:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.arrays import Floats, choice, floats
-from poise.character import Character
-from poise.characters.formats.mujoco_compile import import_mujoco
 from poise.errors import PoiseError
 from poise.interop.mujoco.gains import GainsLike, gains_of
 from poise.interop.mujoco.sources import Source, source_of
-from poise.scene import scene_of
+from poise.math.arrays import Floats, choice, floats
+from poise.model.character import Character
+from poise.model.formats.mujoco_compile import import_mujoco
+from poise.model.scene import scene_of
 
 NOTHING: Any = object()
 

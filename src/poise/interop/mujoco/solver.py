@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from poise import _core
-from poise.arrays import Floats
-from poise.scene import Scene
-from poise.settings import threads_of
+from poise.math.arrays import Floats
+from poise.model.scene import Scene
+from poise.simulation.world_config import threads_of
 
 
 class Solvers(dict[int, Callable[..., Floats]]):

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from poise import _core
-from poise.arrays import Floats, floats
 from poise.errors import PoiseError
 from poise.interop.mujoco.states import check_data
+from poise.math.arrays import Floats, floats
 
 
 class One:

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core, dynamics
-from poise.arrays import Floats, choice, floats
 from poise.control.gains import FREQUENCY
 from poise.errors import PoiseError
 from poise.interop.mujoco.gains import GainsLike
@@ -34,7 +33,8 @@ from poise.interop.mujoco.motors import Motors
 from poise.interop.mujoco.servo import NOTHING, Servo, pair_of
 from poise.interop.mujoco.solver import Solvers
 from poise.interop.mujoco.sources import Source
-from poise.motion.quaternions import rotate
+from poise.math.arrays import Floats, choice, floats
+from poise.math.rotation import rotate
 
 
 class StablePD(Servo):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import finite, floats
 from poise.errors import PoiseError
-from poise.state import State
+from poise.math.arrays import finite, floats
+from poise.simulation.state import State
 
 
 def state_of(data: Any) -> State:

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from poise.character import Character
+from poise.anatomy.contact_schedule import Contacts
 from poise.errors import ClipError, unknown_name
+from poise.math.rotation import Floats
+from poise.model.character import Character
 from poise.motion.authoring.refine import Options, refine
 from poise.motion.authoring.spacetime import Motion, repeated
 from poise.motion.authoring.terms import mirror_matrix
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import Keyframes
-from poise.motion.quaternions import Floats
 
 CYCLES, MOST_CYCLES = 3, 100
 

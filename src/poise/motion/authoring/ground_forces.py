@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
-from poise.character import Character
+from poise.anatomy import contact_schedule
+from poise.anatomy.contact_schedule import Point
 from poise.errors import ClipError
-from poise.motion import contacts, quaternions
-from poise.motion.contacts import Point
-from poise.motion.quaternions import Floats
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Character
 
 EDGES = 8
 """Edges of the pyramid that stands for a friction cone."""
@@ -117,7 +118,7 @@ def explain(
     tau = dynamics.inverse_dynamics(character, q, v, a)
     center = dynamics.center_of_mass(character, q)
     wrench = root_wrench(character, q, tau, center)
-    at = contacts.positions(character, points, q) if points else np.zeros((len(q), 0, 3))
+    at = contact_schedule.positions(character, points, q) if points else np.zeros((len(q), 0, 3))
     arms = at - center[:, None]
     forces, ways = cone_forces(character.mass, wrench, arms, stands, friction, center, barrier)
     left = wrench - _sum(forces, arms)
@@ -137,7 +138,7 @@ def root_wrench(character: Character, q: Floats, tau: Floats, about: Floats) -> 
             f"character {character.name!r} stands on a fixed base: no ground force moves it"
         )
     force = tau[:, :3]
-    moment = quaternions.rotate(q[:, 3:7], tau[:, 3:6]) + np.cross(q[:, :3] - about, force)
+    moment = rotation.rotate(q[:, 3:7], tau[:, 3:6]) + np.cross(q[:, :3] - about, force)
     return np.concatenate([force, moment], axis=1)
 
 

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.character import Character
+from poise.anatomy import contact_schedule as feet
+from poise.anatomy.contact_schedule import Contacts, runs
 from poise.errors import ClipError
-from poise.motion import contacts as feet
+from poise.math.rotation import Floats
+from poise.model.character import Character
 from poise.motion.authoring import rate_terms
 from poise.motion.authoring import terms as spacetime_terms
 from poise.motion.authoring.spacetime import Motion, Term, Travel, optimise, powers
-from poise.motion.contacts import Contacts, runs
-from poise.motion.quaternions import Floats
 
 EASE = 0.5
 """How much less the ground's residual counts in the round before."""

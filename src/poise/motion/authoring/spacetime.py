@@ -26,11 +26,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poise.character import Character
-from poise.motion import poses, quaternions
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Character
+from poise.motion import poses
 from poise.motion.authoring.normal_equations import Basis, System, directions, gathered, mirrored
 from poise.motion.clip import Clip
-from poise.motion.quaternions import Floats
 
 
 class Travel(NamedTuple):
@@ -105,9 +106,9 @@ def repeated(motion: Motion, first: int, cycles: int) -> Floats:
     for cycle in range(first, first + cycles):
         q = motion.q.copy()
         shift, turn = powers(motion.travel, cycle)
-        yaw = quaternions.turn((0.0, 0.0, 1.0), turn)
-        q[:, :3] = quaternions.rotate(yaw, q[:, :3]) + shift
-        q[:, 3:7] = quaternions.multiply(yaw, q[:, 3:7])
+        yaw = rotation.turn((0.0, 0.0, 1.0), turn)
+        q[:, :3] = rotation.rotate(yaw, q[:, :3]) + shift
+        q[:, 3:7] = rotation.multiply(yaw, q[:, 3:7])
         out.append(q)
     return np.concatenate(out)
 
@@ -117,11 +118,11 @@ def powers(travel: Travel, cycle: int) -> tuple[Floats, float]:
     shift = np.zeros(3)
     for _ in range(abs(cycle)):
         if cycle > 0:
-            yaw = quaternions.turn((0.0, 0.0, 1.0), travel.turn)
-            shift = quaternions.rotate(yaw, shift) + travel.shift
+            yaw = rotation.turn((0.0, 0.0, 1.0), travel.turn)
+            shift = rotation.rotate(yaw, shift) + travel.shift
         else:
-            yaw = quaternions.turn((0.0, 0.0, 1.0), -travel.turn)
-            shift = quaternions.rotate(yaw, shift - np.array(travel.shift))
+            yaw = rotation.turn((0.0, 0.0, 1.0), -travel.turn)
+            shift = rotation.rotate(yaw, shift - np.array(travel.shift))
     return shift, travel.turn * cycle
 
 

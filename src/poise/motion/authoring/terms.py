@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
-from poise.character import Character
-from poise.motion import contacts, poses, quaternions
+from poise.anatomy import contact_schedule
+from poise.anatomy.contact_schedule import Point
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Character
+from poise.motion import poses
 from poise.motion.authoring import ground_forces
 from poise.motion.authoring.spacetime import Motion, Rows, Term
-from poise.motion.contacts import Point
 from poise.motion.limits import excesses
-from poise.motion.quaternions import Floats
 
 CENTIMETRE = 0.01
 TENTH = 0.1  # [rad]
@@ -240,7 +242,7 @@ def _explained(
 
 
 def _points(motion: Motion, points: Sequence[Point]) -> Floats:
-    return contacts.positions(motion.character, points, motion.q)
+    return contact_schedule.positions(motion.character, points, motion.q)
 
 
 def _point_jacobians(motion: Motion, points: Sequence[Point]) -> Floats:
@@ -286,7 +288,7 @@ def _wrenches(character: Character, points: Sequence[Point], q: Floats, forces: 
     for i, point in enumerate(points):
         at = where[point.link]
         out[..., at, :3] += forces[:, i]
-        out[..., at, 3:] += np.cross(quaternions.rotate(R[..., at, :], point.pos), forces[:, i])
+        out[..., at, 3:] += np.cross(rotation.rotate(R[..., at, :], point.pos), forces[:, i])
     return out
 
 
@@ -296,7 +298,7 @@ def _wrench(motion: Motion, found: ground_forces.Explained, D: Three) -> Three:
     About a fixed point, where the mass centre is now: N = R n + (x - c) x F.
     """
     q, left = motion.q, found.torque[:, :6]
-    R = np.stack([quaternions.rotate(q[:, 3:7], e) for e in np.eye(3)], axis=2)
+    R = np.stack([rotation.rotate(q[:, 3:7], e) for e in np.eye(3)], axis=2)
     arm = skew(q[:, :3] - found.center)
     by_q, by_v, by_a = (
         np.concatenate([x[:, :3], R @ x[:, 3:6] + arm @ x[:, :3]], axis=1) for x in D

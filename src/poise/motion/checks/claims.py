@@ -7,7 +7,8 @@ import math
 import numpy as np
 from scipy.signal import savgol_filter
 
-from poise.motion import contacts as feet
+from poise.anatomy import contact_schedule as feet
+from poise.anatomy.contact_schedule import runs
 from poise.motion.authoring import ground_forces
 from poise.motion.checks.examined import (
     FALL,
@@ -22,9 +23,8 @@ from poise.motion.checks.examined import (
     Examined,
     Finding,
 )
-from poise.motion.contacts import runs
-from poise.motion.detect import speeds
 from poise.motion.editing import smoothing
+from poise.motion.foot_contact.detect import speeds
 from poise.motion.limits import excesses
 
 

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics
-from poise.motion import contacts as feet
+from poise.anatomy import contact_schedule as feet
+from poise.anatomy.body import body_of
+from poise.anatomy.contact_schedule import Contacts, runs
+from poise.math.rotation import Floats
 from poise.motion.authoring import ground_forces
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, runs
-from poise.motion.detect import detect_contacts, size_of
 from poise.motion.editing import smoothing
-from poise.motion.quaternions import Floats
-from poise.motion.retargeting.bodies import body_of
+from poise.motion.foot_contact.detect import detect_contacts, size_of
 
 Mask = NDArray[np.bool_]
 

@@ -21,17 +21,17 @@ from itertools import pairwise
 import numpy as np
 
 from poise import dynamics
-from poise.character import Character
+from poise.anatomy.body import body_of
+from poise.anatomy.contact_schedule import feet_of, positions, runs
 from poise.errors import ClipError
-from poise.motion import quaternions
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Character
 from poise.motion.checks import gait_ranges
 from poise.motion.checks.examined import Examined, Finding, Mask
 from poise.motion.clip import Clip
-from poise.motion.contacts import feet_of, positions, runs
-from poise.motion.detect import size_of
 from poise.motion.editing.mirroring import Mirror
-from poise.motion.quaternions import Floats
-from poise.motion.retargeting.bodies import body_of
+from poise.motion.foot_contact.detect import size_of
 
 MIRROR = 2.0  # [degrees]
 UNEVEN = 0.25  # strides of a gait differ by less from their median
@@ -272,8 +272,8 @@ def mirror_angles(character: Character, q: Floats, later: Floats) -> dict[str, F
 def _up(character: Character, q: Floats) -> Floats:
     """Direction up seen from the root link, in the axes of its rest pose, (k, 3)."""
     rest = dynamics.forward_kinematics(character, character.rest_q)[1][0]
-    seen = quaternions.rotate(quaternions.conjugate(q[:, 3:7]), np.array([0.0, 0.0, 1.0]))
-    return quaternions.rotate(rest, seen)
+    seen = rotation.rotate(rotation.conjugate(q[:, 3:7]), np.array([0.0, 0.0, 1.0]))
+    return rotation.rotate(rest, seen)
 
 
 def _even(character: Character) -> bool:
@@ -290,8 +290,8 @@ def _even(character: Character) -> bool:
 def _angle(kind: str, x: Floats, y: Floats) -> Floats:
     """Angles between positions of a ball or hinge, (k, 4) or (k, 1) [degrees], (k,)."""
     if kind == "ball":
-        turn = quaternions.multiply(quaternions.conjugate(x), y)
-        return np.asarray(np.degrees(np.linalg.norm(quaternions.log(turn), axis=1)))
+        turn = rotation.multiply(rotation.conjugate(x), y)
+        return np.asarray(np.degrees(np.linalg.norm(rotation.log(turn), axis=1)))
     return np.asarray(np.degrees(np.abs(x - y)[:, 0]))
 
 

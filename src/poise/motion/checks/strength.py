@@ -30,13 +30,13 @@ from typing import NamedTuple
 import numpy as np
 
 from poise import dynamics
-from poise.character import Character
-from poise.characters.builtin.anatomy import MOMENTS, UNCONFIRMED
-from poise.motion import quaternions
+from poise.anatomy.body import Body, body_of
+from poise.anatomy.contact_schedule import feet_of
+from poise.anatomy.strength import MOMENTS, UNCONFIRMED
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Character
 from poise.motion.checks.examined import RESIDUAL, Examined, Finding
-from poise.motion.contacts import feet_of
-from poise.motion.quaternions import Floats
-from poise.motion.retargeting.bodies import Body, body_of
 
 STRETCHED = 1.4
 STRONG = 1.6
@@ -194,9 +194,9 @@ def moments(body: Body, link: str, q: Floats, torque: Floats) -> Floats:
     i = [one.name for one in character.links].index(link)
     R = dynamics.forward_kinematics(character, q)[1][:, i]
     rest_p, rest_R = dynamics.forward_kinematics(character, character.rest_q)
-    local = quaternions.rotate(quaternions.conjugate(R), world)
-    upright = quaternions.multiply(_hanging(body, link, rest_p), rest_R[i])
-    return np.asarray(quaternions.rotate(upright, local) @ body.frame)
+    local = rotation.rotate(rotation.conjugate(R), world)
+    upright = rotation.multiply(_hanging(body, link, rest_p), rest_R[i])
+    return np.asarray(rotation.rotate(upright, local) @ body.frame)
 
 
 def _range(at: slice) -> range:
@@ -217,4 +217,4 @@ def _hanging(body: Body, link: str, rest: Floats) -> Floats:
     along = rest[arm[-1]] - rest[arm[0]]
     if np.linalg.norm(along) < 1e-6:
         return np.array([1.0, 0.0, 0.0, 0.0])
-    return quaternions.between(along, (0.0, 0.0, -1.0))
+    return rotation.between(along, (0.0, 0.0, -1.0))

@@ -20,16 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import measure
-from poise.character import Character
+from poise.anatomy.contact_schedule import Contacts, positions, runs
 from poise.errors import ClipError
+from poise.math.polygon import inside_by
+from poise.math.rotation import Floats
+from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, positions, runs
 from poise.motion.editing.carrying import carried
-from poise.motion.editing.firm_feet import firm_contacts, steadied
-from poise.motion.editing.polygons import inside_by
 from poise.motion.editing.shifting import Pivots, least_shift
+from poise.motion.foot_contact.repair import firm_contacts, steadied
 from poise.motion.limits import excesses
-from poise.motion.quaternions import Floats
 
 MARGIN = 0.02
 """How far inside of the supports the mass centre is brought [m]."""
@@ -189,7 +189,7 @@ def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
 
 def _has_legs(character: Character, contacts: Contacts) -> bool:
     """Whether anything that stands is at the end of a leg or an arm."""
-    from poise.motion.retargeting.bodies import body_of
+    from poise.anatomy.body import body_of
     from poise.motion.retargeting.standing import ends_limb
 
     body = body_of(character)

@@ -18,13 +18,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.character import Character
-from poise.motion import contacts as feet
+from poise.anatomy import contact_schedule as feet
+from poise.anatomy.contact_schedule import Contacts, Point, runs
+from poise.math.rotation import Floats
+from poise.model.character import Character
 from poise.motion.authoring import ground_forces, rate_terms, terms
 from poise.motion.authoring.spacetime import Motion, Term, optimise
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, Point, runs
-from poise.motion.quaternions import Floats
 
 RATE = 30.0
 """Frames per second that are moved; those between follow."""

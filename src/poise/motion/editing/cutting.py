@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 
-from poise.arrays import floats, number
 from poise.errors import ClipError
-from poise.motion import quaternions
+from poise.math import rotation
+from poise.math.arrays import floats, number
+from poise.math.rotation import Floats
 from poise.motion.clip import Clip
-from poise.motion.quaternions import Floats
 
 UP = (0.0, 0.0, 1.0)
 
@@ -178,7 +178,7 @@ def grounded(clip: Clip, ground: float = 0.0) -> Clip:
     Contacts are found unless the clip has them; without any, the lowest point of all comes there.
     The floor of a capture that is not level stays so.
     """
-    from poise.motion.detect import detect_contacts, ground_height
+    from poise.motion.foot_contact.detect import detect_contacts, ground_height
 
     _root(clip, "ground")
     ground = number(ground, "ground", positive=False, unit="m")
@@ -194,17 +194,17 @@ def heading_of(clip: Clip, q: ArrayLike) -> Any:
     It is the turn about the vertical that is left when the root is brought upright the short way.
     """
     _root(clip, "have a heading")
-    rest = quaternions.conjugate(clip.character.rest_q[3:7])
-    turn = quaternions.multiply(np.asarray(q, dtype=np.float64)[..., 3:7], rest)
+    rest = rotation.conjugate(clip.character.rest_q[3:7])
+    turn = rotation.multiply(np.asarray(q, dtype=np.float64)[..., 3:7], rest)
     return 2.0 * np.arctan2(turn[..., 3], turn[..., 0])
 
 
 def carried(frames: Floats, angle: float, here: Floats, there: Floats) -> Floats:
     """Poses (k, nq) of a free root, turned about the vertical at `here`, which goes to `there`."""
     out: Floats = frames.copy()
-    turn = quaternions.turn(UP, angle)
-    out[:, :3] = there + quaternions.rotate(turn, frames[:, :3] - here)
-    out[:, 3:7] = quaternions.multiply(turn, frames[:, 3:7])
+    turn = rotation.turn(UP, angle)
+    out[:, :3] = there + rotation.rotate(turn, frames[:, :3] - here)
+    out[:, 3:7] = rotation.multiply(turn, frames[:, 3:7])
     return out
 
 

@@ -15,15 +15,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.arrays import count, number
+from poise.anatomy.contact_schedule import Contacts, positions, runs
 from poise.errors import ClipError
-from poise.motion import poses, quaternions
+from poise.math import rotation
+from poise.math.arrays import count, number
+from poise.math.rotation import Floats
+from poise.motion import poses
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, positions, runs
-from poise.motion.editing.blend_feet import planted
 from poise.motion.editing.cutting import UP, angle_of, carried, heading_of, resampled
-from poise.motion.editing.holding import FADE, bridge, held
-from poise.motion.quaternions import Floats
+from poise.motion.foot_contact.blending import planted
+from poise.motion.foot_contact.locking import FADE, bridge, held
 
 Travel = tuple[float, Floats, Floats]
 """A turn about the vertical [rad] at a place, and the place to which that goes [m]."""
@@ -257,16 +258,14 @@ def _feet_kept(
     was, now = (positions(clip.character, contacts.points, q) for q in (clip.frames, frames))
     on, offset = contacts.on.copy(), np.where(contacts.on[..., None], was - now, 0.0)
     turn, here, there = travel
-    spin = quaternions.turn(UP, turn)
-    beside = was[-1] - there - quaternions.rotate(spin, was[0] - here)
+    spin = rotation.turn(UP, turn)
+    beside = was[-1] - there - rotation.rotate(spin, was[0] - here)
     for i, column in enumerate(on.T):
         stands = runs(column)
         if not (column[0] and column[-1]) or len(stands) < 2:
             continue
         if np.linalg.norm(beside[i]) < BESIDE:
-            offset[: stands[0][1], i] += quaternions.rotate(
-                quaternions.conjugate(spin), 0.5 * beside[i]
-            )
+            offset[: stands[0][1], i] += rotation.rotate(rotation.conjugate(spin), 0.5 * beside[i])
             offset[stands[-1][0] :, i] -= 0.5 * beside[i]
         else:
             column[: faded + 1] = column[len(column) - faded - 1 :] = False

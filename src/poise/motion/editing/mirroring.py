@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.character import Character, Joint
+from poise.anatomy.contact_schedule import Contacts, Point
 from poise.errors import ClipError, shorten
-from poise.motion import quaternions
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Character, Joint
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, Point
-from poise.motion.detect import size_of
-from poise.motion.quaternions import Floats
+from poise.motion.foot_contact.detect import size_of
 
 WORDS = {"left": "right", "right": "left"}
 LETTERS = {"l": "r", "r": "l"}
@@ -102,8 +102,8 @@ class Mirror:
         """Orientations of the root link in the world (..., 4), in the mirror."""
         root = self.character.links[0].name
         here, there = self._rest(root), self._rest(self.pairs[root])
-        turn = quaternions.multiply(x, quaternions.conjugate(here))
-        return quaternions.multiply(self._turns(turn), there)
+        turn = rotation.multiply(x, rotation.conjugate(here))
+        return rotation.multiply(self._turns(turn), there)
 
     def values(self, name: str, x: ArrayLike) -> Floats:
         """Coordinates of a ball (..., 4), hinge or slide (..., 1), as the other side has them."""
@@ -111,10 +111,10 @@ class Mirror:
         link = self._places[name][0]
         here, there = self._rest(link), self._rest(self.pairs[link])
         if joint.kind == "ball":
-            turn = quaternions.multiply(here, x)
-            turn = self._turns(quaternions.multiply(turn, quaternions.conjugate(here)))
-            turn = quaternions.multiply(quaternions.conjugate(there), turn)
-            return quaternions.multiply(turn, there)
+            turn = rotation.multiply(here, x)
+            turn = self._turns(rotation.multiply(turn, rotation.conjugate(here)))
+            turn = rotation.multiply(rotation.conjugate(there), turn)
+            return rotation.multiply(turn, there)
         sign = np.sign(self._along(joint, other, here, there))
         same: Floats = np.asarray(x, dtype=np.float64) * (sign if joint.kind == "slide" else -sign)
         return same
@@ -149,8 +149,8 @@ class Mirror:
 
     def _point(self, point: Point) -> Point:
         link = self.pairs[point.link]
-        seen = self.places(quaternions.rotate(self._rest(point.link), point.pos))
-        pos = quaternions.rotate(quaternions.conjugate(self._rest(link)), seen)
+        seen = self.places(rotation.rotate(self._rest(point.link), point.pos))
+        pos = rotation.rotate(rotation.conjugate(self._rest(link)), seen)
         return Point(self.pairs[point.foot], link, tuple(pos.tolist()))
 
     def _turns(self, turn: Floats) -> Floats:
@@ -162,8 +162,8 @@ class Mirror:
 
     def _along(self, joint: Joint, other: Joint, here: Floats, there: Floats) -> float:
         """Cosine between the image of a joint's axis and the axis of the other joint."""
-        seen = self.places(quaternions.rotate(here, joint.axis))
-        return float(seen @ quaternions.rotate(there, other.axis))
+        seen = self.places(rotation.rotate(here, joint.axis))
+        return float(seen @ rotation.rotate(there, other.axis))
 
     def _check(self) -> None:
         """Refuse a character whose sides have different joints."""

@@ -18,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.arrays import Floats
+from poise.anatomy.contact_schedule import Contacts, positions, runs
+from poise.math.arrays import Floats
 from poise.motion import poses
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, positions, runs
-from poise.motion.editing.holding import FADE, bridge, held
 from poise.motion.editing.smoothing import KEEP, lowpass
+from poise.motion.foot_contact.locking import FADE, bridge, held
 from poise.motion.limits import clamped, excesses
 
 SHARE = 0.5

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve_banded, cholesky_banded
 
-from poise.motion.editing.polygons import Polygons, nearest
-from poise.motion.quaternions import Floats
+from poise.math.polygon import Polygons, nearest
+from poise.math.rotation import Floats
 
 TIME = 0.1
 """τ, the time over which a shift grows and fades [s]."""

@@ -33,15 +33,15 @@ import numpy as np
 from scipy.signal import butter, savgol_filter, sosfiltfilt
 
 from poise import dynamics
-from poise.arrays import number
-from poise.character import Character
+from poise.anatomy.contact_schedule import Contacts, feet_of, positions, runs
 from poise.errors import ClipError
+from poise.math.arrays import number
+from poise.math.rotation import Floats
+from poise.model.character import Character
 from poise.motion import poses
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, feet_of, positions, runs
-from poise.motion.detect import Mask, detect_contacts, size_of, speeds
-from poise.motion.editing.holding import FADE, bridge, held
-from poise.motion.quaternions import Floats
+from poise.motion.foot_contact.detect import Mask, detect_contacts, size_of, speeds
+from poise.motion.foot_contact.locking import FADE, bridge, held
 
 NOISE = (10.0, 20.0)
 """Cutoffs at which the residual of a clip holds noise alone [Hz]."""

@@ -17,7 +17,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.ndimage import binary_dilation, median_filter
 
 from poise import measure
-from poise.arrays import Floats
+from poise.math.arrays import Floats
 from poise.motion import poses
 from poise.motion.clip import Clip
 

@@ -30,15 +30,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.archive import BROKEN, Archive, read_array
-from poise.arrays import Floats, floats
-from poise.character import Character, Link
-from poise.characters.skeleton import character_from_rig
+from poise.anatomy.rig import Rig, RigJoint, forward_kinematics, frames_on
+from poise.anatomy.skeleton import character_from_rig
 from poise.errors import ClipError, PoiseError, shorten
-from poise.files import read_bounded
+from poise.io.archive import BROKEN, Archive, read_array
+from poise.io.files import read_bounded
+from poise.math.arrays import Floats, floats
+from poise.math.rotation import multiply
+from poise.model.character import Character, Link
 from poise.motion.clip import Clip
-from poise.motion.quaternions import multiply
-from poise.motion.rig import Rig, RigJoint, forward_kinematics, frames_on
 
 STATURE = 1.70  # [m]
 

@@ -18,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from poise.character import Character
+from poise.anatomy.rig import Floats
 from poise.errors import ClipError, unknown_name
+from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.formats.asf import (
     MOVES,
@@ -33,7 +34,6 @@ from poise.motion.formats.asf import (
 )
 from poise.motion.formats.bvh_channels import clip_from_channels
 from poise.motion.formats.bvh_frames import MOST_POSES
-from poise.motion.rig import Floats
 
 MOST_BYTES = 64 * 2**20
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from poise.anatomy.rig import AXES, Rig, RigJoint
 from poise.errors import ClipError, unknown_name
-from poise.files import read_text
+from poise.io.files import read_text
+from poise.math.rotation import multiply, turn
 from poise.motion.formats.bvh_hierarchy import LARGEST_NUMBER, MOST_JOINTS
-from poise.motion.quaternions import multiply, turn
-from poise.motion.rig import AXES, Rig, RigJoint
 
 MOST_SKELETON_BYTES = 4 * 2**20
 INCH = 0.0254  # [m]

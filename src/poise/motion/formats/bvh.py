@@ -6,7 +6,7 @@
 Any order of channels, three or six per joint, fewer, or none; extra roots; tabs and spaces; line
 ends of any system. The frames are kept as they are, also a T-pose that was put in as the first.
 
-The format has no unit and no up axis: `guess_unit` and `guess_up` of `poise.motion.rig` say how
+The format has no unit and no up axis: `guess_unit` and `guess_up` of `poise.anatomy.rig` say how
 they are found. A frame time with at least three digits that is a rounded 1/n, n whole, means n
 frames per second: .0083333 is 120.
 """
@@ -19,15 +19,15 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from poise.character import Character
+from poise.anatomy.rig import Floats, Rig, RigJoint, guess_unit, guess_up
 from poise.errors import ClipError
-from poise.files import decode, line_at, read_bounded
+from poise.io.files import decode, line_at, read_bounded
+from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.formats.bvh_channels import clip_from_channels
 from poise.motion.formats.bvh_frames import read_frames
 from poise.motion.formats.bvh_hierarchy import Hierarchy
 from poise.motion.formats.bvh_write import write
-from poise.motion.rig import Floats, Rig, RigJoint, guess_unit, guess_up
 
 MOST_BYTES = 128 * 2**20
 """Larger files are refused: 20 minutes of CMU's skeleton at 120 frames per second."""

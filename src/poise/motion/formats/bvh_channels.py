@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from poise.character import Character
-from poise.characters.skeleton import character_from_rig
+from poise.anatomy.rig import AXES, IDENTITY, Floats, Rig, forward_kinematics, frames_on
+from poise.anatomy.skeleton import character_from_rig
 from poise.errors import ClipError, PoiseError
+from poise.math.pose import quat_matrix
+from poise.math.rotation import conjugate, multiply, rotate, turn
+from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.quaternions import conjugate, multiply, rotate, turn
-from poise.motion.rig import AXES, IDENTITY, Floats, Rig, forward_kinematics, frames_on
-from poise.pose import quat_matrix
 
 
 def clip_from_channels(rig: Rig, values: Floats, character: Character | None, path: Path) -> Clip:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from poise.anatomy.rig import Floats, RigJoint
 from poise.errors import ClipError
-from poise.files import line_at
+from poise.io.files import line_at
 from poise.motion.formats.bvh_hierarchy import LARGEST_NUMBER, number_in
-from poise.motion.rig import Floats, RigJoint
 
 MOST_POSES = 4_000_000
 """Frames times joints that are read: an hour of 18 joints at 60 frames per second; about 2 s and

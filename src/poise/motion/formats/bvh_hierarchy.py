@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from poise.anatomy.rig import RigJoint
 from poise.errors import ClipError
-from poise.motion.rig import RigJoint
 
 MOST_JOINTS = 1000
 LARGEST_NUMBER = 1e9

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.character import Character
+from poise.anatomy.rig import IDENTITY, Floats, Rig, RigJoint, poses_of
 from poise.errors import CharacterError, ClipError
-from poise.files import write_atomically
+from poise.io.files import write_atomically
+from poise.math.rotation import rotate
+from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.formats.bvh_channels import channels_of
-from poise.motion.quaternions import rotate
-from poise.motion.rig import IDENTITY, Floats, Rig, RigJoint, poses_of
 
 
 def write(clip: Clip, path: str | os.PathLike[str]) -> None:

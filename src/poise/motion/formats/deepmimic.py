@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats
-from poise.character import Character
 from poise.errors import ClipError, PoiseError
-from poise.files import line_of_item, parse_json, read_text, write_atomically
+from poise.io.files import line_of_item, parse_json, read_text, write_atomically
+from poise.math.arrays import Floats
+from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.formats.deepmimic_dog import dog_pieces, own_dog
 from poise.motion.formats.deepmimic_layout import Layout, layout_of, unit

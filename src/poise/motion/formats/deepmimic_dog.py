@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from poise.arrays import Floats
-from poise.character import Character, Link
+from poise.math.arrays import Floats
+from poise.math.rotation import conjugate, multiply
+from poise.model.character import Character, Link
 from poise.motion.formats.deepmimic_layout import DOG, FRONT, HIND, Piece, raised, turned, unit
-from poise.motion.quaternions import conjugate, multiply
 
 DOG_PARENTS = {
     "spine0": "root",

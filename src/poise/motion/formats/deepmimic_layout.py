@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poise.arrays import Floats
-from poise.character import Character, Joint
 from poise.errors import ClipError, shorten, unknown_name
-from poise.motion.quaternions import rotate
-from poise.pose import quat_matrix
+from poise.math.arrays import Floats
+from poise.math.pose import quat_matrix
+from poise.math.rotation import rotate
+from poise.model.character import Character, Joint
 
 HUMANOID = (
     "chest",

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats
-from poise.character import Character
+from poise.anatomy.rig import Rig, RigJoint, frames_on
 from poise.errors import CharacterError, ClipError, PoiseError
-from poise.forest import quat_matrix
+from poise.math.arrays import Floats
+from poise.model.character import Character
+from poise.model.forest import quat_matrix
 from poise.motion.clip import Clip
 from poise.motion.formats.glb_data import to_float64
 from poise.motion.formats.glb_file import GlbFile
 from poise.motion.formats.glb_read import MOST_FPS, MOST_POSES, Motion, rotations
 from poise.motion.formats.glb_skeleton import Skeleton
-from poise.motion.rig import Rig, RigJoint, frames_on
 
 CHUNK = 1024
 """Frames that are worked on at a time, so that long motions of large files fit into memory."""
@@ -45,7 +45,7 @@ def write(clip: Clip, path: str | os.PathLike[str], *, skin: bool = True) -> Non
         path: Where to.
         skin: One skinned mesh on an armature; False: a rigid mesh on each node.
     """
-    from poise.files import write_atomically
+    from poise.io.files import write_atomically
     from poise.motion.formats.glb_write import dump
 
     if not isinstance(skin, bool):
@@ -93,7 +93,7 @@ def _from_nodes(motion: Motion, character: Character | None, fps: float | None) 
     t = motion.times(rate, len(joints))
     rig = _rig(skeleton, rate)
     if character is None:
-        from poise.characters.skeleton import character_from_rig
+        from poise.anatomy.skeleton import character_from_rig
 
         pairs = list(zip(joints, rig.names, strict=True))
         character = character_from_rig(
@@ -160,7 +160,7 @@ def _unique(names: list[str]) -> list[str]:
 def _ours(motion: Motion) -> Clip | None:
     """The clip of a file that poise wrote and nobody changed; None of any other."""
     from poise.characters import as_builtin
-    from poise.characters.formats.yaml import parse
+    from poise.model.formats.yaml import parse
     from poise.motion.formats.npz import rig_from
 
     file = motion.file

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats
+from poise.math.arrays import Floats
 from poise.motion.formats.glb_file import GlbFile
 
 INTERPOLATIONS = ("LINEAR", "STEP", "CUBICSPLINE")

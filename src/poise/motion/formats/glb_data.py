@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.arrays import Floats
+from poise.math.arrays import Floats
 
 if TYPE_CHECKING:
     from poise.motion.formats.glb_file import GlbFile

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from poise.arrays import Floats
 from poise.errors import ClipError
+from poise.math.arrays import Floats
 from poise.motion.formats.glb_data import Buffer, Numbers
 
 LARGEST_JSON = 16 * 2**20  # [bytes]

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.arrays import Floats
-from poise.character import Shape
-from poise.forest import quat_matrix
+from poise.math.arrays import Floats
+from poise.model.character import Shape
+from poise.model.forest import quat_matrix
 
 GREY = (0.62, 0.64, 0.68)
 """Colour of a shape that has none."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import _core
-from poise.arrays import Floats
+from poise.math.arrays import Floats
 
 CODES = {"f4": 5126, "u1": 5121, "u2": 5123, "u4": 5125}
 TYPES = {1: "SCALAR", 3: "VEC3", 4: "VEC4", 16: "MAT4"}

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from poise.arrays import Floats
-from poise.forest import quat_matrix
+from poise.math.arrays import Floats
+from poise.model.forest import quat_matrix
 from poise.motion.formats.glb_channels import (
     PATHS,
     Channels,

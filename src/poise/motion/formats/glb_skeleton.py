@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.arrays import Floats
+from poise.math.arrays import Floats
 from poise.motion.formats.glb_read import MOST_JOINTS, Motion
 
 SHIFT = 0.01

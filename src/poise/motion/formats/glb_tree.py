@@ -11,12 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
-from poise.arrays import Floats
-from poise.character import Character
+from poise.anatomy.rig import Rig, poses_of
 from poise.dynamics import forward_kinematics
+from poise.math.arrays import Floats
+from poise.math.rotation import conjugate, multiply, rotate
+from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.quaternions import conjugate, multiply, rotate
-from poise.motion.rig import Rig, poses_of
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from poise.arrays import Floats
-from poise.character import Character
 from poise.errors import ClipError
-from poise.forest import quat_matrix
+from poise.math.arrays import Floats
+from poise.model.character import Character
+from poise.model.forest import quat_matrix
 from poise.motion.clip import Clip
 from poise.motion.formats.glb_mesh import (
     Triangles,
@@ -44,7 +44,7 @@ def dump(clip: Clip, *, skin: bool = True) -> bytes:
         clip: The motion.
         skin: One skinned mesh on an armature; False: a rigid mesh on each node.
     """
-    from poise.characters.formats.yaml import dump as dump_character
+    from poise.model.formats.yaml import dump as dump_character
 
     nodes = nodes_of(clip)
     out = _Writer()

@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.archive import Archive, pack, text_bytes
-from poise.character import Character
+from poise.anatomy.contact_schedule import Contacts, Point
+from poise.anatomy.rig import AXES, Rig, RigJoint
 from poise.characters import as_builtin
-from poise.characters.formats import yaml
 from poise.errors import (
     CharacterError,
     ClipError,
@@ -36,10 +35,11 @@ from poise.errors import (
     shorten,
     unknown_name,
 )
-from poise.files import parse_json
+from poise.io.archive import Archive, pack, text_bytes
+from poise.io.files import parse_json
+from poise.model.character import Character
+from poise.model.formats import yaml
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, Point
-from poise.motion.rig import AXES, Rig, RigJoint
 
 FORMAT = "poise-clip"
 VERSION = 1
@@ -219,7 +219,7 @@ def _check_rig(rig: Rig) -> None:
 
 def write(clip: Clip, path: str | Path) -> None:
     """Write a clip, whole or not at all."""
-    from poise.files import write_atomically
+    from poise.io.files import write_atomically
 
     meta = {
         "format": FORMAT,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.character import Character, Shape
+from poise.model.character import Character, Shape
 from poise.motion.formats.glb_mesh import linear_color, triangles
 from poise.motion.formats.glb_tree import Nodes
 

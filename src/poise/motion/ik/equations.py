@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.motion import quaternions
+from poise.math import rotation
+from poise.math.rotation import Floats
 from poise.motion.ik.goals import Above, Aim, Checked, Place, Turn
 from poise.motion.ik.kinematics import Placed, Tree, cross
-from poise.motion.quaternions import Floats
 
 Frames = NDArray[np.int64] | slice
 
@@ -104,8 +104,8 @@ class Equations:
         e = self.place[frames] - self._at(placed)
         e[:, self.above, :2] = 0.0
         e[:, self.above] = np.maximum(e[:, self.above], 0.0)
-        back = quaternions.conjugate(placed.quat[:, self.turns.links])
-        turn = quaternions.log(quaternions.multiply(self.turn[frames], back))
+        back = rotation.conjugate(placed.quat[:, self.turns.links])
+        turn = rotation.log(rotation.multiply(self.turn[frames], back))
         aim = _rotation_between(self._directions(placed), self.aim[frames])
         return [(self.points, e), (self.turns, turn), (self.aims, aim)]
 

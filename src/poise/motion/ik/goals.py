@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.arrays import floats
-from poise.character import Character, Vector
 from poise.errors import ClipError, unknown_name
-from poise.motion.quaternions import Floats
+from poise.math.arrays import floats
+from poise.math.rotation import Floats
+from poise.model.character import Character, Vector
 
 
 @dataclass(frozen=True, eq=False)

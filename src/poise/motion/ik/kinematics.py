@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics
-from poise.character import Character, Joint
-from poise.motion.quaternions import Floats
-from poise.pose import quat_matrix
+from poise.math.pose import quat_matrix
+from poise.math.rotation import Floats
+from poise.model.character import Character, Joint
 
 
 def cross(a: Floats, b: Floats) -> Floats:

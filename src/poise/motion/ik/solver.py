@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dposv
 
-from poise.character import Character
 from poise.errors import ClipError
+from poise.math.rotation import Floats
+from poise.model.character import Character
 from poise.motion import limits as bounds
 from poise.motion import poses
 from poise.motion.ik.equations import Equations, Frames
 from poise.motion.ik.goals import Above, Checked, Goal, Place, checked
 from poise.motion.ik.kinematics import tree_of
 from poise.motion.ik.report import Report
-from poise.motion.quaternions import Floats
 
 CHUNK = 512
 """Frames that are solved together: what fits into the cache."""

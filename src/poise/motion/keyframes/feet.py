@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from poise import dynamics
-from poise.character import Link, Vector
+from poise.anatomy.contact_schedule import positions, runs
 from poise.errors import ClipError
-from poise.motion import poses, quaternions
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Link, Vector
+from poise.motion import poses
 from poise.motion.authoring.spacetime import powers
-from poise.motion.contacts import positions, runs
 from poise.motion.ik.goals import Place
 from poise.motion.keyframes.stands import stances_of
 from poise.motion.keyframes.targets import (
@@ -33,7 +35,6 @@ from poise.motion.keyframes.targets import (
     tip,
     unreachable,
 )
-from poise.motion.quaternions import Floats
 
 if TYPE_CHECKING:
     from poise.motion.keyframes.keys import Keyframes, Stand
@@ -173,7 +174,7 @@ def _of_stand(keys: Keyframes, stand: Stand, times: Floats) -> list[Place]:
         index = [link.name for link in character.links].index(stand.foot)
         origin = dynamics.forward_kinematics(character, character.rest_q)[0][index]
         flat = rest - [origin[0], origin[1], ground]
-        flat = quaternions.rotate(quaternions.turn((0.0, 0.0, 1.0), yaw[0]), flat) + [x, y, 0.0]
+        flat = rotation.rotate(rotation.turn((0.0, 0.0, 1.0), yaw[0]), flat) + [x, y, 0.0]
         spots = [(p.link, p.pos, spot) for p, spot in zip(points, flat, strict=True)]
     else:
         spots = [(stand.foot, tip(character, stand.foot), np.array([x, y, 0.0]))]
@@ -183,8 +184,8 @@ def _of_stand(keys: Keyframes, stand: Stand, times: Floats) -> list[Place]:
         for cycle in (-1, 1):
             if keys.loop is not None and on[:, cycle + 1].any():
                 shift, angle = powers(keys.loop, cycle)
-                turn = quaternions.turn((0.0, 0.0, 1.0), angle)
-                target[on[:, cycle + 1]] = quaternions.rotate(turn, spot) + shift
+                turn = rotation.turn((0.0, 0.0, 1.0), angle)
+                target[on[:, cycle + 1]] = rotation.rotate(turn, spot) + shift
         goals.append(Place(link, target, point, FIRM * on.any(axis=1)))
     return goals
 

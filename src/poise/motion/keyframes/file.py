@@ -23,18 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from poise.character import Character, Joint
+from poise.anatomy.contact_schedule import tip_of
 from poise.characters import load_character
 from poise.errors import ClipError, PoiseError
-from poise.files import read_text
-from poise.motion import quaternions
+from poise.io.files import read_text
+from poise.io.yaml_nodes import Node
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Character, Joint
 from poise.motion.authoring.spacetime import Travel
-from poise.motion.contacts import tip_of
 from poise.motion.keyframes.keys import Keyframes, Reach, Track
 from poise.motion.keyframes.stands import StandReader
 from poise.motion.limits import swing_twist
-from poise.motion.quaternions import Floats
-from poise.yaml_nodes import Node
 
 ENDING = ".keys.yaml"
 LARGEST_FILE = 2**18  # [bytes]
@@ -240,7 +240,7 @@ class _File(StandReader):
                 self.add("root pos", time, np.array(pos), (), hold, root["pos"])
             if "turn" in root:
                 angles = self.vector(root["turn"], "root turn", 3)
-                turn = quaternions.multiply(_turned(angles), self.character.rest_q[3:7])
+                turn = rotation.multiply(_turned(angles), self.character.rest_q[3:7])
                 self.add("root turn", time, turn, angles, hold, root["turn"])
         if "joints" in found:
             names = [joint.name for joint in self.character.joints if joint.kind != "free"]
@@ -392,10 +392,10 @@ class _File(StandReader):
 def _turned(angles: tuple[float, ...]) -> Floats:
     """Roll about x, then pitch about y, then yaw about z [degrees]: yaw * pitch * roll."""
     x, y, z = (
-        quaternions.turn(axis, np.radians(angle))
+        rotation.turn(axis, np.radians(angle))
         for axis, angle in zip(np.eye(3), angles, strict=True)
     )
-    return quaternions.multiply(z, quaternions.multiply(y, x))
+    return rotation.multiply(z, rotation.multiply(y, x))
 
 
 __all__ = ["ENDING", "Keyframes", "load_keyframes", "parse_keyframes"]

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.arrays import number
-from poise.character import Character, Vector
+from poise.anatomy.contact_schedule import Contacts, Point, feet_of, positions
 from poise.errors import ClipError
-from poise.motion import quaternions, splines
+from poise.math import rotation, spline
+from poise.math.arrays import number
+from poise.math.rotation import Floats
+from poise.model.character import Character, Vector
 from poise.motion.authoring.spacetime import Travel
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, Point, feet_of, positions
-from poise.motion.quaternions import Floats
 
 MOST_FRAMES = 36_000
 """Most frames of a clip: ten minutes at 60 per second."""
@@ -225,7 +225,7 @@ class Keyframes:
         out = np.tile(character.rest_q, (len(t), 1))
         period = self.duration if self.loop else None
         for name, track in joints.items():
-            smooth = splines.turning if character.joint(name).kind == "ball" else splines.curve
+            smooth = spline.turning if character.joint(name).kind == "ball" else spline.curve
             with_ends = self._with_ends(track)
             out[:, character.q_slice(name)] = self._named(
                 f"joint {name!r}", track, smooth, with_ends.times, with_ends.values, t, period
@@ -241,14 +241,14 @@ class Keyframes:
         turn = self.root_turn or Track(zero, rest[None, 3:7], one, (0,))
         if self.loop is None:
             pos, turn = self._with_ends(pos), self._with_ends(turn)
-            out[:, :3] = splines.curve(pos.times, pos.values, t)
+            out[:, :3] = spline.curve(pos.times, pos.values, t)
             onward, period = np.array([1.0, 0.0, 0.0, 0.0]), None
         else:
             still = self._travelled(pos.times, pos.values, -1.0)
-            out[:, :3] = self._travelled(t, splines.curve(pos.times, still, t, self.duration), 1.0)
-            onward, period = quaternions.turn(UP, self.loop.turn), self.duration
+            out[:, :3] = self._travelled(t, spline.curve(pos.times, still, t, self.duration), 1.0)
+            onward, period = rotation.turn(UP, self.loop.turn), self.duration
         out[:, 3:7] = self._named(
-            "turn of the root", turn, splines.turning, turn.times, turn.values, t, period, onward
+            "turn of the root", turn, spline.turning, turn.times, turn.values, t, period, onward
         )
 
     def _travelled(self, t: Floats, x: Floats, way: float) -> Floats:
@@ -262,7 +262,7 @@ class Keyframes:
         cosine, sine = np.cos(angle), np.sin(angle)
         level = np.array([[1.0 - cosine, sine], [-sine, 1.0 - cosine]])
         c = np.append(np.linalg.solve(level, shift[:2]), 0.0)
-        turned: Floats = quaternions.rotate(quaternions.turn(UP, way * share * angle), x - c) + c
+        turned: Floats = rotation.rotate(rotation.turn(UP, way * share * angle), x - c) + c
         turned[:, 2] += way * share * shift[2]
         return turned
 
@@ -282,7 +282,7 @@ class Keyframes:
         """Sample a spline; if its keys are too far apart, say which."""
         try:
             values: Floats = smooth(*args)
-        except splines.TooFar as error:
+        except spline.TooFar as error:
             # the times of the curve may hold one more key before the first of the track
             time = float(args[0][error.index])
             line = track.lines[int(np.abs(track.times - time).argmin())]

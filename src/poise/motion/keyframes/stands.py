@@ -15,14 +15,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from poise.character import Character, Vector
+from poise.anatomy.contact_schedule import feet_of, tip_of
 from poise.errors import ClipError
+from poise.io.yaml_nodes import Node, Reader
+from poise.math.rotation import Floats
+from poise.model.character import Character, Vector
 from poise.motion.authoring.spacetime import Travel
-from poise.motion.contacts import feet_of, tip_of
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes.keys import Keyframes, Reach, Stand
-from poise.motion.quaternions import Floats
-from poise.yaml_nodes import Node, Reader
 
 
 class StandReader(Reader):

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics
-from poise.character import Character, Link, Vector
+from poise.anatomy.contact_schedule import Point, positions, tip_of
 from poise.errors import ClipError
-from poise.motion import ik, limits, poses, quaternions
-from poise.motion.contacts import Point, positions, tip_of
+from poise.math import rotation
+from poise.math.rotation import Floats
+from poise.model.character import Character, Link, Vector
+from poise.motion import ik, limits, poses
 from poise.motion.ik.goals import Place
-from poise.motion.quaternions import Floats
 
 if TYPE_CHECKING:
     from poise.motion.keyframes.keys import Keyframes, Track
@@ -220,8 +221,8 @@ def _length(
     spots = []
     for x in chain:
         i = names.index(x.name)
-        spots += [p[i] + quaternions.rotate(R[i], np.array(joint.pos)) for joint in x.joints]
+        spots += [p[i] + rotation.rotate(R[i], np.array(joint.pos)) for joint in x.joints]
     i = names.index(link)
-    spots.append(p[i] + quaternions.rotate(R[i], np.array(point)))
+    spots.append(p[i] + rotation.rotate(R[i], np.array(point)))
     steps = np.diff(np.array(spots), axis=0)
     return spots[0], float(np.linalg.norm(steps, axis=1).sum())

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.character import Character
+from poise.anatomy.contact_schedule import runs
+from poise.math.rotation import Floats, conjugate, exp, multiply, rotate
+from poise.model.character import Character
 from poise.motion import poses
-from poise.motion.contacts import runs
 from poise.motion.editing.smoothing import lowpass
+from poise.motion.foot_contact.planting import near
 from poise.motion.limits import clamped
-from poise.motion.quaternions import Floats, conjugate, exp, multiply, rotate
-from poise.motion.retargeting.footing import near
 from poise.motion.retargeting.standing import Foot
 from poise.motion.retargeting.transfer import Wanted
 

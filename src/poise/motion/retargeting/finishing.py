@@ -13,14 +13,15 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from poise import dynamics
-from poise.character import Character, Shape
-from poise.motion import ik, poses, quaternions
-from poise.motion.contacts import surface_points
+from poise.anatomy.body import Body
+from poise.anatomy.contact_schedule import surface_points
+from poise.anatomy.tree_shape import SIDES
+from poise.math import rotation
+from poise.math.rotation import Floats, multiply, rotate
+from poise.model.character import Character, Shape
+from poise.motion import ik, poses
 from poise.motion.editing.smoothing import lowpass
-from poise.motion.quaternions import Floats, multiply, rotate
-from poise.motion.retargeting.bodies import Body
-from poise.motion.retargeting.footing import spread
-from poise.motion.retargeting.tree_shape import SIDES
+from poise.motion.foot_contact.planting import spread
 
 SLOW = 8.0
 """Corrections that change faster than this go [Hz]."""
@@ -177,7 +178,7 @@ def _bend(character: Character, name: str, angle: Floats, q: Floats) -> None:
     if joint.kind == "hinge":
         q[:, at] += angle[:, None]
     elif joint.kind == "ball":
-        q[:, at] = multiply(q[:, at], quaternions.turn(np.array(joint.axis), angle))
+        q[:, at] = multiply(q[:, at], rotation.turn(np.array(joint.axis), angle))
 
 
 def _outline(shape: Shape) -> tuple[Floats, float]:

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from poise.anatomy.body import Body
+from poise.anatomy.contact_schedule import Contacts, Point, positions, surface_points, tip_of
 from poise.errors import ClipError, shorten
-from poise.motion import quaternions
+from poise.math import rotation
+from poise.math.rotation import Floats, conjugate, multiply, rotate
 from poise.motion.clip import Clip
-from poise.motion.contacts import Contacts, Point, positions, surface_points, tip_of
-from poise.motion.quaternions import Floats, conjugate, multiply, rotate
-from poise.motion.retargeting.bodies import Body
-from poise.motion.retargeting.footing import Mask, Sole, tidied
+from poise.motion.foot_contact.planting import Mask, Sole, tidied
 from poise.motion.retargeting.matching import Match
 from poise.motion.retargeting.rested import Rested
 from poise.motion.retargeting.standing import Foot, is_foot, outside, part_at_cuts
@@ -180,7 +180,7 @@ def _on_points(
         across = np.linalg.svd(local - local.mean(axis=0))[2][2]
         normal = across * np.sign(across @ normal)
     turned = body.turned(name)
-    level = multiply(quaternions.between(rotate(turned, normal), DOWN), turned)
+    level = multiply(rotation.between(rotate(turned, normal), DOWN), turned)
     if firm and len(tip) < 3:
         local = local.mean(axis=0) + rotate(conjugate(level), PAD)
     laid = rotate(level, local)

@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from poise.character import Character
+from poise.anatomy.body import Body, body_of
+from poise.anatomy.tree_shape import ROLES, SIDES
 from poise.errors import ClipError, shorten, unknown_name
-from poise.files import read_text
-from poise.motion.retargeting.bodies import Body, body_of
-from poise.motion.retargeting.tree_shape import ROLES, SIDES
-from poise.yaml_nodes import Node, Reader
+from poise.io.files import read_text
+from poise.io.yaml_nodes import Node, Reader
+from poise.model.character import Character
 
 LARGEST_MAP = 2**18  # [bytes]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from poise import dynamics
-from poise.motion.contacts import Point, feet_of, surface_points
-from poise.motion.quaternions import Floats, multiply, rotate
-from poise.motion.retargeting.bodies import Body
+from poise.anatomy.body import Body
+from poise.anatomy.contact_schedule import Point, feet_of, surface_points
+from poise.anatomy.tree_shape import SIDES
+from poise.math.pose import quat_matrix
+from poise.math.rotation import Floats, multiply, rotate
 from poise.motion.retargeting.matching import Pair
-from poise.motion.retargeting.tree_shape import SIDES
-from poise.pose import quat_matrix
 
 UP = np.array([0.0, 0.0, 1.0])
 

@@ -16,21 +16,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from poise.character import Character, Link
+from poise.anatomy.body import Body
+from poise.anatomy.tree_shape import SIDES
 from poise.errors import ClipError
-from poise.motion import ik, quaternions
+from poise.math import rotation
+from poise.math.rotation import Floats, conjugate, multiply, rotate
+from poise.model.character import Character, Link
+from poise.motion import ik
 from poise.motion.clip import Clip
-from poise.motion.quaternions import Floats, conjugate, multiply, rotate
+from poise.motion.foot_contact.planting import near, pitch_of, planted
 from poise.motion.retargeting.ankles import within_reach
-from poise.motion.retargeting.bodies import Body
 from poise.motion.retargeting.finishing import bent, calmed, clear_of_ground
-from poise.motion.retargeting.footing import near, pitch_of, planted
 from poise.motion.retargeting.hands import hands_of_match
 from poise.motion.retargeting.matching import MapLike, Match, match
 from poise.motion.retargeting.rested import Rested, sole_points
 from poise.motion.retargeting.standing import Foot, contacts_of, feet_of_match, level_soles, settle
 from poise.motion.retargeting.transfer import Wanted, transfer
-from poise.motion.retargeting.tree_shape import SIDES
 
 STAND, SWING = 3e4, 1e3
 """Weights of a foot's points while it stands and while it swings [1/m^2], of all its points."""
@@ -248,7 +249,7 @@ def _foot_goals(foot: Foot, wanted: Wanted, fps: float) -> list[ik.Goal]:
     # toes stay level when the heel rises
     D = multiply(R, conjugate(foot.sole.level))
     bend = -close * np.maximum(pitch_of(foot.sole, wanted.R[:, i], foot.level), 0.0)
-    D = multiply(D, quaternions.turn(foot.sole.left, bend))
+    D = multiply(D, rotation.turn(foot.sole.left, bend))
     return goals + [ik.Turn(name, multiply(D, flat), 30.0 * close) for name, flat in foot.toes]
 
 
@@ -294,7 +295,7 @@ def _turn_joints(character: Character, link: Link, R: Floats, q: Floats) -> Floa
                 middle = (joint.limits[0] + joint.limits[1]) / 2.0
                 angle -= 2.0 * np.pi * np.round((np.median(angle) - middle) / (2.0 * np.pi))
             q[:, at] = angle[:, None]
-            done = multiply(done, quaternions.turn(axis, angle))
+            done = multiply(done, rotation.turn(axis, angle))
     return done
 
 

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
-from poise.character import Character
+from poise.anatomy.body import Body
+from poise.anatomy.contact_schedule import SOLE, Contacts, Point, surface_points
 from poise.errors import ClipError, shorten
-from poise.motion import quaternions
+from poise.math import rotation
+from poise.math.rotation import Floats, conjugate, multiply, rotate
+from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.contacts import SOLE, Contacts, Point, surface_points
-from poise.motion.detect import detect_contacts
-from poise.motion.quaternions import Floats, conjugate, multiply, rotate
-from poise.motion.retargeting.bodies import Body
-from poise.motion.retargeting.footing import STEP, Mask, Sole, pitch_of, planted, tidied, turning
+from poise.motion.foot_contact.detect import detect_contacts
+from poise.motion.foot_contact.planting import STEP, Mask, Sole, pitch_of, planted, tidied, turning
 from poise.motion.retargeting.matching import Match
 from poise.motion.retargeting.rested import Rested, sole_points
 from poise.motion.retargeting.transfer import Wanted
@@ -205,7 +205,7 @@ def _make_foot(
     """A foot with its sole as seen from its link."""
     axes = body.sole(name)
     # turn the sole so that it is level
-    lay = quaternions.between(axes[:, 2], UP)
+    lay = rotation.between(axes[:, 2], UP)
     turned = multiply(lay, body.turned(name))
     forward, left = rotate(lay, axes[:, 0]), rotate(lay, axes[:, 1])
     own = _corners(body, name, turned, forward, left)
@@ -254,7 +254,7 @@ def level_soles(feet: list[Foot], wanted: Wanted) -> None:
         R = wanted.R[:, foot.sole.link]
         D = multiply(R[foot.flat], conjugate(foot.sole.level))
         up = rotate(conjugate(D), UP)
-        lean = quaternions.between(np.median(up, axis=0), UP)
+        lean = rotation.between(np.median(up, axis=0), UP)
         if 2.0 * np.arccos(min(abs(float(lean[0])), 1.0)) < LEAN:
             turn = multiply(conjugate(lean), foot.sole.level)
             wanted.R[:, foot.sole.link] = multiply(R, multiply(conjugate(foot.sole.level), turn))

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from poise import dynamics
-from poise.motion import quaternions
+from poise.math import rotation
+from poise.math.rotation import Floats, conjugate, multiply, rotate
 from poise.motion.clip import Clip
-from poise.motion.detect import size_of
 from poise.motion.editing.smoothing import parts
-from poise.motion.quaternions import Floats, conjugate, multiply, rotate
+from poise.motion.foot_contact.detect import size_of
 from poise.motion.retargeting.matching import Match, Pair
 from poise.motion.retargeting.rested import Rested
 
@@ -124,7 +124,7 @@ def alignments(
         if alike or pair.role == "pelvis" or not (ours.any() and theirs.any()):
             found[pair.target] = whole
         else:
-            found[pair.target] = multiply(quaternions.between(turned, theirs), whole)
+            found[pair.target] = multiply(rotation.between(turned, theirs), whole)
     for limb, side in match.target.links:
         if limb in ("arm", "leg"):
             _align_bend(source, target, match, limb, side, p, R, found)
@@ -160,7 +160,7 @@ def _align_bend(
         a, b = (x - (x @ bone) * bone for x in (now, theirs))
         if min(np.linalg.norm(a), np.linalg.norm(b)) > 0.3:
             angle = np.arctan2(np.cross(a, b) @ bone, a @ b)
-            found[pair.target] = multiply(quaternions.turn(bone, angle), found[pair.target])
+            found[pair.target] = multiply(rotation.turn(bone, angle), found[pair.target])
 
 
 def _bending(limb: str) -> tuple[str, str]:

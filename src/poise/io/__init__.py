@@ -1,0 +1,1 @@
+"""Files: bounded reads, atomic writes, archives, YAML and XML with line numbers."""

@@ -1,0 +1,1 @@
+"""Numbers: checked arrays, rotations, poses, polygons and splines."""

@@ -1,0 +1,1 @@
+"""The model: characters, joints, shapes, inertia, and the forest they compile into."""

@@ -1,0 +1,102 @@
+"""A scene: one or several characters, compiled for the core.
+
+Everything that works on a single character takes a scene as well: a Character, a sequence of
+them, or a World that has compiled its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Union
+
+import numpy as np
+
+from poise import _core
+from poise.errors import PoiseError, unknown_name
+from poise.model.character import Character
+from poise.model.forest import Floats, Forest, compile_forest
+
+if TYPE_CHECKING:
+    from poise.simulation.world import World
+
+SceneLike = Union["Character", "Sequence[Character]", "World", "Scene"]
+
+
+class Scene(NamedTuple):
+    """Characters as one forest, and its compiled form."""
+
+    characters: tuple[Character, ...]
+    forest: Forest
+    model: _core.Model
+    numbers: tuple[Floats | None, ...] | None = None  # of a world with masses of its own
+
+    @property
+    def nq(self) -> int:
+        return self.forest.nq
+
+    @property
+    def nv(self) -> int:
+        return self.forest.nv
+
+    @property
+    def nl(self) -> int:
+        return len(self.forest.link_names)
+
+    @property
+    def copies(self) -> tuple[int, ...]:
+        """(n,) where numbers differ from copy to copy, else ()."""
+        sizes = (1, 2, 2, 1, 1, 1)
+        for array, size in zip(self.numbers or (), sizes, strict=False):
+            if array is not None and array.ndim > size:
+                return (array.shape[0],)
+        return ()
+
+    def link_index(self, link: str | int) -> int:
+        """Index of a link by its name, or checked as it is."""
+        if isinstance(link, str):
+            names = self.forest.link_names
+            if link not in names:
+                raise PoiseError(unknown_name("link", link, names))
+            return names.index(link)
+        whole = isinstance(link, (int, np.integer)) and not isinstance(link, bool)
+        if not whole or not 0 <= link < self.nl:
+            raise PoiseError(
+                f"link {link!r:.80} is neither a name nor an index from 0 to {self.nl - 1}"
+            )
+        return int(link)
+
+
+def scene_of(source: SceneLike) -> Scene:
+    """The compiled scene; that of a Character is made once and kept on it."""
+    if isinstance(source, Scene):
+        return source
+    if isinstance(source, Character):
+        kept: Scene | None = source.__dict__.get("_scene")
+        if kept is None:
+            forest = source.forest
+            kept = Scene((source,), forest, _core.Model(forest))
+            source.__dict__["_scene"] = kept
+        return kept
+    scene = getattr(source, "scene", None)
+    if isinstance(scene, Scene):
+        return scene
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        characters = tuple(c for c in source if isinstance(c, Character))
+        if characters and len(characters) == len(source):
+            if len(characters) == 1:
+                return scene_of(characters[0])
+            forest = compile_forest(characters)
+            return Scene(characters, forest, _core.Model(forest))
+    raise PoiseError(
+        f"expected a Character, a sequence of them or a World, got {source!r:.80}{_hint(source)}"
+    )
+
+
+def _hint(source: object) -> str:
+    """Where the Character is that may be meant."""
+    if isinstance(source, (str, os.PathLike)):
+        return f"; load_character({os.fspath(source)!r:.80}) makes one"
+    if isinstance(getattr(source, "character", None), Character):
+        return "; its .character is one"
+    return ""

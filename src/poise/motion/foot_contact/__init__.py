@@ -1,0 +1,1 @@
+"""Foot contact: detect it, plant and lock feet, repair the schedule of a capture."""

@@ -1,0 +1,296 @@
+"""Feet that stand: from where a foot would go to where it goes so that it stands still.
+
+A foot stands from the frame in which its heel or toes touch to the one in which both have left.
+In that time it has one place and one heading on the ground, those that are nearest to what it would
+do; one that turns on the ground turns about the point that stays. It is level while it would be so
+within a few degrees; pitched farther up or down it stands on the edge of its heel or toes. Between
+two standings it goes where it would, plus a correction that fades from one standing and grows to
+the next, so that the foot comes to rest without a jerk, and it does not go below the ground.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import gaussian_filter1d, maximum_filter1d
+
+from poise.anatomy.contact_schedule import runs
+from poise.math import rotation
+from poise.math.rotation import Floats, conjugate, multiply, rotate
+
+Mask = NDArray[np.bool_]
+
+FADE = 0.25
+"""Time in which a correction fades after a standing, at most [s]."""
+
+LIFT = 0.05
+"""Time over which a foot that would swing into the ground is lifted, before and after [s]."""
+
+ASIDE = (0.015, 0.2)
+"""How far a foot that slows down may get beside its source by that alone [m, rad]."""
+
+EDGE = 3
+"""Frames at the edge of a standing that say how fast a correction changes there."""
+
+LEVEL = 0.10
+"""A standing foot that would be pitched by less than this is level [rad]."""
+
+PLAY = 0.2
+"""A standing foot that turns by less than this to either side keeps its heading [rad]."""
+
+SOFT = 0.02
+"""A foot that turns on the ground starts and ends its turn within about this time [s]."""
+
+STEP = 0.1
+"""A foot that is off the ground for less than this has not made a step [s]..."""
+
+NEAR = 0.03
+"""... if it comes down within this distance [m]."""
+
+UP = np.array([0.0, 0.0, 1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Sole:
+    """A sole, level, seen from its link's origin, in world axes.
+
+    Attributes:
+        link: Index of the link.
+        level: Orientation of the link in which the sole is level and looks along `forward`, (4,).
+        points: Points of the sole [m], shape (n, 3).
+        heel: Middle of the rear edge [m], shape (3,).
+        toe: Middle of the front edge, or the joint of toes that are links of their own [m], (3,).
+        left: Direction to the left, level, shape (3,).
+        height: How far `toe` is above the ground while the sole is level [m].
+    """
+
+    link: int
+    level: Floats
+    points: Floats
+    heel: Floats
+    toe: Floats
+    left: Floats
+    height: float = 0.0
+
+
+def planted(
+    sole: Sole,
+    p: Floats,
+    R: Floats,
+    stands: Mask,
+    fps: float,
+    level: bool = False,
+    pieces: Sequence[tuple[int, int]] = (),
+) -> tuple[Floats, Floats]:
+    """Places (k, 3) and orientations (k, 4) of a foot's link that stands where it shall.
+
+    Args:
+        sole: The sole.
+        p: Where the link would go [m], shape (k, 3).
+        R: How it would be turned, shape (k, 4).
+        stands: When it stands, shape (k,).
+        fps: Frames per second.
+        level: Whether it is level whenever it stands.
+        pieces: Stretches of frames without a cut, each for itself; one unless given.
+    """
+    D = multiply(R, conjugate(sole.level))
+    new_p, new_D = p.copy(), D.copy()
+    for first, last in pieces or [(0, len(p))]:
+        piece = slice(first, last)
+        now_p, now_D = new_p[piece], new_D[piece]
+        phases = runs(stands[piece])
+        for a, b in phases:
+            now_p[a:b], now_D[a:b] = _stand(sole, p[piece][a:b], D[piece][a:b], fps, level)
+        _fade(now_p, now_D, p[piece], D[piece], sole, phases, fps)
+        _lift(now_p, now_D, sole, stands[piece], fps)
+    return new_p, multiply(new_D, sole.level)
+
+
+def pitch_of(sole: Sole, R: Floats, level: bool = False) -> Floats:
+    """Pitch of a foot that stands, positive with the heel up [rad], shape (k,); 0 if level."""
+    D = multiply(R, conjugate(sole.level))
+    yaw = 2.0 * np.arctan2(D[:, 3], D[:, 0])
+    pitch = rotation.log(multiply(rotation.turn(UP, -yaw), D)) @ sole.left
+    if level:
+        return np.zeros(len(R))
+    beyond = np.maximum(np.abs(pitch) - LEVEL, 0.0)
+    soft = np.where(beyond < LEVEL, beyond * beyond / (2.0 * LEVEL), beyond - LEVEL / 2.0)
+    return np.sign(pitch) * soft
+
+
+def yaw_of(sole: Sole, R: Floats) -> Floats:
+    """Heading of a foot against where its level sole looks [rad], without jumps, shape (k,)."""
+    D = multiply(R, conjugate(sole.level))
+    return np.unwrap(2.0 * np.arctan2(D[:, 3], D[:, 0]))
+
+
+def heading(yaw: Floats, fps: float) -> Floats:
+    """Heading of a foot that stands: constant, unless it turns on the ground.
+
+    A foot that turns by more than twice `PLAY` drags its heading behind, as a joint with play does.
+    """
+    low, high = float(yaw.min()), float(yaw.max())
+    if high - low < 2.0 * PLAY:
+        return np.full(len(yaw), float(yaw.mean()))
+    out = np.empty_like(yaw)
+    # start where it stays longest
+    at = float(np.clip(yaw[: max(1, len(yaw) // 4)].mean(), yaw[0] - PLAY, yaw[0] + PLAY))
+    for i, x in enumerate(yaw):
+        at = min(max(at, x - PLAY), x + PLAY)
+        out[i] = at
+    smooth: Floats = gaussian_filter1d(out, SOFT * fps, mode="nearest")
+    return smooth
+
+
+def turning(sole: Sole, R: Floats, stands: Mask, fps: float) -> Mask:
+    """When a foot that stands turns on the ground, shape (k,)."""
+    turns = np.zeros(len(R), dtype=bool)
+    for a, b in runs(stands):
+        moves = np.abs(np.diff(heading(yaw_of(sole, R[a:b]), fps))) > 1e-4
+        turns[a : b - 1] |= moves
+        turns[a + 1 : b] |= moves
+    return turns
+
+
+def tidied(sole: Sole, p: Floats, R: Floats, stands: Mask, fps: float) -> Mask:
+    """Standings without short gaps: closed where the foot stays in place, else made long enough."""
+    stands = stands.copy()
+    middle = p + rotate(multiply(R, conjugate(sole.level)), (sole.heel + sole.toe) / 2.0)
+    least = max(round(STEP * fps), 2)
+    phases = runs(stands)
+    for (a, b), (c, d) in pairwise(phases):
+        short = least - (c - b)
+        if short <= 0:
+            continue
+        before, after = middle[max(a, b - least) : b], middle[c : min(d, c + least)]
+        away = np.linalg.norm(before.mean(axis=0)[:2] - after.mean(axis=0)[:2])
+        if away < NEAR:
+            stands[b:c] = True
+        else:
+            stands[max(b - (short + 1) // 2, (a + b) // 2) : b] = False
+            stands[c : min(c + (short + 1) // 2, (c + d) // 2)] = False
+    return stands
+
+
+def _stand(sole: Sole, p: Floats, D: Floats, fps: float, level: bool) -> tuple[Floats, Floats]:
+    """One standing: places and turns from level."""
+    R = multiply(D, sole.level)
+    turn = rotation.turn(UP, heading(yaw_of(sole, R), fps))
+    pitch = pitch_of(sole, R, level)
+    middle = _centre(sole, p, D, turn)
+    # where that point is, as the heel and the toes say while they stand
+    said = []
+    for on, edge in ((pitch <= 0.0, sole.heel), (pitch >= 0.0, sole.toe)):
+        at = p[on] + rotate(D[on], edge)
+        said.append(at[:, :2] - rotate(turn[on], edge - middle)[:, :2])
+    place = np.append(np.concatenate(said).mean(axis=0), 0.0)
+    out_D = multiply(turn, rotation.turn(sole.left, pitch))
+    on_heel = pitch <= 0.0
+    edge = np.where(on_heel[:, None], sole.heel, sole.toe)
+    pivot = place + rotate(turn, edge - middle)
+    pivot[:, 2] = np.where(on_heel, 0.0, sole.height)
+    return pivot - rotate(out_D, edge), out_D
+
+
+def _centre(sole: Sole, p: Floats, D: Floats, turn: Floats) -> Floats:
+    """The point of the sole that stays in place: its middle, or about which it turns."""
+    if np.ptp(turn, axis=0).max() < 1e-9:
+        return (sole.heel + sole.toe) / 2.0
+    tried = [sole.heel + share * (sole.toe - sole.heel) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    strays = [float(np.var((p + rotate(D, point))[:, :2], axis=0).sum()) for point in tried]
+    return tried[int(np.argmin(strays))]
+
+
+def near(on: Mask, reach: float) -> Floats:
+    """1 where true, falling to 0 within `reach` frames."""
+    at = np.flatnonzero(on)
+    if not len(at):
+        return np.zeros(len(on))
+    k = np.arange(len(on))
+    after = np.searchsorted(at, k)
+    left = k - at[np.maximum(after - 1, 0)]
+    right = at[np.minimum(after, len(at) - 1)] - k
+    left = np.where(left < 0, len(on), left)
+    right = np.where(right < 0, len(on), right)
+    away = np.where(on, 0, np.minimum(left, right)).astype(np.float64)
+    return fall(away / max(reach, 1.0))
+
+
+def fall(x: ArrayLike) -> Floats:
+    """From 1 at 0 to 0 at 1, with level ends."""
+    x = np.clip(np.asarray(x, dtype=np.float64), 0.0, 1.0)
+    falls: Floats = 1.0 - x * x * x * (10.0 - 15.0 * x + 6.0 * x * x)
+    return falls
+
+
+def _fade(
+    new_p: Floats,
+    new_D: Floats,
+    p: Floats,
+    D: Floats,
+    sole: Sole,
+    stands: list[tuple[int, int]],
+    fps: float,
+) -> None:
+    """Between standings: what the foot would do, and the corrections of its neighbours."""
+    middle = (sole.heel + sole.toe) / 2.0
+    was = p + rotate(D, middle)
+    now = new_p + rotate(new_D, middle)
+    turn = rotation.log(multiply(new_D, conjugate(D)))
+    both = np.concatenate([now - was, turn], axis=1)
+    edges = [0, *(x for stand in stands for x in stand), len(p)]
+    for a, b in zip(edges[::2], edges[1::2], strict=True):
+        if a == b:
+            continue
+        span = FADE * fps
+        if a > 0 and b < len(p):
+            span = min(span, b - a + 1.0)
+        k = np.arange(a, b)
+        after, before = (k - a + 1.0).astype(np.float64), (b - k).astype(np.float64)
+        fix = np.zeros((b - a, 6))
+        if a > 0:
+            fix += _run_out(after, both[:a][-EDGE:], span)
+        if b < len(p):
+            fix += _run_out(before, both[b:][:EDGE][::-1], span)
+        new_D[k] = multiply(rotation.exp(fix[:, 3:]), D[k])
+        new_p[k] = was[k] + fix[:, :3] - rotate(new_D[k], middle)
+
+
+def _run_out(k: Floats, last: Floats, span: float) -> Floats:
+    """From the last of some values (n, 6), with the slope they end with, to zero after a span.
+
+    A foot that stands comes to rest at once, its source does not: with the slope of their
+    difference the foot slows down before. Each slope ends so soon that it leads not too far.
+    """
+    out: Floats = fall(k / span)[:, None] * last[-1]
+    slope = (last[-1] - last[0]) / max(len(last) - 1, 1)
+    for part, most in ((slice(0, 3), ASIDE[0]), (slice(3, 6), ASIDE[1])):
+        speed = float(np.linalg.norm(slope[part]))
+        time = min(span, 5.0 * most / max(speed, 1e-9))
+        u = np.clip(k / max(time, 1.0), 0.0, 1.0)[:, None]
+        # of slope 1 at 0, level at 1, without curvature at both; it rises to 0.2
+        out[:, part] += time * slope[part] * u * (1.0 - u) ** 3 * (1.0 + 3.0 * u)
+    return out
+
+
+def _lift(p: Floats, D: Floats, sole: Sole, stands: Mask, fps: float) -> None:
+    """Lift a swinging foot out of the ground, over some time."""
+    free = 1.0 - near(stands, 2.0 * LIFT * fps)
+    for share in (free, np.where(stands, 0.0, 1.0)):
+        z = p[:, None, 2] + rotate(D[:, None, :], sole.points[None])[..., 2]
+        need = np.where(stands, 0.0, np.maximum(-z.min(axis=1), 0.0))
+        if not need.any():
+            return
+        p[:, 2] += share * (spread(need, LIFT * fps) if share is free else need)
+
+
+def spread(need: Floats, reach: float) -> Floats:
+    """What is needed (k,), and smoothly rising to it and falling from it within `reach` frames."""
+    n = max(round(reach), 1)
+    window = np.hanning(2 * n + 1)[1:-1]
+    wide = maximum_filter1d(need, 2 * n - 1, mode="nearest")
+    return np.convolve(np.pad(wide, n - 1, "edge"), window / window.sum(), "valid")

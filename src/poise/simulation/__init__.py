@@ -1,0 +1,1 @@
+"""Simulation: the world, its state, the commands it takes, and the loop that steps it."""

@@ -1,0 +1,36 @@
+"""Spares: objects that wait to be thrown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from poise.errors import PoiseError
+from poise.model.character import Character
+from poise.model.objects import free_object
+from poise.model.shape import Shape
+
+MOST_SPARES = 32
+RADIUS = 0.1  # of a ball [m]
+MASS = 3.0  # of a ball [kg]
+
+
+def default_spares(spares: int | Sequence[Character]) -> list[Character]:
+    """Objects that wait to be thrown: balls of 3 kg, or those given."""
+    if isinstance(spares, (int, np.integer)) and not isinstance(spares, bool):
+        if not 0 <= spares <= MOST_SPARES:
+            raise PoiseError(f"spares is {spares}; it must be 0 to {MOST_SPARES}")
+        ball = Shape("sphere", (RADIUS,), color=(0.85, 0.45, 0.2))
+        return [free_object(f"spare-{i + 1}", ball, mass=MASS) for i in range(spares)]
+    if isinstance(spares, bool) or not isinstance(spares, Sequence):
+        raise PoiseError(f"spares must be a number or a list of Characters, got {spares!r:.80}")
+    for i, one in enumerate(spares):
+        if not isinstance(one, Character):
+            raise PoiseError(f"spares[{i}] must be a Character, got {one!r:.80}")
+        kinds = [joint.kind for joint in one.joints]
+        if kinds != ["free"] or len(one.links) != 1:
+            raise PoiseError(f"spares[{i}] ({one.name!r}) must be one free link")
+    if len(spares) > MOST_SPARES:
+        raise PoiseError(f"{len(spares)} spares; at most {MOST_SPARES} can wait")
+    return list(spares)

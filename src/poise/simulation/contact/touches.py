@@ -1,0 +1,133 @@
+"""Touches: what touched what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.errors import PoiseError, unknown_name
+from poise.math.arrays import Floats
+
+if TYPE_CHECKING:
+    from poise.model.character import Character
+    from poise.model.forest import Part
+    from poise.model.scene import Scene
+    from poise.simulation.contact.touch import Touch
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class _Columns(NamedTuple):
+    copy: Ints
+    link: Ints
+    other: Ints
+    point: Floats
+    normal: Floats
+    force: Floats
+    depth: Floats
+
+
+class Touches(_Columns):
+    """Contacts of the last step, of all copies, one row each.
+
+    Contacts of a world or a recording know the parts of its scene: `of` selects those of one part.
+
+    Attributes:
+        copy: Which copy, shape (k,).
+        link: Which link, by its index, shape (k,); spares come after the links of the scene.
+        other: What it touches: a link, -1 the ground, -2 - i the obstacle i, shape (k,).
+        point: Where, in the world [m], shape (k, 3).
+        normal: Unit vector towards link, shape (k, 3).
+        force: On link, the mean over the step [N], shape (k, 3).
+        depth: How deep it was when the step began, below zero a gap [m], shape (k,).
+        characters: The characters of the scene, in the order of its parts; () if unknown.
+        parts: Slices of each part by its name, as of `world.part`; empty if unknown.
+    """
+
+    characters: tuple[Character, ...] = ()
+    parts: Mapping[str, Part] = {}
+
+    def within(self, scene: Scene) -> Touches:
+        """The same contacts, with the scene whose links they name."""
+        return self._with(scene.characters, scene.forest.parts)
+
+    def rows(self, which: Any) -> Touches:
+        """Some of the contacts.
+
+        Args:
+            which: Mask, indices or slice of the rows.
+        """
+        chosen = Touches._make(column[which] for column in self)
+        return chosen._with(self.characters, self.parts)
+
+    def of(self, part: str) -> Touches:
+        """Contacts of one part of the scene, numbered and seen as if it were alone.
+
+        `link` is always a link of the part, by its index in the part's own character. Links of
+        other parts, and spares, have indices after those of the character. A contact between two
+        links of the part is one row.
+
+        Args:
+            part: Name of the part, as in `world.part`.
+        """
+        renumbered = self.renumbered(part)
+        count = len(renumbered.characters[0].links)
+        own = renumbered.link < count
+        met = (renumbered.other >= 0) & (renumbered.other < count)
+        return renumbered.turned(met & ~own).rows(own | met)
+
+    def renumbered(self, part: str) -> Touches:
+        """All contacts, with links numbered as by `of`."""
+        if part not in self.parts:
+            if not self.parts:
+                raise PoiseError("these contacts are of no world or recording: they have no parts")
+            raise PoiseError(unknown_name("part", part, self.parts))
+        links = self.parts[part].links
+        first, count = links.start, links.stop - links.start
+        # links before the part go behind it; ground, obstacles and links after it stay
+        shift = [
+            np.select([x < 0, x < first, x < links.stop], [0, count, -first], 0)
+            for x in (self.link, self.other)
+        ]
+        character = self.characters[list(self.parts).index(part)]
+        alone = self._replace(link=self.link + shift[0], other=self.other + shift[1])
+        return alone._with((character,), {part: character.forest.parts[character.name]})
+
+    def turned(self, which: Bools) -> Touches:
+        """With link and other exchanged in some rows, and force and normal reversed."""
+        sign = np.where(which, -1.0, 1.0)[:, None]
+        return self._replace(
+            link=np.where(which, self.other, self.link).astype(np.int64),
+            other=np.where(which, self.link, self.other).astype(np.int64),
+            normal=sign * self.normal,
+            force=sign * self.force,
+        )
+
+    def _replace(self, **columns: Any) -> Touches:
+        replaced: Touches = super()._replace(**columns)
+        return replaced._with(self.characters, self.parts)
+
+    def _with(self, characters: tuple[Character, ...], parts: Mapping[str, Part]) -> Touches:
+        known = Touches._make(self)
+        known.characters, known.parts = characters, parts
+        return known
+
+
+def touches_of(raw: tuple[Floats, ...], touch: Touch | None, dt: float) -> Touches:
+    """Contacts as the core tells them, of one step or of several in a row.
+
+    Args:
+        raw: copy and two colliders (k, 3), point, normal, impulse, gap.
+        touch: What can touch what; None if nothing can.
+        dt: Time step [s].
+    """
+    which, point, normal, impulse, gap = raw
+    copy, collider, other = which.astype(np.int64).T
+    link = np.zeros(0, dtype=np.int64) if touch is None else touch.collider_link
+    # obstacles are -1 - k among the colliders, and the ground comes before them
+    met = np.append(np.where(link < 0, link - 1, link), -1)[other]
+    return Touches(copy, link[collider], met, point, normal, impulse / dt, -gap)

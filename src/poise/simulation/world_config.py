@@ -1,0 +1,86 @@
+"""Settings: what a world was built with, kept so that it can be built again."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise.math.arrays import Floats, count, floats
+from poise.model.character import Character
+from poise.model.shape import Shape
+from poise.simulation.contact import GroundLike
+
+
+class Settings(NamedTuple):
+    """The arguments of a World, all but the number of its threads; see there for what they mean."""
+
+    character: tuple[Character, ...]
+    n: int
+    dt: float
+    dtype: str
+    ground: GroundLike
+    obstacles: tuple[Shape, ...]
+    contact: str | None
+    spares: int | tuple[Character, ...]
+    friction: Floats
+    ground_friction: float | None
+    restitution: Floats
+    stiffness: float
+    self_collision: bool
+    exclude: tuple[tuple[str, str], ...]
+    convex: bool | None
+    gravity: Floats
+    on_divergence: str
+    mass: Floats | None
+    inertia: Floats | None
+    armature: Floats | None
+    momentum_correction: bool = True
+
+    @property
+    def waiting(self) -> int:
+        """How many spares there are."""
+        return self.spares if isinstance(self.spares, int) else len(self.spares)
+
+
+def threads_of(threads: int | None, n: int) -> int:
+    """How many threads n copies get: the number that was asked for, or as many as are worth it."""
+    if threads is not None:
+        return count(threads, "threads", most=256)
+    # a thread is worth its while from some dozens of copies on
+    return min(cores(), max(1, n // 32))
+
+
+def cores() -> int:
+    """How many cores this process may use: a container may leave fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def kept(value: ArrayLike | None, name: str) -> Any:
+    """A copy that nobody can change; None stays None."""
+    if value is None:
+        return None
+    array = np.array(floats(value, name))
+    array.flags.writeable = False
+    return array
+
+
+def settings_of(character: tuple[Character, ...], **given: Any) -> Settings:
+    """Settings from the arguments of a world that has checked them.
+
+    Where nothing touches, what is there to be touched has no effect and is left out.
+    """
+    for name in ("friction", "restitution", "gravity", "mass", "inertia", "armature"):
+        given[name] = kept(given[name], name)
+    if given["contact"] is None:
+        given |= {"ground": False, "obstacles": (), "spares": 0, "exclude": (), "convex": None}
+    spares = given["spares"]
+    given["spares"] = int(spares) if isinstance(spares, (int, np.integer)) else tuple(spares)
+    given["obstacles"] = tuple(given["obstacles"])
+    given["convex"] = None if given["convex"] is None else bool(given["convex"])
+    given["exclude"] = tuple((str(one), str(two)) for one, two in given["exclude"])
+    return Settings(character, **given)

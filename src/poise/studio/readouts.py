@@ -1,0 +1,224 @@
+"""Readouts: what a page tells in words and curves."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from poise.math.arrays import Floats
+from poise.studio.choosing import balances
+from poise.studio.snapshot import Message, Moment, Snapshot
+
+CURVES: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "Tracking error [degrees]": (("rotation", "rotation", "#c2402a"),),
+    "Momentum [N s], [N m s]": (
+        ("linear", "linear", "#2a6fc2"),
+        ("angular", "angular", "#d98f1a"),
+    ),
+    "Energy [J]": (
+        ("kinetic", "kinetic", "#c2402a"),
+        ("potential", "potential", "#2f8f57"),
+    ),
+}
+"""Plots: title -> (series of the session, name, colour) each."""
+
+AXES = (("x", "#c2402a"), ("y", "#2f8f57"), ("z", "#2a6fc2"))
+STANCE: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "Linear momentum [N s]": tuple((f"linear_{x}", x, color) for x, color in AXES),
+    "Angular momentum [N m s]": tuple((f"angular_{x}", x, color) for x, color in AXES),
+    "Inside the support [cm]": (
+        ("com_margin", "CM", "#d9741a"),
+        ("cop_margin", "COP", "#cc1a73"),
+        ("cmp_margin", "CMP", "#1a73e6"),
+    ),
+    "COP, measured to planned [cm]": (("cop_missed", "apart", "#cc1a73"),),
+}
+"""Plots of who stands, in a tab of their own."""
+
+TICKS = 18
+"""Pixels that ticks of the upright axis are apart at least: with the usual 30 there may be one."""
+
+ABOVE = 8
+"""Pixels above a plot: half of the number at a tick that is at its top."""
+
+EMPTY = np.array([0.0, 1.0])
+SHOWN = 10.0  # how long a message is shown [s]
+LEVELS = {"info": "#3b5b7a", "warning": "#a86a00", "error": "#b3261e"}
+
+
+class Plots:
+    """Live plots of the last seconds, in a panel of their own.
+
+    Args:
+        gui: viser's interface to the panels.
+    """
+
+    def __init__(self, gui: Any) -> None:
+        panel = gui.add_panel()
+        self._plots: dict[str, Any] = {}
+        for tab, plots in (("Plots", CURVES), ("Balance", STANCE)):
+            with panel.add_tab(tab):
+                for title, curves in plots.items():
+                    self._plots[title] = _plot(gui, title, curves)
+        panel.float(x=12, y=-12, width=300)
+
+    def update(self, series: dict[str, Floats]) -> None:
+        """Draw the series of the session: name -> values, and their "time" [s]."""
+        clock = series["time"]
+        if len(clock) < 2:
+            return
+        for title, curves in {**CURVES, **STANCE}.items():
+            self._plots[title].data = (clock, *(held(series[key]) for key, _, _ in curves))
+
+
+def held(curve: Floats) -> Floats:
+    """A curve in which a gap has the value before it: the page scales none that has NaN.
+
+    Args:
+        curve: Shape (k,); one that is NaN throughout stays so.
+    """
+    known = np.isfinite(curve)
+    if known.all() or not known.any():
+        return curve
+    last = np.maximum.accumulate(np.where(known, np.arange(len(curve)), known.argmax()))
+    return curve[last]
+
+
+def _plot(gui: Any, title: str, curves: tuple[tuple[str, str, str], ...]) -> Any:
+    """An empty plot."""
+    lines = ({"label": name, "stroke": color, "width": 1.5} for _, name, color in curves)
+    return gui.add_uplot(
+        data=(EMPTY,) + (np.full(2, np.nan),) * len(curves),
+        series=({"label": "t [s]"}, *lines),
+        title=title,
+        scales={"x": {"time": False}},
+        legend={"show": len(curves) > 1, "live": False},
+        axes=({"size": 26 if len(curves) == 1 else 40}, {"size": 52, "space": TICKS}),
+        padding=(ABOVE, None, None, None),
+        height=112 if len(curves) == 1 else 126,
+    )
+
+
+class Words:
+    """The lines at the top of the panel, and what went wrong.
+
+    Args:
+        gui: viser's interface to the panels.
+    """
+
+    def __init__(self, gui: Any) -> None:
+        self._html = gui.add_html("")
+        self._said, self._since = -1, 0.0
+
+    def update(self, snapshot: Snapshot, rate: float) -> None:
+        """Tell how it goes.
+
+        Args:
+            snapshot: What is.
+            rate: Updates of the page per second.
+        """
+        now, said = time.monotonic(), snapshot.message.number
+        if said != self._said:
+            self._said, self._since = said, now
+        if now - self._since > SHOWN:
+            snapshot = replace(snapshot, message=Message())
+        text = status(snapshot, rate)
+        if text != self._html.content:
+            self._html.content = text
+
+
+def status(snapshot: Snapshot, rate: float) -> str:
+    """The lines at the top of the panel, as HTML; see `Words.update`."""
+    moment, watch = snapshot.moment, snapshot.controls.watch
+    mode = f"recording {snapshot.name}" if snapshot.mode == "recorded" else "live"
+    if snapshot.recording:
+        mode += " · recording"
+    pairs = [
+        ("time", f"{moment.time:.2f} s"),
+        ("speed", f"{snapshot.pace:.2f} × real time"),
+        ("steps", f"{snapshot.step_rate:.0f} /s"),
+        ("page", f"{rate:.0f} updates/s"),
+        *([("made by", snapshot.made)] if snapshot.made else []),
+        *_measured(moment, watch),
+    ]
+    cells = "".join(
+        f'<span style="color:#7a8699">{escape(name)}</span><span>{escape(text)}</span>'
+        for name, text in pairs
+    )
+    lines = [
+        f'<div style="font-weight:600;margin-bottom:2px">{escape(mode)}'
+        f"{'' if snapshot.playing else ' · paused'}</div>",
+        '<div style="display:grid;grid-template-columns:auto 1fr auto 1fr;column-gap:8px">'
+        f"{cells}</div>",
+        *_warnings(snapshot),
+    ]
+    style = "padding:4px 12px 8px;font-size:12px;line-height:1.5;font-variant-numeric:tabular-nums"
+    return f'<div class="poise-status" style="{style}">{"".join(lines)}</div>'
+
+
+def _measured(moment: Moment, who: int) -> list[tuple[str, str]]:
+    """What is measured of one character."""
+    if not len(moment.com):
+        return []
+    who = min(who, len(moment.com) - 1)
+    push = float(np.linalg.norm(moment.ground_force[who]))
+    return [
+        ("error", told(float(moment.rotation[who]), "°")),
+        ("offset", told(100 * float(moment.position[who]), " cm")),
+        ("ground", told(push, " N")),
+        ("root off", told(100 * float(moment.away[who]), " cm")),
+    ]
+
+
+def _warnings(snapshot: Snapshot) -> list[str]:
+    """Limits, falls, divergence, running jobs and the last message."""
+    moment, lines = snapshot.moment, []
+    links = np.flatnonzero(moment.at_limit | moment.saturated)
+    if len(links):
+        names = [moment.cast.link_names[i] for i in links[:4]]
+        more = f" and {len(links) - 4} more" if len(links) > 4 else ""
+        lines.append(_line("at a limit: " + ", ".join(names) + more, "#7d2aa8"))
+    if moment.fallen.any():
+        how = ": R puts it back on its feet" if balances(snapshot.controls) else ""
+        lines.append(_line(f"fallen{how}", LEVELS["warning"]))
+    if snapshot.diverged:
+        lines.append(_line(snapshot.diverged, LEVELS["error"]))
+    for job in snapshot.jobs:
+        if job.state in ("waiting", "running"):
+            lines.append(_line(f"{job.what}: {job.share:.0%}", LEVELS["info"]))
+    if snapshot.message.text:
+        lines.append(_line(snapshot.message.text, LEVELS.get(snapshot.message.level, "#333")))
+    return lines
+
+
+def _line(text: str, color: str) -> str:
+    return f'<div style="color:{color};overflow-wrap:anywhere">{escape(text)}</div>'
+
+
+def told(value: float, unit: str) -> str:
+    """A number with three digits and its unit; a dash where there is none."""
+    if not math.isfinite(value):
+        return "–"
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:.{digits}f}{unit}"
+
+
+def legend(marks: list[tuple[str, tuple[float, float, float]]]) -> str:
+    """Coloured dots with words, as HTML."""
+    dot = "display:inline-block;width:9px;height:9px;border-radius:50%;margin-right:5px"
+    dots = "".join(
+        f'<span style="white-space:nowrap"><span style="{dot};background:{_css(rgb)}"></span>'
+        f"{escape(text)}</span>"
+        for text, rgb in marks
+    )
+    style = "padding:2px 12px 8px;font-size:12px;display:flex;flex-wrap:wrap;gap:4px 14px"
+    return f'<div style="{style}">{dots}</div>'
+
+
+def _css(rgb: tuple[float, float, float]) -> str:
+    return f"rgb({','.join(str(round(255 * c)) for c in rgb)})"

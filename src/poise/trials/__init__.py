@@ -1,0 +1,1 @@
+"""Trials: what `poise track`, `poise balance` and `poise compare` run and write."""

@@ -1,0 +1,217 @@
+"""Comparison: one clip, several controllers, several steps, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from poise import measure
+from poise.control.named import named
+from poise.errors import Diverged, PoiseError
+from poise.measure import Summary, TrackingError
+from poise.model.forest import KINDS
+from poise.recording import Recording
+from poise.simulation.run import run
+from poise.trials.timing import best
+from poise.trials.trial import Trial, set_up
+
+LADDER = tuple(
+    1 / rate
+    for rate in (
+        16000,
+        8000,
+        4000,
+        2000,
+        1000,
+        600,
+        480,
+        300,
+        240,
+        180,
+        120,
+        90,
+        60,
+        45,
+        30,
+        20,
+        15,
+    )
+)
+"""Steps among which the largest stable one is looked for [s]."""
+
+SEARCHED = 1.0
+"""How much of a clip that search simulates, at most [s]."""
+
+LOST = 0.5
+"""A run in which a link is further from its place than this, relative to the root, is lost [m]."""
+
+STEPS = 40
+"""That the cost of a step is the mean of."""
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a trial; numbers are those up to where it was lost.
+
+    Attributes:
+        trial: The trial.
+        recording: What happened.
+        lost: When a link was half a metre off, or the simulation diverged [s]; None if never.
+        error: Tracking error of the frames; None if it was lost before the second.
+        torque: Sizes of the joints' torques, without those of a free root [N·m, N], or None.
+        energy: What the joints gave and took, without sign and without a free root [J], or None.
+    """
+
+    trial: Trial
+    recording: Recording
+    lost: float | None
+    error: TrackingError | None
+    torque: Summary | None
+    energy: float | None
+
+    @property
+    def stable(self) -> bool:
+        """Whether it was never lost."""
+        return self.lost is None
+
+    @property
+    def frames(self) -> int:
+        """How many frames are good, one at least."""
+        if self.lost is None:
+            return len(self.recording)
+        return max(1, int(np.searchsorted(self.recording.time, self.lost - 1e-9)))
+
+    @property
+    def name(self) -> str:
+        """Controller and step, for people."""
+        return f"{self.trial.controller}, {step_text(self.trial.dt)} s"
+
+    @property
+    def told(self) -> str:
+        """How it ended, for people."""
+        return "stable" if self.lost is None else f"lost at {self.lost:.2f} s"
+
+
+def compare(
+    trial: Trial,
+    controllers: Sequence[str],
+    steps: Sequence[float],
+    *,
+    progress: Progress | None = None,
+) -> list[Outcome]:
+    """Run a trial with every controller at every step.
+
+    Args:
+        trial: What is the same for all.
+        controllers: Names, as of `poise.control.named`.
+        steps: Time steps [s].
+        progress: Called with the share that is done, 0 to 1.
+    """
+    if not controllers or not steps:
+        raise PoiseError("a comparison needs at least one controller and one step")
+    trials = [replace(trial, controller=name, dt=dt) for name in controllers for dt in steps]
+    outcomes = []
+    for k, one in enumerate(trials):
+        outcomes.append(attempt(one))
+        if progress is not None:
+            progress((k + 1) / len(trials))
+    return outcomes
+
+
+def attempt(trial: Trial, *, fps: float = 60.0) -> Outcome:
+    """Run a trial, to its end or to where it diverges.
+
+    Args:
+        trial: What to do.
+        fps: Frames per second of the recording.
+    """
+    named(trial.controller)
+    world, controller = set_up(trial)
+    recording = Recording(world, fps=fps)
+    lost = None
+    try:
+        run(world, controller, trial.clip, trial.time, record=recording)
+    except Diverged as error:
+        lost = error.time
+    return judged(trial, recording, lost)
+
+
+def largest_step(trial: Trial, *, ladder: Sequence[float] = LADDER) -> float | None:
+    """The largest step of a ladder at which a trial is stable, or None [s].
+
+    It goes down from the large end: large steps are quick, and unstable runs end early.
+
+    Args:
+        trial: The trial, of which SEARCHED seconds are simulated; its own step does not matter.
+        ladder: Steps [s].
+    """
+    # pushes belong to the runs that are compared; some would come after the end
+    short = replace(trial, duration=min(trial.time, SEARCHED), pushes=())
+    for dt in sorted(ladder, reverse=True):
+        if attempt(replace(short, dt=dt)).stable:
+            return dt
+    return None
+
+
+def cost(trial: Trial) -> tuple[float, float | None]:
+    """Seconds of a command and of a whole step; None for the latter if it diverges.
+
+    A step is controller and world together, the mean of the clip's first ones. Embedded stable PD
+    hands over targets of many steps at once, and its work is in the world's part.
+
+    Args:
+        trial: The trial.
+    """
+    world, controller = set_up(replace(trial, pushes=()))
+    start = world.state.copy()
+    target = trial.clip.target(trial.dt)
+
+    def steps() -> None:
+        world.reset(start)
+        run(world, controller, trial.clip, STEPS * trial.dt)
+
+    decide = best(lambda: controller(start, target), windows=10)
+    try:
+        return decide, best(steps, windows=10) / STEPS
+    except Diverged:
+        return decide, None
+
+
+def step_text(dt: float) -> str:
+    """A step as people write it: 1/60, or 0.013."""
+    rate = 1.0 / dt
+    return f"1/{rate:.0f}" if abs(rate - round(rate)) < 1e-6 * rate else f"{dt:.4g}"
+
+
+def judged(trial: Trial, recording: Recording, lost: float | None) -> Outcome:
+    """The outcome of a run.
+
+    Args:
+        trial: The trial.
+        recording: What happened.
+        lost: When it diverged [s]; None if it reached its end.
+    """
+    scene = recording.scene
+    error = measure.tracking_error(scene, recording.q, trial.clip.q(recording.time))
+    near = np.isfinite(error.position).all(axis=1) & (error.position.max(axis=1) < LOST)
+    if not near.all():
+        lost = float(recording.time[near.argmin()])
+    outcome = Outcome(trial, recording, lost, None, None, None)
+    k = outcome.frames
+    if k < 2:
+        return outcome
+    error = TrackingError(*(values[:k] for values in error))
+    joints = scene.forest.kind != KINDS["free"]
+    sizes = measure.joint_torque(scene, recording.torque[1:k])[:, joints]
+    power = measure.joint_power(scene, recording.torque[1:k], recording.v[1:k])[:, joints]
+    passed = np.diff(recording.time[:k])
+    return replace(
+        outcome,
+        error=error,
+        torque=measure.summary(sizes),
+        energy=float((np.abs(power).sum(axis=1) * passed).sum()),
+    )
