@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from poise.studio.acts import ACTS
-from poise.studio.choosing import balances
-from poise.studio.folder import Folder
+from poise.studio.handlers import ACTS
+from poise.studio.jobs import Folder
 from poise.studio.library import Library
 from poise.studio.pace import Pace
 from poise.studio.requests import Request
+from poise.studio.scene import Setup, set_up
 from poise.studio.session import Session
-from poise.studio.setup import Setup, set_up
 from poise.studio.show import Show
 from poise.studio.simulation import Simulation
 from poise.studio.snapshot import Controls, Snapshot
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from studio import session_speed as session_speed
 
 
 class Clock:
@@ -40,7 +43,7 @@ def library() -> Library:
 def setup(character: str = "humanoid", clip: str = "walk", **controls: Any) -> Setup:
     """A scene at its start."""
     chosen = Controls(character, clip, **controls)
-    return set_up(chosen, library().rounds(character, clip, balanced=balances(chosen)))
+    return set_up(chosen, library().rounds(character, clip, balanced=chosen.balances))
 
 
 def simulation(character: str = "humanoid", clip: str = "walk", **controls: Any) -> Simulation:

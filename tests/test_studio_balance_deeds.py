@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 from studio_balance import Stage, place
-from studio_scenes import Studio
+from studio_scenes import Studio, session_speed
 
 from poise.control.balance.balance import OBJECTIVES
 from poise.studio.readouts import status
@@ -32,7 +32,6 @@ from poise.studio.requests import (
     SetObjective,
     Throw,
 )
-from poise.studio.speed import session_speed
 
 
 @pytest.fixture

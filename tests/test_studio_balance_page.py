@@ -17,10 +17,10 @@ from test_studio_browser import opened, picture, pixel, row, spot
 from test_studio_page import CAMERA, pages, socket_of, until
 
 from poise.studio import Studio
-from poise.studio.actors import GLASS
+from poise.studio.live_view import GLASS
 from poise.studio.requests import Choose, RemoveGoal, SetGoal
 from poise.studio.snapshot import Moment
-from poise.studio.tabs_balance import goals_of
+from poise.studio.tabs import goals_of
 
 viser = pytest.importorskip("viser")
 

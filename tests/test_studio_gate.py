@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poise.studio.gate import BURST, LARGEST_MESSAGE, RATE, Budget, foreign, is_local, objection
+from poise.studio.message_filter import (
+    BURST,
+    LARGEST_MESSAGE,
+    RATE,
+    Budget,
+    foreign,
+    is_local,
+    objection,
+)
 
 CAMERA = {
     "type": "ViewerCameraMessage", "wxyz": [1, 0, 0, 0], "position": [1, 2, 3.5], "fov": 0.8,

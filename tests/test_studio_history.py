@@ -11,10 +11,10 @@ from studio_scenes import setup, simulation
 import poise
 from poise import PoiseError, Recording, State
 from poise.math.arrays import Floats
-from poise.studio import deeds, history
+from poise.studio import edits, history
 from poise.studio.history import Runner
 from poise.studio.requests import Push, Throw
-from poise.studio.setup import tuned
+from poise.studio.scene import tuned
 from poise.studio.simulation import Simulation
 
 
@@ -32,15 +32,15 @@ def same(one: tuple[Floats, ...], two: tuple[Floats, ...]) -> bool:
 def eventful(sim: Simulation) -> None:
     """Some steps in uneven portions, with all that people do in between."""
     sim.go(20)
-    push, _ = deeds.push(sim.setup, sim.runner.world, Push("chest", 150.0, "left"))
+    push, _ = edits.push(sim.setup, sim.runner.world, Push("chest", 150.0, "left"))
     sim.do(push)
     for k in (1, 2, 3, 1):
         sim.go(k)
-    sim.do(deeds.throw(sim.setup, sim.runner.world, Throw(), 0))
+    sim.do(edits.throw(sim.setup, sim.runner.world, Throw(), 0))
     sim.go(5)
     sim.retune(tuned(sim.setup.controls, sim.setup.cast.character, "left_arm", frequency=2.0))
     sim.go(4)
-    sim.do(deeds.gravity((0.0, 0.0, -3.0)))
+    sim.do(edits.gravity((0.0, 0.0, -3.0)))
     sim.go(9)
 
 
@@ -180,7 +180,7 @@ def test_a_take_of_two_worlds_is_that_of_the_last() -> None:
 
 
 def test_nothing_recorded_is_said() -> None:
-    from poise.studio.takes import Take
+    from poise.studio.history import Take
 
     with pytest.raises(PoiseError, match="nothing to save"):
         Take().recording()

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from poise import PoiseError
 from poise.studio import requests
-from poise.studio.acts import ACTS
-from poise.studio.folder import Folder, safe_name
+from poise.studio.handlers import ACTS
+from poise.studio.jobs import Folder, safe_name
 from poise.studio.requests import Request
 
 KINDS: list[type[Any]] = list(ACTS)

@@ -10,13 +10,13 @@ from studio_scenes import library, setup, simulation
 
 from poise import Clip, HeightField, PoiseError, Recording, load_character, measure
 from poise.motion.limits import excesses
-from poise.studio import deeds
-from poise.studio.cast import Cast
-from poise.studio.choosing import chosen
-from poise.studio.lineup import Rounds
-from poise.studio.moments import frame_of_recording, moment_of
+from poise.studio import edits
+from poise.studio.crowd_reference import Rounds
+from poise.studio.handlers import chosen
+from poise.studio.measures import frame_of_recording, moment_of
 from poise.studio.requests import AddObject, Choose, Drag, Push, Release, Throw
-from poise.studio.setup import BALLS, controller_for, ground_at, object_of, places_of, tuned
+from poise.studio.scene import BALLS, controller_for, ground_at, object_of, places_of, tuned
+from poise.studio.scene_index import Cast
 from poise.studio.snapshot import Controls
 
 # ---- the reference
@@ -126,7 +126,7 @@ def test_on_hills_the_reference_follows_the_ground() -> None:
 def short(made: object, steps: int) -> Recording:
     """A few steps of a scene."""
     from poise import run
-    from poise.studio.setup import Setup
+    from poise.studio.scene import Setup
 
     assert isinstance(made, Setup)
     recording = Recording(made.world)
@@ -266,7 +266,7 @@ def test_a_wrong_limb_lists_the_near_ones() -> None:
 def test_an_object_falls_and_nothing_else_changes(kind: str) -> None:
     sim = simulation()
     sim.go(10)
-    sim.do(deeds.throw(sim.setup, sim.runner.world, Throw(speed=3.0), 0))
+    sim.do(edits.throw(sim.setup, sim.runner.world, Throw(speed=3.0), 0))
     sim.go(2)
     state, thrown = sim.runner.world.state.copy(), sim.runner.world.thrown
     asked = AddObject(kind, 0.2, 2.0, (3.0, 3.0, 1.0))
@@ -293,7 +293,7 @@ def test_nothing_holds_an_object(root: str) -> None:
     sim = simulation(clip="rest", root=root)
     asked = AddObject("ball", 0.2, 2.0)
     sim.put_objects([object_of(asked, "ball-1", (3.0, 3.0, 2.0))])
-    sim.do(deeds.gravity((0.0, 0.0, -5.0)))
+    sim.do(edits.gravity((0.0, 0.0, -5.0)))
     sim.go(30)
     world = sim.runner.world
     height = world.state.q[world.part("ball-1").q][2]
@@ -306,7 +306,7 @@ def test_nothing_holds_an_object(root: str) -> None:
 def test_a_thrown_ball_meets_its_aim() -> None:
     sim = simulation()
     sim.go(15)
-    sim.do(deeds.throw(sim.setup, sim.runner.world, Throw("head", (2.0, -3.0, 1.0), 9.0), 0))
+    sim.do(edits.throw(sim.setup, sim.runner.world, Throw("head", (2.0, -3.0, 1.0), 9.0), 0))
     head, hit = sim.setup.cast.link_index("head"), False
     for _ in range(60):
         sim.go(1)
@@ -321,7 +321,7 @@ def test_when_all_balls_are_out_the_farthest_comes_back() -> None:
     sim = simulation(clip="rest")
     for i in range(BALLS + 3):
         away = (2.0 + 0.5 * i, 5.0, 1.0)
-        sim.do(deeds.throw(sim.setup, sim.runner.world, Throw(None, away, 2.0), 0))
+        sim.do(edits.throw(sim.setup, sim.runner.world, Throw(None, away, 2.0), 0))
         sim.go(1)
     assert sim.runner.world.thrown[:, 0].all()
     assert len(sim.runner.world.thrown) == BALLS
@@ -330,7 +330,7 @@ def test_when_all_balls_are_out_the_farthest_comes_back() -> None:
 def test_a_push_goes_where_the_character_looks() -> None:
     for way, axis, sign in (("forward", 0, 1), ("left", 1, 1), ("right", 1, -1)):
         sim = simulation(clip="rest")
-        deed, told = deeds.push(sim.setup, sim.runner.world, Push("chest", 300.0, way))
+        deed, told = edits.push(sim.setup, sim.runner.world, Push("chest", 300.0, way))
         sim.do(deed)
         sim.go(6)
         velocity = moment_of(sim.setup.cast, sim.picture()).velocity[0]
@@ -343,7 +343,7 @@ def test_a_push_at_a_point_turns_the_body() -> None:
     turned = []
     for at in ((0.0, 0.3, 1.3), (0.0, -0.3, 1.3)):
         sim = simulation(clip="rest", root="free")
-        deed, _ = deeds.push(sim.setup, sim.runner.world, Push("chest", 200.0, (1, 0, 0), 0.1, at))
+        deed, _ = edits.push(sim.setup, sim.runner.world, Push("chest", 200.0, (1, 0, 0), 0.1, at))
         sim.do(deed)
         sim.go(6)
         turned.append(moment_of(sim.setup.cast, sim.picture()).angular[0, 2])
@@ -355,15 +355,15 @@ def test_a_dragged_hand_comes_and_is_let_go() -> None:
     sim = simulation(clip="rest", count=2)
     hand = "humanoid-2/right_forearm"
     link = sim.setup.cast.link_index(hand)
-    aim = deeds._link_center(sim.runner.world, link) + (0.3, 0.0, 0.3)
-    sim.do(deeds.drag(sim.setup, Drag(hand, tuple(aim.tolist()))))
-    before = np.linalg.norm(deeds._link_center(sim.runner.world, link) - aim)
+    aim = edits._link_center(sim.runner.world, link) + (0.3, 0.0, 0.3)
+    sim.do(edits.drag(sim.setup, Drag(hand, tuple(aim.tolist()))))
+    before = np.linalg.norm(edits._link_center(sim.runner.world, link) - aim)
     sim.go(90)
-    held = np.linalg.norm(deeds._link_center(sim.runner.world, link) - aim)
+    held = np.linalg.norm(edits._link_center(sim.runner.world, link) - aim)
     assert held < 0.7 * before
-    sim.do(deeds.release(sim.setup, Release(hand)))
+    sim.do(edits.release(sim.setup, Release(hand)))
     sim.go(120)
-    assert np.linalg.norm(deeds._link_center(sim.runner.world, link) - aim) > held + 0.05
+    assert np.linalg.norm(edits._link_center(sim.runner.world, link) - aim) > held + 0.05
 
 
 def test_names_of_links_may_leave_out_whose() -> None:
@@ -376,7 +376,7 @@ def test_names_of_links_may_leave_out_whose() -> None:
 
 def test_an_object_is_put_in_front_of_who_is_watched() -> None:
     made = setup(count=2)
-    at = deeds.place_for(made, made.world, AddObject("box", 0.4), 1)
+    at = edits.place_for(made, made.world, AddObject("box", 0.4), 1)
     assert at[1] == pytest.approx(made.lineup.places[1, 1], abs=0.1)
     assert at[0] > 0.7
     assert at[2] == pytest.approx(0.2, abs=0.01)

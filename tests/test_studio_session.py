@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from studio_scenes import Clock, Studio, until, wait_for
+from studio_scenes import Clock, Studio, session_speed, until, wait_for
 
 from poise import Clip, PoiseError, load_character, load_clip, load_recording
-from poise.studio import acts_files, requests, session
-from poise.studio.acts import ACTS, latest
-from poise.studio.jobs import Jobs
+from poise.studio import handlers, requests, session
+from poise.studio.handlers import ACTS, latest
+from poise.studio.jobs import Jobs, chosen_by
 from poise.studio.pace import MOST_BEHIND, Pace
 from poise.studio.requests import (
     AddObject,
@@ -43,8 +43,6 @@ from poise.studio.requests import (
     Watch,
 )
 from poise.studio.session import Session
-from poise.studio.sources import chosen_by
-from poise.studio.speed import session_speed
 
 # ---- pace
 
@@ -202,7 +200,7 @@ def test_a_scene_that_cannot_be_loaded_leaves_the_present_one(
     def broken(*given: Any) -> None:
         raise PoiseError("it cannot be")
 
-    monkeypatch.setattr("poise.studio.acts_scene.set_up", broken)
+    monkeypatch.setattr("poise.studio.handlers.set_up", broken)
     show.ask(Choose(clip="run"))
     show.wait()
     snapshot = show.snapshot(1)
@@ -318,7 +316,7 @@ def test_whatever_is_asked_the_show_goes_on(tmp_path: Path, seed: int) -> None:
 
 
 def test_a_take_ends_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poise.studio.takes.LONGEST", 0.2)
+    monkeypatch.setattr("poise.studio.history.LONGEST_TAKE", 0.2)
     clock = Clock()
     show = Studio(tmp_path, clock)
     show.ask(Record())
@@ -553,7 +551,7 @@ def test_recordings_are_called_by_their_files(tmp_path: Path) -> None:
 def test_a_recording_that_was_given_is_played_to_its_end(tmp_path: Path) -> None:
     show = Studio(tmp_path)
     show.ask(Step(3))
-    acts_files.show_recording(show, show.simulation.recent().recording(), "given")
+    handlers.show_recording(show, show.simulation.recent().recording(), "given")
     show.ask(Step(100))
     assert (show.snapshot(1).frame, show.snapshot(1).frames) == (3, 4)
     show.ask(Step(-2))

@@ -15,9 +15,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from poise.studio.jobs import Source, chosen_by
 from poise.studio.page import HOST, PORT, Page
 from poise.studio.session import Session
-from poise.studio.sources import Source, chosen_by
 
 __all__ = ["Session", "Studio"]
 

@@ -19,7 +19,7 @@ from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.simulation.command import Command, Target
 from poise.simulation.world import World
-from poise.studio.lineup import Lineup, Rounds
+from poise.studio.crowd_reference import Lineup, Rounds
 from poise.studio.mind import Mind
 from poise.studio.snapshot import Controls
 from poise.trials.balance_trial import STEPS, check_can_stand, place_of

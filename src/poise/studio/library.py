@@ -26,7 +26,7 @@ from poise.motion.clip import Clip
 from poise.motion.fitting import on_same_body
 from poise.motion.library import builtin_clip, builtin_clips
 from poise.motion.preprocess import load_ready
-from poise.studio.lineup import Rounds
+from poise.studio.crowd_reference import Rounds
 from poise.trials.balance_trial import balance_trial_of
 
 REST = "rest"

@@ -16,7 +16,7 @@ from poise.control.balance import Balance, Paced
 from poise.math.arrays import Floats
 from poise.simulation.command import Target
 from poise.simulation.world import World
-from poise.studio.lineup import Lineup, Rounds
+from poise.studio.crowd_reference import Lineup, Rounds
 
 
 class Mind:

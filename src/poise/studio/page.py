@@ -16,14 +16,14 @@ import numpy as np
 
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.studio.downloads import Downloads
+from poise.studio.jobs import Downloads
+from poise.studio.live_view import LiveStage
 from poise.studio.marks import See
 from poise.studio.panel import Panel
 from poise.studio.readouts import Plots
 from poise.studio.requests import Drag, Push, Release, SetGoal, Throw
 from poise.studio.session import Session
 from poise.studio.snapshot import Snapshot
-from poise.studio.stage_live import LiveStage
 from poise.view.batch import bytes_of
 
 log = logging.getLogger("poise.studio")
@@ -200,7 +200,7 @@ def serve_viser(host: str, port: int) -> Any:
     """A viser server behind the gate, on that port or the next free one."""
     from viser import ViserServer
 
-    from poise.studio.gate import guard
+    from poise.studio.message_filter import guard
 
     free = free_port(host, port)
     with quiet():

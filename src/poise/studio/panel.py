@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from poise.studio.downloads import Downloads
+from poise.studio.bindings import Wires
+from poise.studio.jobs import Downloads
 from poise.studio.marks import See
 from poise.studio.readouts import Words
 from poise.studio.requests import Play, Request, Restart, Scrub, SetLoop, SetSpeed, Step
 from poise.studio.snapshot import Snapshot
-from poise.studio.tabs import ActTab, RecordTab, SeeTab
-from poise.studio.tabs_balance import BalanceControls
-from poise.studio.tabs_scene import ControlTab, SceneTab
-from poise.studio.wires import Wires
+from poise.studio.tabs import ActTab, BalanceControls, ControlTab, RecordTab, SceneTab, SeeTab
 
 SPEEDS = {"1/20": 0.05, "1/10": 0.1, "1/4": 0.25, "1/2": 0.5, "1": 1.0, "2": 2.0, "4": 4.0}
 TICKS = 1000

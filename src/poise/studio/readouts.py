@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from poise.math.arrays import Floats
-from poise.studio.choosing import balances
 from poise.studio.snapshot import Message, Moment, Snapshot
 
 CURVES: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -184,7 +183,7 @@ def _warnings(snapshot: Snapshot) -> list[str]:
         more = f" and {len(links) - 4} more" if len(links) > 4 else ""
         lines.append(_line("at a limit: " + ", ".join(names) + more, "#7d2aa8"))
     if moment.fallen.any():
-        how = ": R puts it back on its feet" if balances(snapshot.controls) else ""
+        how = ": R puts it back on its feet" if snapshot.controls.balances else ""
         lines.append(_line(f"fallen{how}", LEVELS["warning"]))
     if snapshot.diverged:
         lines.append(_line(snapshot.diverged, LEVELS["error"]))

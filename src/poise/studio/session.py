@@ -20,12 +20,11 @@ from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.recording import Recording
-from poise.studio import acts_files, requests
-from poise.studio.acts import ACTS, Asked, latest
-from poise.studio.choosing import NAMES, balances, chosen, stands
-from poise.studio.folder import Folder
+from poise.studio import handlers, requests
+from poise.studio.handlers import ACTS, NAMES, Asked, chosen, latest, stands
+from poise.studio.jobs import Folder
 from poise.studio.library import Library
-from poise.studio.setup import set_up
+from poise.studio.scene import set_up
 from poise.studio.show import Show
 from poise.studio.snapshot import Controls, Snapshot
 
@@ -84,13 +83,13 @@ class Session:
         ground = given.ground or ("plane" if stands(library, who) else "none")
         controls = chosen(Controls(who, motion, ground=ground), given, library)
         self._asked: queue.SimpleQueue[Asked] = queue.SimpleQueue()
-        setup = set_up(controls, library.rounds(who, motion, balanced=balances(controls)))
+        setup = set_up(controls, library.rounds(who, motion, balanced=controls.balances))
         self._show = Show(library, Folder(out), setup, self._asked.put)
         self._number = 1
         if compare is not None:
-            acts_files.show_beside(self._show, compare, names[1])
+            handlers.show_beside(self._show, compare, names[1])
         if recording is not None:
-            acts_files.show_recording(self._show, recording, names[0])
+            handlers.show_recording(self._show, recording, names[0])
         self._show.tell_notes()
         self._show.play(play)
         self._newest = self._show.snapshot(self._number)
@@ -130,7 +129,7 @@ class Session:
     def series(self) -> dict[str, Floats]:
         """Curves of the last seconds of the watched character.
 
-        `poise.studio.series` has their names: KEYS and STANCE.
+        `poise.studio.measures` has their names: KEYS and STANCE.
         """
         now = self._newest
         who = min(now.controls.watch, now.moment.cast.count - 1)

@@ -7,18 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from poise.simulation.pushes import Push
-from poise.studio.folder import Folder
-from poise.studio.history import Deed
-from poise.studio.jobs import Jobs
+from poise.studio.history import Deed, Take
+from poise.studio.jobs import Folder, Jobs
 from poise.studio.library import Library
-from poise.studio.moments import moment_of
+from poise.studio.measures import Series, moment_of
 from poise.studio.pace import Pace
-from poise.studio.player import Player
-from poise.studio.series import Series
-from poise.studio.setup import Setup
-from poise.studio.simulation import Simulation
+from poise.studio.scene import Setup
+from poise.studio.simulation import Player, Simulation
 from poise.studio.snapshot import Controls, Message, Moment, Snapshot
-from poise.studio.takes import Take
 
 log = logging.getLogger("poise.studio")
 

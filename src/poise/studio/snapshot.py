@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from poise.control.asked_profiles import AskedProfile
-    from poise.studio.cast import Cast
+    from poise.studio.scene_index import Cast
 
     Bools = NDArray[np.bool_]
+
+
+BALANCE = "balance"
+"""Name of the controller that balances."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,6 +164,11 @@ class Controls:
     adaptive: bool = False
     goals: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     profiles: tuple[AskedProfile, ...] = ()
+
+    @property
+    def balances(self) -> bool:
+        """Whether the character keeps its balance by itself."""
+        return self.controller == BALANCE
 
 
 class Job(NamedTuple):

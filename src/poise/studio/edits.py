@@ -15,10 +15,10 @@ from poise.motion.editing.cutting import heading_of
 from poise.simulation import pushes as written
 from poise.simulation.state import State
 from poise.simulation.world import World
-from poise.studio.cast import size_of
 from poise.studio.history import Deed, Runner
 from poise.studio.requests import AddObject, Drag, Push, Release, Throw
-from poise.studio.setup import Setup, ground_at
+from poise.studio.scene import Setup, ground_at
+from poise.studio.scene_index import size_of
 
 CHESTS = ("chest", "thorax", "upper_torso", "torso", "spine", "trunk")
 """What a ball is thrown at, if there is such a link."""

@@ -22,9 +22,9 @@ from poise.simulation.contact import GroundLike, HeightField
 from poise.simulation.state import State
 from poise.simulation.world import World
 from poise.studio import balancing
-from poise.studio.cast import Cast, ground_height, size_of
-from poise.studio.lineup import Lineup, Rounds
+from poise.studio.crowd_reference import Lineup, Rounds
 from poise.studio.requests import AddObject
+from poise.studio.scene_index import Cast, ground_height, size_of
 from poise.studio.snapshot import Controls, Tuning
 
 BALLS = 12
@@ -89,7 +89,7 @@ def set_up(controls: Controls, rounds: Rounds, objects: Sequence[Character] = ()
         spares=BALLS,
         exclude=_apart(scene, rounds, controls.count),
         # thighs that touch would tilt the feet, and the character would fall
-        self_collision=controls.controller != balancing.NAME,
+        self_collision=not controls.balances,
         on_divergence="freeze",
     )
     lineup = Lineup(
@@ -202,7 +202,7 @@ def controller_for(setup: Setup, controls: Controls, present: object = None) -> 
         controls: What was chosen.
         present: The controller there is; one that balances is changed, not made anew.
     """
-    if controls.controller == balancing.NAME:
+    if controls.balances:
         return balancing.balancing_for(setup.world, setup.rounds, controls, present)
     made = _tuned_controller(setup, controls)
     wrapped: Controller = profiled(made, setup.world, controls.profiles)
