@@ -62,11 +62,10 @@ def _standing(session: Session) -> tuple[float, float, float, int]:
 
     def tell() -> None:
         now = session.newest
-        show = session._show
-        found.append((time.perf_counter(), time.thread_time(), show.simulation.time, now.number))
+        found.append((time.perf_counter(), time.thread_time(), session.simulation.time, now.number))
         told.set()
 
-    session._asked.put(tell)
+    session.post(tell)
     told.wait(10.0)
     return found[0]
 

@@ -19,7 +19,7 @@ from test_studio_page import CAMERA, pages, socket_of, until
 from poise.studio import Studio
 from poise.studio.live_view import GLASS
 from poise.studio.requests import Choose, RemoveGoal, SetGoal
-from poise.studio.snapshot import Moment
+from poise.studio.snapshot import Measures
 from poise.studio.tabs import goals_of
 
 viser = pytest.importorskip("viser")
@@ -112,7 +112,7 @@ def test_one_sees_through_the_bodies_and_no_longer(studio: Studio) -> None:
 def test_goals_that_are_offered_can_be_set(studio: Studio) -> None:
     from poise.trials.balance_trial import place_of
 
-    character = studio.session.newest.moment.cast.character
+    character = studio.session.newest.measures.index.character
     offered = goals_of(character)
     assert offered[:3] == ("left_hand", "right_hand", "head")
     assert len(set(offered)) == len(offered)
@@ -146,7 +146,7 @@ def test_a_person_lets_it_balance_drags_a_goal_and_pushes(browser: Any, tmp_path
         # it is let go, onto its own feet
         row(page, "Controller").locator("input").first.click()
         page.get_by_role("option", name="balance", exact=True).click()
-        assert until(lambda: session.newest.moment.cast.settings.self_collision is False, 60)
+        assert until(lambda: session.newest.measures.index.settings.self_collision is False, 60)
         assert session.newest.controls.root == "free"
 
         # an objective is switched off, and on again
@@ -182,26 +182,26 @@ def test_a_person_lets_it_balance_drags_a_goal_and_pushes(browser: Any, tmp_path
         # along that arrow alone; the page's origin follows the character by some millimetres
         assert np.allclose(end[1:], start[1:], atol=0.02)
         # the clip swings its arms, and takes the hand away from time to time
-        assert until(lambda: _apart(session.newest.moment, end) < 0.07, 60)
+        assert until(lambda: _apart(session.newest.measures, end) < 0.07, 60)
         picture(page, "balance-goal")
 
         # a click on the chest pushes it; it stands
-        seen = session.newest.moment.time
+        seen = session.newest.measures.time
         page.mouse.click(*pixel(page, studio, "chest"))
-        assert until(lambda: studio.session._show.pushes)
-        assert studio.session._show.pushes[-1].force == 150.0
+        assert until(lambda: studio.session.simulation.pushes)
+        assert studio.session.simulation.pushes[-1].force == 150.0
         picture(page, "balance-pushed")
-        assert until(lambda: session.newest.moment.time > seen + 3.0)
-        assert not session.newest.moment.fallen[0]
+        assert until(lambda: session.newest.measures.time > seen + 3.0)
+        assert not session.newest.measures.fallen[0]
         page.get_by_role("tab", name="Balance").click()
         settle(page)
         picture(page, "balance-curves")
         page.close()
 
 
-def _apart(moment: Moment, goal: Any) -> float:
+def _apart(measures: Measures, goal: Any) -> float:
     """How far the right hand is from its goal [m]."""
-    return float(np.linalg.norm(point_of(moment, "right_hand") - goal))
+    return float(np.linalg.norm(point_of(measures, "right_hand") - goal))
 
 
 def settle(page: Any, frames: int = 6) -> None:

@@ -34,12 +34,12 @@ def test_stable_ones_follow_the_clip(name: str, root: str, tmp_path: Path) -> No
     clock = Clock()
     show = Studio(tmp_path, clock)
     show.ask(Choose(controller=name, root=root, ground="none"))
-    show.wait()
+    show.finish_jobs()
     show.ask(Play())
     played(show, clock, 0.5)
     simulation = show.simulation
     assert simulation.time > 0.45
-    wanted = simulation.setup.lineup.target(simulation.time).q
+    wanted = simulation.setup.reference.target(simulation.time).q
     error = measure.tracking_error(simulation.setup.world, simulation.setup.world.state.q, wanted)
     assert error.rotation.max() < 10.0  # 8 Hz joints lag by some degrees
 
@@ -62,7 +62,7 @@ def test_gains_of_a_limb_reach_inverse_dynamics(tmp_path: Path) -> None:
     show = Studio(tmp_path)
     show.ask(Choose(controller="kane"))
     show.ask(SetGains(limb="left_arm", frequency=2.0, damping=0.5))
-    controller = show.simulation.runner.controller
+    controller = show.simulation.controller
     assert isinstance(controller, InverseDynamics)
     assert len(np.unique(controller.kp)) > 1
     assert len(np.unique(controller.kd)) > 1

@@ -116,9 +116,9 @@ def test_a_page_that_never_reads_holds_nobody_up(studio: Studio) -> None:
     deaf = socket_of(studio)
     deaf.send(msgspec.msgpack.encode(CAMERA))
     assert until(lambda: pages(studio) >= 1)
-    clock, updates = studio.session.newest.moment.time, studio.page.updates
+    clock, updates = studio.session.newest.measures.time, studio.page.updates
     assert until(lambda: studio.page.updates > updates + 40)
-    assert studio.session.newest.moment.time > clock + 0.3
+    assert studio.session.newest.measures.time > clock + 0.3
     # it vanishes without a word
     deaf.socket.shutdown(socket.SHUT_RDWR)
     updates = studio.page.updates
@@ -131,11 +131,11 @@ def test_a_page_that_never_reads_holds_nobody_up(studio: Studio) -> None:
 def test_a_flood_does_not_stop_the_simulation(studio: Studio) -> None:
     with socket_of(studio) as page:
         page.send(msgspec.msgpack.encode(CAMERA))
-        clock = studio.session.newest.moment.time
+        clock = studio.session.newest.measures.time
         end = time.monotonic() + 1.0
         while time.monotonic() < end:
             page.send(msgspec.msgpack.encode(CAMERA))
-    assert studio.session.newest.moment.time > clock + 0.3
+    assert studio.session.newest.measures.time > clock + 0.3
 
 
 def test_a_taken_port_gives_the_next(studio: Studio) -> None:
@@ -158,7 +158,7 @@ def test_words_of_others_are_no_html(studio: Studio) -> None:
     text = status(told_off, 30.0)
     assert "<img" not in text
     assert "&lt;img" in text
-    assert f"{newest.moment.time:.2f} s" in text
+    assert f"{newest.measures.time:.2f} s" in text
 
 
 def test_a_recording_that_is_played_is_shown_with_its_dtype_and_instruction_set(

@@ -13,10 +13,9 @@ import pytest
 from studio_scenes import Clock, Studio, session_speed, until, wait_for
 
 from poise import Clip, PoiseError, load_character, load_clip, load_recording
-from poise.studio import handlers, requests, session
-from poise.studio.handlers import ACTS, latest
+from poise.studio import requests, session
+from poise.studio.handlers import HANDLERS, drop_overridden
 from poise.studio.jobs import Jobs, chosen_by
-from poise.studio.pace import MOST_BEHIND, Pace
 from poise.studio.requests import (
     AddObject,
     Choose,
@@ -42,7 +41,7 @@ from poise.studio.requests import (
     Throw,
     Watch,
 )
-from poise.studio.session import Session
+from poise.studio.session import MAX_DELAY, Pace, Session
 
 # ---- pace
 
@@ -66,12 +65,12 @@ def test_what_cannot_be_caught_up_is_forgotten(tmp_path: Path) -> None:
     show.ask(Play())
     clock.now += 30.0
     show.advance(1.0)
-    assert show.simulation.time == pytest.approx(MOST_BEHIND)
+    assert show.simulation.time == pytest.approx(MAX_DELAY)
     show.advance(1.0)
-    assert show.simulation.time == pytest.approx(MOST_BEHIND)
+    assert show.simulation.time == pytest.approx(MAX_DELAY)
     clock.now += 1 / 60 + 1e-6
     show.advance(1.0)
-    assert show.simulation.time == pytest.approx(MOST_BEHIND + 1 / 60)
+    assert show.simulation.time == pytest.approx(MAX_DELAY + 1 / 60)
 
 
 def test_steps_that_take_longer_than_they_last_do_not_pile_up() -> None:
@@ -80,7 +79,7 @@ def test_steps_that_take_longer_than_they_last_do_not_pile_up() -> None:
     pace.start(0.0, 1.0)
     for _ in range(100):
         steps = int((pace.allowed(simulated) - simulated) * 60 + 1e-6)
-        assert steps <= round(60 * MOST_BEHIND)
+        assert steps <= round(60 * MAX_DELAY)
         simulated += steps / 60
         clock.now += 0.05 * max(1, steps)
         pace.worked(clock.now - 0.05 * max(1, steps), steps / 60, steps)
@@ -93,13 +92,13 @@ def test_steps_that_take_longer_than_they_last_do_not_pile_up() -> None:
 def test_a_budget_is_kept_so_that_pages_see_it_move(tmp_path: Path) -> None:
     clock = Clock()
     show = Studio(tmp_path, clock)
-    go = show.simulation.go
+    advance = show.simulation.advance
 
     def slow(steps: int) -> None:
         clock.now += 0.015
-        go(steps)
+        advance(steps)
 
-    show.simulation.go = slow  # type: ignore[method-assign]
+    show.simulation.advance = slow  # type: ignore[method-assign]
     show.ask(Play())
     clock.now += 0.1
     show.advance(0.02)
@@ -125,54 +124,55 @@ def test_a_day_in_the_studio(tmp_path: Path) -> None:
         show.ask(one)
         clock.now += 0.05
         show.advance(1.0)
-        snapshot = show.snapshot(1)
+        snapshot = show.make_snapshot()
         assert snapshot.message.level == "info", one
         assert snapshot.playing
-    assert snapshot.moment.time > 0.8
+    assert snapshot.measures.time > 0.8
     controls = snapshot.controls
     assert (controls.friction, controls.gravity[2], controls.dt) == (0.3, -3.0, 1 / 120)
     assert controls.tuning["left_arm"].strength == 0.5
     assert controls.tuning["right_leg"] == (12.0, 0.8, 1.0, 0.0)
     assert controls.tuning[""].frequency == 12.0
     show.ask(Restart())
-    snapshot = show.snapshot(2)
-    assert (snapshot.moment.time, snapshot.frame, snapshot.frames) == (0.0, 0, 1)
-    assert tuple(show.simulation.runner.world.gravity) == (0.0, 0.0, -3.0)
+    snapshot = show.make_snapshot()
+    assert (snapshot.measures.time, snapshot.frame, snapshot.frames) == (0.0, 0, 1)
+    assert tuple(show.simulation.world.gravity) == (0.0, 0.0, -3.0)
 
 
 def test_stepping_and_scrubbing(tmp_path: Path) -> None:
     show = Studio(tmp_path)
     show.ask(Step(20))
-    assert show.snapshot(1).frames == 21
+    assert show.make_snapshot().frames == 21
     show.ask(Step(-3))
-    snapshot = show.snapshot(2)
+    snapshot = show.make_snapshot()
     assert (snapshot.frame, snapshot.frames, snapshot.playing) == (17, 21, False)
     show.ask(Scrub(5))
-    assert show.snapshot(3).moment.time == pytest.approx(5 / 60)
+    assert show.make_snapshot().measures.time == pytest.approx(5 / 60)
     show.ask(Scrub(99999))
-    assert show.snapshot(4).frame == 20
+    assert show.make_snapshot().frame == 20
     show.ask(Scrub(10))
     show.ask(Step(1))
-    assert show.snapshot(5).frames == 12
+    assert show.make_snapshot().frames == 12
 
 
 def test_the_trail_and_the_curves_end_where_one_looks(tmp_path: Path) -> None:
     show = Studio(tmp_path)
-    for number in range(30):
+    show.series.clear()
+    for _ in range(30):
         show.ask(Step(2))
-        show.snapshot(number)
-    trail = show.snapshot(31).trail
+        show.make_snapshot()
+    trail = show.make_snapshot().trail
     assert len(trail) == 30
     show.ask(Scrub(20))
-    moment = show.snapshot(32).moment
-    assert len(show.series.trail(0, moment.time)) == 10
-    curves = show.series.curves(0, moment.time)
+    measures = show.make_snapshot().measures
+    assert len(show.series.trail(0, measures.time)) == 10
+    curves = show.series.curves(0, measures.time)
     assert curves["time"][-1] == pytest.approx(20 / 60)
     assert {len(column) for column in curves.values()} == {10}
     assert np.isfinite(list(curves.values())).all()
     # to go on from there forgets what came later
     show.ask(Step(2))
-    show.snapshot(33)
+    show.make_snapshot()
     assert len(show.series.trail(0, 22 / 60)) == 11
 
 
@@ -180,14 +180,14 @@ def test_another_scene_is_loaded_beside_and_the_last_choice_counts(tmp_path: Pat
     show = Studio(tmp_path)
     show.ask(Choose(count=3))
     show.ask(Choose(count=2))
-    assert show.snapshot(1).moment.cast.count == 1
-    assert show.snapshot(1).controls.count == 2
-    show.wait()
-    snapshot = show.snapshot(2)
-    assert snapshot.moment.cast.count == 2
+    assert show.make_snapshot().measures.index.count == 1
+    assert show.make_snapshot().controls.count == 2
+    show.finish_jobs()
+    snapshot = show.make_snapshot()
+    assert snapshot.measures.index.count == 2
     assert [job.state for job in snapshot.jobs] == ["done", "done"]
     show.ask(Watch(1))
-    assert show.snapshot(3).controls.watch == 1
+    assert show.make_snapshot().controls.watch == 1
     with pytest.raises(PoiseError, match="no character 5"):
         show.ask(Watch(5))
 
@@ -202,8 +202,8 @@ def test_a_scene_that_cannot_be_loaded_leaves_the_present_one(
 
     monkeypatch.setattr("poise.studio.handlers.set_up", broken)
     show.ask(Choose(clip="run"))
-    show.wait()
-    snapshot = show.snapshot(1)
+    show.finish_jobs()
+    snapshot = show.make_snapshot()
     assert snapshot.controls.clip == "walk"
     assert snapshot.message.text == "it cannot be"
     assert snapshot.jobs[-1].state == "failed"
@@ -219,11 +219,11 @@ def test_a_take_is_saved_opened_and_compared(tmp_path: Path) -> None:
     show.ask(Push("chest", 50.0))
     show.ask(Step(30))
     show.ask(Record(False))
-    assert show.snapshot(1).taken == pytest.approx(0.5)
+    assert show.make_snapshot().taken == pytest.approx(0.5)
     show.ask(Step(10))
     show.ask(Save(("npz", "bvh", "glb"), "../my take", "page-7"))
-    show.wait()
-    jobs = show.snapshot(2).jobs
+    show.finish_jobs()
+    jobs = show.make_snapshot().jobs
     assert [job.state for job in jobs] == ["done"] * 3, jobs
     assert [job.token for job in jobs] == ["page-7"] * 3
     assert {job.path for job in jobs} == {
@@ -240,33 +240,33 @@ def test_a_take_is_saved_opened_and_compared(tmp_path: Path) -> None:
 
     show.ask(Open("my-take.npz"))
     show.ask(Compare("my-take.npz"))
-    show.wait()
-    snapshot = show.snapshot(3)
+    show.finish_jobs()
+    snapshot = show.make_snapshot()
     assert (snapshot.mode, snapshot.name, snapshot.frames) == ("recorded", "my-take.npz", 31)
     show.ask(Scrub(12))
-    snapshot = show.snapshot(4)
-    assert np.array_equal(snapshot.moment.q, recording.q[12])
+    snapshot = show.make_snapshot()
+    assert np.array_equal(snapshot.measures.q, recording.q[12])
     assert snapshot.beside is not None
     assert np.array_equal(snapshot.beside.q, recording.q[12])
-    assert snapshot.beside.cast.number != snapshot.moment.cast.number
+    assert snapshot.beside.index.number != snapshot.measures.index.number
     # it plays, comes to its end, and starts again if it is looped
     show.ask(Play())
     clock.now += 0.05
     show.advance(1.0)
-    assert show.snapshot(5).frame == 15
+    assert show.make_snapshot().frame == 15
     show.ask(SetLoop(False))
     for _ in range(10):
         clock.now += 0.09
         show.advance(1.0)
-    assert (show.snapshot(6).frame, show.playing) == (30, False)
+    assert (show.make_snapshot().frame, show.playing) == (30, False)
     show.ask(Play())
-    assert show.snapshot(7).frame == 0
+    assert show.make_snapshot().frame == 0
     show.ask(Save(("bvh",)))
-    show.wait()
+    show.finish_jobs()
     assert show.jobs.all[-1].message == "my-take-2.bvh"
     show.ask(Live())
     show.ask(Compare(None))
-    snapshot = show.snapshot(8)
+    snapshot = show.make_snapshot()
     assert (snapshot.mode, snapshot.beside, snapshot.frames) == ("live", None, 41)
 
 
@@ -275,11 +275,11 @@ def test_a_take_of_a_scene_that_is_gone_can_be_saved(tmp_path: Path) -> None:
     show.ask(Record())
     show.ask(Step(3))
     show.ask(Choose(character="two-link"))
-    show.wait()
-    assert show.snapshot(1).moment.cast.names == ("two-link",)
-    assert not show.snapshot(1).recording
+    show.finish_jobs()
+    assert show.make_snapshot().measures.index.names == ("two-link",)
+    assert not show.make_snapshot().recording
     show.ask(Save(("bvh",), "walker"))
-    show.wait()
+    show.finish_jobs()
     assert [job.message for job in show.jobs.all][-1] == "walker.bvh"
 
 
@@ -308,15 +308,15 @@ def test_whatever_is_asked_the_show_goes_on(tmp_path: Path, seed: int) -> None:
         clock.now += 0.03
         if show.playing:
             show.advance(1.0)
-        moment = show.snapshot(1).moment
-        for numbers in (moment.q, moment.com, moment.kinetic, moment.torque):
+        measures = show.make_snapshot().measures
+        for numbers in (measures.q, measures.com, measures.kinetic, measures.torque_ratio):
             assert np.isfinite(numbers).all(), one
-    show.wait()
+    show.finish_jobs()
     show.jobs.stop()
 
 
 def test_a_take_ends_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poise.studio.history.LONGEST_TAKE", 0.2)
+    monkeypatch.setattr("poise.studio.history.MAX_TAKE_DURATION", 0.2)
     clock = Clock()
     show = Studio(tmp_path, clock)
     show.ask(Record())
@@ -324,7 +324,7 @@ def test_a_take_ends_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for _ in range(6):
         clock.now += 0.05
         show.advance(1.0)
-    snapshot = show.snapshot(1)
+    snapshot = show.make_snapshot()
     assert not snapshot.recording
     assert 0.2 < snapshot.taken < 0.3
     assert "can be saved" in snapshot.message.text
@@ -334,11 +334,11 @@ def test_without_a_take_the_past_is_saved(tmp_path: Path) -> None:
     show = Studio(tmp_path)
     show.ask(Step(5))
     show.ask(Save())
-    show.wait()
+    show.finish_jobs()
     assert len(load_recording(tmp_path / "walk.npz")) == 6
     show.ask(Save())
-    show.wait()
-    assert show.snapshot(1).files == ("walk-2.npz", "walk.npz")
+    show.finish_jobs()
+    assert show.make_snapshot().files == ("walk-2.npz", "walk.npz")
 
 
 def test_files_of_every_kind(tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_files_of_every_kind(tmp_path: Path) -> None:
     show.ask(Push("chest", 80.0, "left"))
     show.ask(Step(6))
     show.ask(Save(("html", "png", "mp4")))
-    show.wait()
+    show.finish_jobs()
     assert [(job.state, job.message) for job in show.jobs.all] == [
         ("done", "walk.html"), ("done", "walk.png"), ("done", "walk.mp4"),
     ]  # fmt: skip
@@ -368,7 +368,7 @@ def test_a_folder_that_cannot_be_made_fails_the_job_only(tmp_path: Path) -> None
     show = Studio(tmp_path / "file" / "out")
     show.ask(Step(2))
     show.ask(Save())
-    show.wait()
+    show.finish_jobs()
     job = show.jobs.all[-1]
     assert job.state == "failed"
     assert "cannot be made" in job.message
@@ -407,15 +407,15 @@ def test_an_error_of_ours_in_a_job_is_one_line_in_the_page(tmp_path: Path) -> No
 def test_it_goes_on_by_itself_and_can_be_asked(tmp_path: Path) -> None:
     with Session(out=tmp_path) as studio:
         first = studio.newest
-        wait_for(studio, lambda s: s.moment.time > 0.1 and s.number > first.number + 2)
+        wait_for(studio, lambda s: s.measures.time > 0.1 and s.number > first.number + 2)
         assert studio.ask(Play(False))
         stopped = wait_for(studio, lambda s: not s.playing)
         assert studio.ask(Step(3))
-        three = wait_for(studio, lambda s: s.moment.time > stopped.moment.time + 0.04)
-        assert three.moment.time == pytest.approx(stopped.moment.time + 3 / 60)
+        three = wait_for(studio, lambda s: s.measures.time > stopped.measures.time + 0.04)
+        assert three.measures.time == pytest.approx(stopped.measures.time + 3 / 60)
         assert studio.ask(Scrub(0))
-        assert wait_for(studio, lambda s: s.frame == 0).moment.time == 0.0
-        assert set(studio.series()) == set(session.Session.series(studio))
+        assert wait_for(studio, lambda s: s.frame == 0).measures.time == 0.0
+        assert set(studio.curves()) == set(session.Session.curves(studio))
         assert studio.out == tmp_path
         assert "walk" in studio.clips_for("humanoid")
     assert studio._thread is not None
@@ -446,34 +446,34 @@ def test_whatever_goes_wrong_the_thread_goes_on(
     def broken(*given: Any) -> None:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setitem(ACTS, Throw, broken)
+    monkeypatch.setitem(HANDLERS, Throw, broken)  # type: ignore[misc]
     with Session(out=tmp_path) as studio:
         studio.ask(Throw())
         told = wait_for(studio, lambda s: "a fault of ours" in s.message.text)
         assert not told.playing
         studio.ask(Play())
-        wait_for(studio, lambda s: s.playing and s.moment.time > told.moment.time + 0.05)
+        wait_for(studio, lambda s: s.playing and s.measures.time > told.measures.time + 0.05)
 
 
 def test_a_flood_is_dropped_and_a_slider_counts_once(tmp_path: Path) -> None:
     studio = Session(out=tmp_path, play=False)  # not started: nobody takes anything out
     taken = sum(studio.ask(SetSpeed(0.5)) for _ in range(3000))
-    assert taken <= session.MOST_ASKED + 1
+    assert taken <= session.MAX_QUEUED + 1
     slide = [Drag(1, (0.1 * i, 0.0, 1.0)) for i in range(5)]
     other = [SetGains(9.0, limb="head"), SetGains(5.0), SetGains(6.0), Step(), Step()]
-    assert latest([*slide, *other]) == [slide[-1], other[0], *other[2:]]
+    assert drop_overridden([*slide, *other]) == [slide[-1], other[0], *other[2:]]
 
 
 def test_slow_readers_do_not_hold_it_up(tmp_path: Path) -> None:
     with Session(out=tmp_path) as studio:
-        old = wait_for(studio, lambda s: s.moment.time > 0.02)
-        q = old.moment.q.copy()
+        old = wait_for(studio, lambda s: s.measures.time > 0.02)
+        q = old.measures.q.copy()
         readers = [threading.Thread(target=studio.wait, args=(10**9, 1.0)) for _ in range(20)]
         for reader in readers:
             reader.start()
-        wait_for(studio, lambda s: s.moment.time > old.moment.time + 0.2)
+        wait_for(studio, lambda s: s.measures.time > old.measures.time + 0.2)
         # what a reader holds stays as it was
-        assert np.array_equal(old.moment.q, q)
+        assert np.array_equal(old.measures.q, q)
         for reader in readers:
             reader.join()
 
@@ -508,14 +508,14 @@ def test_a_lost_simulation_is_told_and_can_be_restarted(tmp_path: Path) -> None:
     for _ in range(60):
         clock.now += 0.05
         show.advance(1.0)
-    snapshot = show.snapshot(1)
+    snapshot = show.make_snapshot()
     assert "restart, or go back" in snapshot.diverged
     assert not snapshot.playing
     with pytest.raises(PoiseError, match="restart, or go back"):
         show.ask(Play())
     show.ask(Restart())
-    snapshot = show.snapshot(2)
-    assert (snapshot.diverged, snapshot.moment.time) == ("", 0.0)
+    snapshot = show.make_snapshot()
+    assert (snapshot.diverged, snapshot.measures.time) == ("", 0.0)
     show.ask(Play())
 
 
@@ -551,13 +551,13 @@ def test_recordings_are_called_by_their_files(tmp_path: Path) -> None:
 def test_a_recording_that_was_given_is_played_to_its_end(tmp_path: Path) -> None:
     show = Studio(tmp_path)
     show.ask(Step(3))
-    handlers.show_recording(show, show.simulation.recent().recording(), "given")
+    show.show_recording(show.simulation.recent().recording(), "given")
     show.ask(Step(100))
-    assert (show.snapshot(1).frame, show.snapshot(1).frames) == (3, 4)
+    assert (show.make_snapshot().frame, show.make_snapshot().frames) == (3, 4)
     show.ask(Step(-2))
-    assert show.snapshot(2).frame == 1
+    assert show.make_snapshot().frame == 1
     show.ask(Restart())
-    assert show.snapshot(3).frame == 0
+    assert show.make_snapshot().frame == 0
     # to do something to it is to go back to the simulation
     show.ask(Push("chest", 10.0))
-    assert show.snapshot(4).mode == "live"
+    assert show.make_snapshot().mode == "live"

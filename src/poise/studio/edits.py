@@ -1,4 +1,8 @@
-"""What people do to a simulation, as deeds that can be done again: all numbers are settled."""
+"""Edits of a simulation: pushes, drags, balls, gravity, loops.
+
+An edit is a closure with all numbers settled, so that it can be repeated when a past is simulated
+again.
+"""
 
 from __future__ import annotations
 
@@ -12,132 +16,143 @@ from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.math.pose import quat_matrix
 from poise.motion.editing.cutting import heading_of
-from poise.simulation import pushes as written
+from poise.simulation import pushes
 from poise.simulation.state import State
 from poise.simulation.world import World
-from poise.studio.history import Deed, Runner
+from poise.studio.history import Edit
 from poise.studio.requests import AddObject, Drag, Push, Release, Throw
-from poise.studio.scene import Setup, ground_at
+from poise.studio.scene import throw_again
 from poise.studio.scene_index import size_of
+from poise.studio.simulation import Simulation
 
 CHESTS = ("chest", "thorax", "upper_torso", "torso", "spine", "trunk")
-"""What a ball is thrown at, if there is such a link."""
+"""Links at which a ball is thrown, the first that there is."""
 
-ASIDE = 2.5
+THROW_DISTANCE = 2.5
 """From how far a ball comes, in sizes of the character."""
 
 
-def push(setup: Setup, world: World, asked: Push) -> tuple[Deed, written.Push]:
-    """A push of a link, and the same as a recording's pictures know it."""
-    link = setup.cast.link_index(asked.link)
-    direction = asked.direction if isinstance(asked.direction, str) else tuple(asked.direction)
+def push(simulation: Simulation, request: Push) -> tuple[Edit, pushes.Push]:
+    """A push of a link, and the same as pictures of a recording show it."""
+    index, world = simulation.setup.index, simulation.world
+    link, direction = index.link_index(request.link), request.direction
     if not isinstance(direction, str) and not any(direction):
         raise PoiseError("Push.direction has no length; it needs one")
-    name = setup.cast.link_names[link]
-    told = written.Push(name, max(asked.force, 1e-9), direction, float(world.time), asked.duration)  # type: ignore[arg-type]
-    told = told.in_world(heading(setup, world, int(setup.cast.who[link])))
-    force = told.force_vector()
-    point = None if asked.at is None else _in_link(world, link, asked.at)
+    name, force, now = index.link_names[link], max(request.force, 1e-9), float(world.time)
+    given = pushes.Push(name, force, direction, now, request.duration)
+    given = given.in_world(heading(simulation, int(index.owner[link])))
+    vector = given.force_vector()
+    point = None if request.at is None else _in_link(world, link, request.at)
 
-    def deed(runner: Runner) -> None:
-        runner.world.push(link, force, asked.duration, point=point)
+    def edit(simulation: Simulation) -> None:
+        simulation.world.push(link, vector, request.duration, point=point)
 
-    return deed, told
+    return edit, given
 
 
-def drag(setup: Setup, asked: Drag) -> Deed:
+def drag(simulation: Simulation, request: Drag) -> Edit:
     """A spring that pulls a link, until it is released."""
-    link = setup.cast.link_index(asked.link)
+    link = simulation.setup.index.link_index(request.link)
 
-    def deed(runner: Runner) -> None:
-        runner.world.drag(link, asked.to, point=asked.point)
+    def edit(simulation: Simulation) -> None:
+        simulation.world.drag(link, request.to, point=request.point)
 
-    return deed
-
-
-def release(setup: Setup, asked: Release) -> Deed:
-    """Letting go."""
-    link = None if asked.link is None else setup.cast.link_index(asked.link)
-    return lambda runner: runner.world.release(link)
+    return edit
 
 
-def throw(setup: Setup, world: World, asked: Throw, who: int) -> Deed:
-    """A ball that meets a link where that will be, if it goes on as the mass centre does."""
-    cast = setup.cast
-    link = _middle(setup, who) if asked.link is None else cast.link_index(asked.link)
-    who = max(int(cast.who[link]), 0) if asked.link is not None else who
-    part, group = cast.part(who), cast.groups[0]
-    state, gravity = world.state, world.gravity
-    aim = _link_center(world, link)
-    speed = measure.momentum(group.character, state.q[part.q], state.v[part.v]).linear
-    speed = speed / max(group.character.mass, 1e-9)
-    if asked.origin is None:
-        angle = heading(setup, world, who) + 0.25 * math.pi
-        way = np.array([math.cos(angle), math.sin(angle), 0.0])
-        start = aim + ASIDE * size_of(group.character) * way
+def release(simulation: Simulation, request: Release) -> Edit:
+    """The end of a drag."""
+    link = None if request.link is None else simulation.setup.index.link_index(request.link)
+    return lambda simulation: simulation.world.release(link)
+
+
+def throw(simulation: Simulation, request: Throw, character: int) -> Edit:
+    """A ball that hits a link, if the center of mass keeps its velocity.
+
+    Args:
+        simulation: The simulation.
+        request: The throw.
+        character: The character at which it is thrown, unless the request names a link.
+    """
+    world, index = simulation.world, simulation.setup.index
+    if request.link is None:
+        link = _chest(simulation, character)
     else:
-        start = np.array(asked.origin)
-    start[2] = max(start[2], ground_at(setup, *start[:2]) + 0.15)
-    velocity = _flight(start, aim, speed, asked.speed, gravity)
+        link = index.link_index(request.link)
+        character = max(int(index.owner[link]), 0)
+    part, one = index.part(character), index.character
+    aim = _link_center(world, link)
+    velocity = measure.momentum(one, world.state.q[part.q], world.state.v[part.v]).linear
+    velocity = velocity / max(one.mass, 1e-9)
+    if request.origin is None:
+        angle = heading(simulation, character) + 0.25 * math.pi
+        way = np.array([math.cos(angle), math.sin(angle), 0.0])
+        start = aim + THROW_DISTANCE * size_of(one) * way
+    else:
+        start = np.array(request.origin)
+    start[2] = max(start[2], simulation.setup.ground_at(*start[:2]) + 0.15)
+    thrown = _ballistic_velocity(start, aim, velocity, request.speed, world.gravity)
 
-    def deed(runner: Runner) -> None:
-        if runner.world.thrown[:, 0].all():
-            _recall(runner.world, start)
-        runner.world.throw(start, velocity)
+    def edit(simulation: Simulation) -> None:
+        if simulation.world.thrown[:, 0].all():
+            _remove_farthest_ball(simulation.world, start)
+        simulation.world.throw(start, thrown)
 
-    return deed
-
-
-def gravity(value: tuple[float, float, float]) -> Deed:
-    """Another gravity; the reference of objects knows it, too."""
-
-    def deed(runner: Runner) -> None:
-        runner.world.gravity = value
-        runner.lineup = replace(runner.lineup, gravity=value)
-
-    return deed
-
-
-def loop(on: bool, now: float) -> Deed:
-    """The clip starts again at its end, or not."""
-
-    def deed(runner: Runner) -> None:
-        runner.lineup = runner.lineup.looped(on, now)
-
-    return deed
+    return edit
 
 
-def place_for(setup: Setup, world: World, asked: AddObject, who: int) -> tuple[float, ...]:
-    """Where an object is put: in front of a character, upon the ground."""
-    if asked.position is not None:
-        return tuple(asked.position)
-    part, angle = setup.cast.part(who), heading(setup, world, who)
+def gravity(value: tuple[float, float, float]) -> Edit:
+    """Another gravity, also of the reference of objects."""
+
+    def edit(simulation: Simulation) -> None:
+        simulation.world.gravity = value
+        simulation.reference = replace(simulation.reference, gravity=value)
+
+    return edit
+
+
+def loop(on: bool, now: float) -> Edit:
+    """The clip starts again at its end, or not, from time now [s]."""
+
+    def edit(simulation: Simulation) -> None:
+        simulation.reference = simulation.reference.looped(on, now)
+
+    return edit
+
+
+def object_place(simulation: Simulation, request: AddObject, character: int) -> tuple[float, ...]:
+    """Where an object is put [m]: in front of a character, on the ground."""
+    if request.position is not None:
+        return request.position
+    world, index = simulation.world, simulation.setup.index
+    part, angle = index.part(character), heading(simulation, character)
     root = dynamics.forward_kinematics(world.scene, world.state.q)[0][part.links.start]
-    ahead = 0.7 * size_of(setup.cast.character) + asked.size
+    ahead = 0.7 * size_of(index.character) + request.size
     x = float(root[0]) + ahead * math.cos(angle)
     y = float(root[1]) + ahead * math.sin(angle)
-    tall = asked.size if asked.kind == "capsule" else 0.5 * asked.size
-    return x, y, ground_at(setup, x, y) + tall + 0.002
+    half = request.size if request.kind == "capsule" else 0.5 * request.size
+    return x, y, simulation.setup.ground_at(x, y) + half + 0.002
 
 
-def heading(setup: Setup, world: World, who: int) -> float:
-    """Which way a character looks now, from +x counterclockwise [rad]."""
-    clip = setup.rounds.clip
-    front = written.heading_at(clip, 0.0)
-    if who < 0 or not setup.rounds.free:
+def heading(simulation: Simulation, character: int) -> float:
+    """Heading of a character now, from +x counterclockwise [rad]; -1 is that of the clip."""
+    motion = simulation.setup.motion
+    front = pushes.heading_at(motion.clip, 0.0)
+    if character < 0 or not motion.is_free:
         return front
-    q = world.state.q[setup.cast.part(who).q]
-    return front + float(heading_of(clip, q) - heading_of(clip, clip.q(0.0)))
+    q = simulation.world.state.q[simulation.setup.index.part(character).q]
+    return front + float(heading_of(motion.clip, q) - heading_of(motion.clip, motion.clip.q(0.0)))
 
 
-def _middle(setup: Setup, who: int) -> int:
+def _chest(simulation: Simulation, character: int) -> int:
     """Index of a character's chest, or of its heaviest link."""
-    links = [link.name for link in setup.cast.character.links]
-    first = int(setup.cast.part(who).links.start)
+    index = simulation.setup.index
+    links = [link.name for link in index.character.links]
+    first = int(index.part(character).links.start)
     for name in CHESTS:
         if name in links:
             return first + links.index(name)
-    mass = [link.mass for link in setup.cast.character.links]
+    mass = [link.mass for link in index.character.links]
     return first + int(np.argmax(mass))
 
 
@@ -154,21 +169,29 @@ def _in_link(world: World, link: int, at: object) -> Floats:
     return point
 
 
-def _flight(start: Floats, aim: Floats, moving: Floats, speed: float, gravity: Floats) -> Floats:
-    """Velocity of a ball that meets what moves evenly from `aim`; its mean speed is `speed`."""
+def _ballistic_velocity(
+    start: Floats, aim: Floats, velocity: Floats, speed: float, gravity: Floats
+) -> Floats:
+    """Initial velocity of a ball that hits a moving point [m/s].
+
+    Args:
+        start: Where the ball starts [m].
+        aim: Where the point is now [m].
+        velocity: Velocity of the point [m/s].
+        speed: Mean speed of the ball [m/s].
+        gravity: [m/s^2].
+    """
     time = 0.0
     for _ in range(8):
-        time = max(float(np.linalg.norm(aim + time * moving - start)) / speed, 1e-3)
+        time = max(float(np.linalg.norm(aim + time * velocity - start)) / speed, 1e-3)
         time = min(time, 10.0)
-    velocity: Floats = (aim + time * moving - start) / time - 0.5 * time * gravity
-    return velocity
+    initial: Floats = (aim + time * velocity - start) / time - 0.5 * time * gravity
+    return initial
 
 
-def _recall(world: World, near: Floats) -> None:
-    """Take back the ball that is farthest from a place; pushes and drags end with it."""
+def _remove_farthest_ball(world: World, place: Floats) -> None:
+    """Removes the ball that is farthest from a place; pushes and drags end with it."""
     balls, state = world.thrown, world.state.copy()
-    farthest = int(np.linalg.norm(balls[:, 1:4] - near, axis=1).argmax())
+    farthest = int(np.linalg.norm(balls[:, 1:4] - place, axis=1).argmax())
     world.reset(State(state.q, state.v, state.time))
-    for i, ball in enumerate(balls):
-        if i != farthest:
-            world.throw(ball[1:4], ball[8:11], quat=ball[4:8], spin=ball[11:14])
+    throw_again(world, np.delete(balls, farthest, axis=0))

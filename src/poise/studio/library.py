@@ -26,7 +26,7 @@ from poise.motion.clip import Clip
 from poise.motion.fitting import on_same_body
 from poise.motion.library import builtin_clip, builtin_clips
 from poise.motion.preprocess import load_ready
-from poise.studio.crowd_reference import Rounds
+from poise.studio.crowd_reference import LoopedClip
 from poise.trials.balance_trial import balance_trial_of
 
 REST = "rest"
@@ -50,7 +50,7 @@ class Library:
         self._characters: dict[str, Character] = {}
         self._clips: dict[str, Clip] = {}
         self._files: dict[str, str | os.PathLike[str]] = {}  # of clips that the studio began with
-        self._ready: OrderedDict[tuple[str, str, bool], Rounds] = OrderedDict()
+        self._ready: OrderedDict[tuple[str, str, bool], LoopedClip] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -122,14 +122,14 @@ class Library:
             return True
         return _alike(self.character(self.owner(clip)), self.character(character))
 
-    def rounds(
+    def motion(
         self,
         character: str,
         clip: str,
         progress: Progress | None = None,
         *,
         balanced: bool = False,
-    ) -> Rounds:
+    ) -> LoopedClip:
         """A clip on a character, looped; retargeting may take some seconds.
 
         Args:
@@ -145,10 +145,10 @@ class Library:
                 return self._ready[key]
         who = self.character(character)
         if balanced:
-            made = Rounds.of(*self._balanced(who, clip, progress))
+            made = LoopedClip.of(*self._balanced(who, clip, progress))
         else:
             plain = self._plain(who, clip, progress)
-            made = Rounds.of(plain, plain.notes)
+            made = LoopedClip.of(plain, plain.notes)
         with self._lock:
             self._ready[key] = made
             while len(self._ready) > MOST_KEPT:
@@ -188,6 +188,11 @@ class Library:
                 f"clip {clip!r} on character {who.name!r} cannot be made ready for balance: {why}"
             ) from error
         return trial.clip, () if clip == REST else trial.notes
+
+    def default_ground(self, character: str) -> str:
+        """A plane for a character with a free root; none for one that hangs on the world."""
+        joints = self.character(character).joints
+        return "plane" if joints and joints[0].kind == "free" else "none"
 
 
 def _fresh(name: str, taken: tuple[str, ...]) -> str:

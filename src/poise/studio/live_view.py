@@ -14,7 +14,7 @@ from poise.math.arrays import Floats
 from poise.math.pose import quat_matrix
 from poise.model.scene import scene_of
 from poise.studio.marks import Goals, Marks, See, torque_colors
-from poise.studio.snapshot import Moment, Snapshot
+from poise.studio.snapshot import Measures, Snapshot
 from poise.view.bodies import Bodies
 from poise.view.browser import Stage
 from poise.view.camera import Camera, frame
@@ -23,7 +23,7 @@ from poise.view.ghosts import apart
 from poise.view.surroundings import ground_drawing, still_drawing
 
 if TYPE_CHECKING:
-    from poise.studio.scene_index import Cast
+    from poise.studio.scene_index import SceneIndex
 
 ROOM = "/world"
 """The node that everything stands under."""
@@ -56,25 +56,25 @@ class LiveStage:
         server.scene.add_frame(ROOM, show_axes=False)
         self._actors: Actors | None = None
         self._beside: Actors | None = None
-        self._moment: Moment | None = None
+        self._moment: Measures | None = None
         self._held: dict[int, tuple[int, Floats]] = {}
         self._at = self._aim = np.zeros(3)
         self.goals = Goals(server.scene, ROOM, lambda name, to: goal(name, self.to_world(to)))
 
     def update(self, snapshot: Snapshot, see: See) -> None:
         """Show a snapshot."""
-        moment = snapshot.moment
-        if self._actors is None or self._actors.cast.number != moment.cast.number:
-            self._change(moment)
+        measures = snapshot.measures
+        if self._actors is None or self._actors.index.number != measures.index.number:
+            self._change(measures)
         assert self._actors is not None
-        self._moment = moment
-        self._go(moment, see.follow)
+        self._moment = measures
+        self._go(measures, see.follow)
         beside = snapshot.beside
         title = "" if beside is None else snapshot.name or "live"
         watch = snapshot.controls.watch
-        self._actors.update(moment, self._at, snapshot.trail, watch, see, title)
+        self._actors.update(measures, self._at, snapshot.trail, watch, see, title)
         wanted = snapshot.controls.goals if snapshot.mode == "live" else {}
-        self.goals.update(wanted, moment, self._at, self._actors.height)
+        self.goals.update(wanted, measures, self._at, self._actors.height)
         self._compare(beside, see, snapshot.beside_name)
 
     def camera(self, azimuth: float = math.radians(-55.0)) -> Camera:
@@ -84,7 +84,7 @@ class LiveStage:
             azimuth: Where it stands, counted from the x axis to the left [rad].
         """
         assert self._moment is not None
-        scene = self._moment.cast.scene
+        scene = self._moment.index.scene
         balls, rest = (hull_points(drawing_of(scene, q)) for q in (self._moment.q, None))
         if len(rest):
             # who crouches may rise
@@ -101,38 +101,38 @@ class LiveStage:
         there: Floats = np.asarray(point, dtype=float) + self._at
         return there
 
-    def _change(self, moment: Moment) -> None:
+    def _change(self, measures: Measures) -> None:
         """Another scene."""
         if self._actors is not None:
             self._actors.remove()
         self._held.clear()
         self.goals.clear()
         # a name of its own: viser would take a new node for the old one, if it had the same name
-        name = f"{ROOM}/live-{moment.cast.number}"
-        self._actors = Actors(self._server.scene, name, moment.cast)
+        name = f"{ROOM}/live-{measures.index.number}"
+        self._actors = Actors(self._server.scene, name, measures.index)
         self._listen(self._actors.bodies)
-        self._at = self._aim = middle_of(moment) * (1.0, 1.0, 0.0)
+        self._at = self._aim = middle_of(measures) * (1.0, 1.0, 0.0)
 
-    def _compare(self, moment: Moment | None, see: See, title: str) -> None:
+    def _compare(self, measures: Measures | None, see: See, title: str) -> None:
         """The recording beside."""
-        number = None if moment is None else moment.cast.number
-        if self._beside is not None and self._beside.cast.number != number:
+        number = None if measures is None else measures.index.number
+        if self._beside is not None and self._beside.index.number != number:
             self._beside.remove()
             self._beside = None
-        if moment is None:
+        if measures is None:
             return
         if self._beside is None:
-            scene, aside = self._server.scene, moment.cast.width
-            name = f"{ROOM}/beside-{moment.cast.number}"
-            self._beside = Actors(scene, name, moment.cast, aside)
-        self._beside.update(moment, self._at, np.zeros((0, 3)), 0, see, title)
+            scene, aside = self._server.scene, measures.index.width
+            name = f"{ROOM}/beside-{measures.index.number}"
+            self._beside = Actors(scene, name, measures.index, aside)
+        self._beside.update(measures, self._at, np.zeros((0, 3)), 0, see, title)
 
-    def _go(self, moment: Moment, follow: bool) -> None:
+    def _go(self, measures: Measures, follow: bool) -> None:
         """Let the page's origin follow the characters, if they can go."""
-        if not goes(moment.cast):
+        if not goes(measures.index):
             self._at = self._aim = np.zeros(3)
             return
-        self._aim = middle_of(moment) * (1.0, 1.0, 0.0) if follow else self._at
+        self._aim = middle_of(measures) * (1.0, 1.0, 0.0) if follow else self._at
         way = self._aim - self._at
         self._at = self._at + (1.0 if np.abs(way).max() > JUMP else HASTE) * way
 
@@ -164,10 +164,10 @@ class LiveStage:
                 self._release(held[0])
             return
         if held is None and event.phase == "start":
-            link, moment = self._link(bodies, event), self._moment
-            if link is None or moment is None:
+            link, measures = self._link(bodies, event), self._moment
+            if link is None or measures is None:
                 return
-            place, turn = forward_kinematics(moment.cast.scene, moment.q)
+            place, turn = forward_kinematics(measures.index.scene, measures.q)
             arm = self.to_world(event.start_position) - place[link]
             held = self._held[event.client_id] = (link, quat_matrix(turn[link]).T @ arm)
         if held is not None:
@@ -196,23 +196,23 @@ class Actors:
     Args:
         api: viser's scene.
         prefix: Name of the node it stands under.
-        cast: Who is in the scene.
+        index: Who is in the scene.
         aside: How far to the right of its place it is shown [m]; then it has no level ground.
     """
 
-    def __init__(self, api: Any, prefix: str, cast: Cast, aside: float = 0.0) -> None:
-        self.cast, self.aside = cast, aside
+    def __init__(self, api: Any, prefix: str, index: SceneIndex, aside: float = 0.0) -> None:
+        self.index, self.aside = index, aside
         self._node = api.add_frame(prefix, show_axes=False, position=(0.0, -aside, 0.0))
         self._stage = Stage(api, prefix)
         self._floor = api.add_frame(f"{prefix}/floor", show_axes=False)
         self._ground = Stage(api, f"{prefix}/floor")
-        self.bodies = self._stage.bodies("bodies", cast.scene)
-        self._ghost = self._stage.bodies("ghost", cast.scene, color=GHOST, opacity=GHOST_OPACITY)
-        self._mine = _links_of(cast)
+        self.bodies = self._stage.bodies("bodies", index.scene)
+        self._ghost = self._stage.bodies("ghost", index.scene, color=GHOST, opacity=GHOST_OPACITY)
+        self._mine = _links_of(index)
         self._balls: Bodies | None = None
-        if cast.spares:
-            self._balls = self._stage.bodies("balls", scene_of(cast.spares))
-        self._marks = Marks(self._stage, api, prefix, cast)
+        if index.projectiles:
+            self._balls = self._stage.bodies("balls", scene_of(index.projectiles))
+        self._marks = Marks(self._stage, api, prefix, index)
         self._title = api.add_label(
             f"{prefix}/title", "", font_screen_scale=1.1, anchor="bottom-center", visible=False
         )
@@ -220,9 +220,9 @@ class Actors:
         self._painted, self._thrown, self._glass = False, True, False
 
     def update(
-        self, world: Moment, at: Floats, trail: Floats, watch: int, see: See, title: str = ""
+        self, world: Measures, at: Floats, trail: Floats, watch: int, see: See, title: str = ""
     ) -> None:
-        """Show a moment of the scene.
+        """Show a measures of the scene.
 
         Args:
             world: The scene and what was measured.
@@ -235,17 +235,17 @@ class Actors:
         self._lay(middle_of(world))
         self._floor.position = -at
         # a slow browser shows all of this late, but together: who walks stays in the picture
-        moment = moved(world, at)
-        self._paint(moment, see.torque)
+        measures = moved(world, at)
+        self._paint(measures, see.torque)
         self._glaze(see.inside)
-        self.bodies.update(moment.q)
-        self._haunt(moment.q, moment.reference if see.ghost else None)
-        self._throw(moment.thrown)
-        self._marks.update(moment, ground_below(world), trail - at, watch, see)
+        self.bodies.update(measures.q)
+        self._haunt(measures.q, measures.reference if see.ghost else None)
+        self._throw(measures.projectiles)
+        self._marks.update(measures, ground_below(world), trail - at, watch, see)
         self._title.visible = bool(title)
         if title:
             self._title.text = title
-            self._title.position = middle_of(moment) + (0.0, 0.0, 0.75 * self._marks.height)
+            self._title.position = middle_of(measures) + (0.0, 0.0, 0.75 * self._marks.height)
 
     @property
     def height(self) -> float:
@@ -264,7 +264,7 @@ class Actors:
     def _haunt(self, q: Floats, reference: Floats | None) -> None:
         """Show the reference where it is not what is there; objects have none."""
         if reference is not None:
-            aside = apart(self.cast.scene, q, reference) > APART
+            aside = apart(self.index.scene, q, reference) > APART
             self._ghost.update(reference, shown=self._mine & aside)
         if self._ghost.visible != (reference is not None):
             self._ghost.visible = reference is not None
@@ -277,9 +277,9 @@ class Actors:
             self._balls.update(q.ravel(), shown=out)
         self._thrown = bool(out.any())
 
-    def _paint(self, moment: Moment, torque: bool) -> None:
+    def _paint(self, measures: Measures, torque: bool) -> None:
         if torque:
-            self.bodies.color_links(torque_colors(moment.torque))
+            self.bodies.color_links(torque_colors(measures.torque_ratio))
         elif self._painted:
             self.bodies.color_links(None)
         self._painted = torque
@@ -296,27 +296,27 @@ class Actors:
         if self._laid is not None and np.abs(middle - self._laid)[:2].max() < AHEAD:
             return
         if self._laid is None:
-            self._ground.update("still", still_drawing(self.cast.settings))
+            self._ground.update("still", still_drawing(self.index.settings))
         if not self.aside:
-            self._ground.update("ground", ground_drawing(self.cast.settings, middle, middle))
+            self._ground.update("ground", ground_drawing(self.index.settings, middle, middle))
         self._laid = middle
 
 
-def middle_of(moment: Moment) -> Floats:
+def middle_of(measures: Measures) -> Floats:
     """The middle of all mass centres [m], shape (3,)."""
-    known = moment.com[np.isfinite(moment.com).all(axis=1)]
+    known = measures.com[np.isfinite(measures.com).all(axis=1)]
     middle: Floats = known.mean(axis=0) if len(known) else np.zeros(3)
     return middle
 
 
-def moved(moment: Moment, at: Floats) -> Moment:
-    """A moment as seen from a place of the world: all that is shown is moved by -at.
+def moved(measures: Measures, at: Floats) -> Measures:
+    """A measures as seen from a place of the world: all that is shown is moved by -at.
 
     Args:
-        moment: The moment; if `at` is not 0, all its roots are free.
+        measures: The measures; if `at` is not 0, all its roots are free.
         at: [m], shape (3,), level.
     """
-    forest = moment.cast.scene.forest
+    forest = measures.index.scene.forest
     roots = forest.q_adr[forest.kind == 0]
 
     def poses(q: Floats) -> Floats:
@@ -325,36 +325,36 @@ def moved(moment: Moment, at: Floats) -> Moment:
             near[roots + k] -= at[k]
         return near
 
-    contacts, thrown = moment.contacts, moment.thrown.copy()
+    contacts, thrown = measures.contacts, measures.projectiles.copy()
     thrown[:, 1:3] -= at[:2]
     return replace(
-        moment,
-        q=poses(moment.q),
-        reference=None if moment.reference is None else poses(moment.reference),
-        thrown=thrown,
+        measures,
+        q=poses(measures.q),
+        reference=None if measures.reference is None else poses(measures.reference),
+        projectiles=thrown,
         contacts=replace(contacts, point=contacts.point - at),
-        com=moment.com - at,
-        cop=moment.cop - at,
-        cmp=moment.cmp - at,
-        planned=moment.planned - at,
-        support=tuple(corners - at for corners in moment.support),
+        com=measures.com - at,
+        cop=measures.cop - at,
+        cmp=measures.cmp - at,
+        planned_cop=measures.planned_cop - at,
+        support=tuple(corners - at for corners in measures.support),
     )
 
 
-def goes(cast: Cast) -> bool:
+def goes(index: SceneIndex) -> bool:
     """Whether all of a scene may go anywhere: nobody hangs on the world."""
-    return all(one.joints and one.joints[0].kind == "free" for one in cast.scene.characters)
+    return all(one.joints and one.joints[0].kind == "free" for one in index.scene.characters)
 
 
-def ground_below(moment: Moment) -> Floats:
+def ground_below(measures: Measures) -> Floats:
     """Height of the ground under each mass centre [m], shape (m,)."""
-    height: Floats = np.asarray(moment.cast.ground(moment.com[:, 0], moment.com[:, 1]))
+    height: Floats = np.asarray(measures.index.ground(measures.com[:, 0], measures.com[:, 1]))
     return height
 
 
-def _links_of(cast: Cast) -> Any:
+def _links_of(index: SceneIndex) -> Any:
     """Which links of the scene are those of characters, shape (nl,)."""
-    mine = np.zeros(cast.scene.nl, dtype=bool)
-    for name in cast.names:
-        mine[cast.scene.forest.parts[name].links] = True
+    mine = np.zeros(index.scene.nl, dtype=bool)
+    for name in index.names:
+        mine[index.scene.forest.parts[name].links] = True
     return mine

@@ -14,13 +14,13 @@ from poise.dynamics import GRAVITY, forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.math.pose import quat_matrix
-from poise.studio.snapshot import Contacts, Moment
+from poise.studio.snapshot import Contacts, Measures
 from poise.trials.balance_trial import place_of
 from poise.view.browser import Stage
 from poise.view.overlay import FORCE, PATH, POINT
 
 if TYPE_CHECKING:
-    from poise.studio.scene_index import Cast
+    from poise.studio.scene_index import SceneIndex
 
 Rgb = tuple[float, float, float]
 
@@ -64,21 +64,23 @@ class Marks:
         stage: Where they stand.
         api: viser's scene.
         prefix: Name of the stage's node.
-        cast: Who is in the scene.
+        index: Who is in the scene.
     """
 
-    def __init__(self, stage: Stage, api: Any, prefix: str, cast: Cast) -> None:
+    def __init__(self, stage: Stage, api: Any, prefix: str, index: SceneIndex) -> None:
         self._stage, self._api, self._name = stage, api, f"{prefix}/marks"
-        self._scene, self._who = cast.scene, cast.who
-        mass, self.height = sizes(cast)
+        self._scene, self._who = index.scene, index.owner
+        mass, self.height = sizes(index)
         self._per_newton = WEIGHT * self.height / (mass * abs(GRAVITY[2]))
         self._nodes: dict[str, Any] = {}
 
-    def update(self, moment: Moment, ground: Floats, trail: Floats, watch: int, see: See) -> None:
-        """Show what is to be seen at a moment.
+    def update(
+        self, measures: Measures, ground: Floats, trail: Floats, watch: int, see: See
+    ) -> None:
+        """Show what is to be seen at a measures.
 
         Args:
-            moment: The scene and what was measured.
+            measures: The scene and what was measured.
             ground: Height of the ground under each mass centre [m], shape (m,).
             trail: Way of the watched mass centre [m], shape (t, 3).
             watch: Which character that is.
@@ -86,19 +88,19 @@ class Marks:
         """
         r = 0.018 * self.height
         # the one above is inside the body; the one below shows where it is over the ground
-        below = moment.com.copy()
+        below = measures.com.copy()
         below[:, 2] = ground + ABOVE
-        self._balls("com", np.concatenate([moment.com, below]), 1.4 * r, POINT, see.com)
-        self._balls("cop", moment.cop, r, PRESSURE, see.pressure)
-        self._balls("cmp", moment.cmp, r, PIVOT, see.pressure)
+        self._balls("com", np.concatenate([measures.com, below]), 1.4 * r, POINT, see.com)
+        self._balls("cop", measures.cop, r, PRESSURE, see.pressure)
+        self._balls("cmp", measures.cmp, r, PIVOT, see.pressure)
         # sunk to its top, a ball is a disc: around the COP where that is as planned
-        sunk = moment.planned - (0.0, 0.0, 1.6 * r)
+        sunk = measures.planned_cop - (0.0, 0.0, 1.6 * r)
         self._balls("planned", sunk, 2.4 * r, PLANNED, see.pressure)
         self._trail(trail if see.trail else trail[:0])
-        self._support(moment.support if see.support else ())
-        self._forces(moment.contacts if see.forces else None)
-        self._limits(moment, see.limits)
-        self._labels(moment, watch, see)
+        self._support(measures.support if see.support else ())
+        self._forces(measures.contacts if see.forces else None)
+        self._limits(measures, see.limits)
+        self._labels(measures, watch, see)
 
     def remove(self) -> None:
         """Take them off the stage."""
@@ -162,17 +164,17 @@ class Marks:
             color=FORCE,
         )  # fmt: skip
 
-    def _limits(self, moment: Moment, seen: bool) -> None:
+    def _limits(self, measures: Measures, seen: bool) -> None:
         """Lights at the joints that are at a limit of their range, or of their torque."""
-        which = np.flatnonzero(moment.at_limit | moment.saturated) if seen else np.zeros(0, int)
+        which = np.flatnonzero(measures.at_limit | measures.saturated) if seen else np.zeros(0, int)
         at = np.zeros((0, 3))
         if len(which):
-            at = forward_kinematics(self._scene, moment.q)[0][which]
-        color: Any = np.where(moment.saturated[which, None], SATURATED, AT_LIMIT).reshape(-1, 3)
+            at = forward_kinematics(self._scene, measures.q)[0][which]
+        color: Any = np.where(measures.saturated[which, None], SATURATED, AT_LIMIT).reshape(-1, 3)
         self._stage.balls("mark-limits", at, radius=0.04 * self.height, color=color)
 
-    def _labels(self, moment: Moment, watch: int, see: See) -> None:
-        texts = {"CM": moment.com, "COP": moment.cop, "CMP": moment.cmp}
+    def _labels(self, measures: Measures, watch: int, see: See) -> None:
+        texts = {"CM": measures.com, "COP": measures.cop, "CMP": measures.cmp}
         wanted = {"CM": see.com, "COP": see.pressure, "CMP": see.pressure}
         for text, points in texts.items():
             at = points[min(watch, len(points) - 1)] if len(points) else np.full(3, np.nan)
@@ -247,11 +249,11 @@ def torque_colors(share: Floats) -> Floats:
     return np.stack([np.interp(at, (0.0, 0.5, 1.0), c) for c in TORQUES.T], axis=-1)
 
 
-def sizes(cast: Cast) -> tuple[float, float]:
+def sizes(index: SceneIndex) -> tuple[float, float]:
     """Mass [kg] and height [m] of the first character; a lying one is as high as it is long."""
-    part = next(iter(cast.scene.forest.parts.values()))
-    mass = float(cast.scene.forest.link_mass[part.links].sum())
-    place = forward_kinematics(cast.scene, cast.scene.forest.rest_q)[0][part.links]
+    part = next(iter(index.scene.forest.parts.values()))
+    mass = float(index.scene.forest.link_mass[part.links].sum())
+    place = forward_kinematics(index.scene, index.scene.forest.rest_q)[0][part.links]
     return max(mass, 1e-3), max(float(np.ptp(place, axis=0).max()), 0.2)
 
 
@@ -345,26 +347,28 @@ class Goals:
         self._api, self._prefix, self._moved = api, prefix, moved
         self._goals: dict[str, Goal] = {}
 
-    def update(self, wanted: dict[str, Point], moment: Moment, at: Floats, height: float) -> None:
+    def update(
+        self, goals: dict[str, Point], measures: Measures, at: Floats, height: float
+    ) -> None:
         """Show these, and no others.
 
         Args:
-            wanted: Name and place [m] of each.
-            moment: The scene.
+            goals: Name and place [m] of each.
+            measures: The scene.
             at: The place of the world that is the page's origin [m], shape (3,).
             height: Of the character [m].
         """
-        for name in set(self._goals) - set(wanted):
+        for name in set(self._goals) - set(goals):
             self._goals.pop(name).remove()
-        if not wanted:
+        if not goals:
             return
-        origin, turn = forward_kinematics(moment.cast.scene, moment.q)
-        for name, to in wanted.items():
+        origin, turn = forward_kinematics(measures.index.scene, measures.q)
+        for name, to in goals.items():
             try:
-                link, place = place_of(moment.cast.character, name)
+                link, place = place_of(measures.index.character, name)
             except PoiseError:
                 continue  # of the scene before, whose place another takes just now
-            i = moment.cast.link_index(link)
+            i = measures.index.link_index(link)
             if name not in self._goals:
                 self._goals[name] = self._made(name, height)
             self._goals[name].update(

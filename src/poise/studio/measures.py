@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +17,9 @@ from poise.measure.centroid import Momentum
 from poise.measure.support import Support
 from poise.recording import Recording
 from poise.recording.notes import Note
-from poise.simulation.contact.touches import Touches, touches_of
-from poise.simulation.world import World
-from poise.studio.scene_index import Cast, Group
-from poise.studio.snapshot import Contacts, Moment
+from poise.simulation.contact.touches import Touches
+from poise.studio.scene_index import Group, SceneIndex
+from poise.studio.snapshot import Contacts, Measures
 
 Bools = NDArray[np.bool_]
 
@@ -35,152 +33,136 @@ ANY_FORCE = 1e-6
 """Contacts with less do not press [N]."""
 
 
-class Frame(NamedTuple):
-    """One copy of a scene at one time.
+def measure_recording(index: SceneIndex, recording: Recording, i: int, copy: int = 0) -> Measures:
+    """Measures one copy in one frame of a recording.
 
-    Attributes:
-        time: [s].
-        q: Positions, shape (nq,).
-        v: Velocities, shape (nv,).
-        torque: Of the step before, shape (nv,).
-        gravity: [m/s^2], shape (3,).
-        touches: Contacts of the step before.
-        thrown: Spares, shape (spares, 14).
-        reference: Positions that were asked for, shape (nq,), or None.
-        planned: Where the first character's pressure was meant to be [m], shape (3,), or None.
+    Args:
+        index: Of the recording's scene.
+        recording: The recording.
+        i: Number of the frame.
+        copy: Number of the copy.
     """
-
-    time: float
-    q: Floats
-    v: Floats
-    torque: Floats
-    gravity: Floats
-    touches: Touches
-    thrown: Floats
-    reference: Floats | None
-    planned: Floats | None = None
+    contacts = recording.contacts(i)
+    contacts = contacts.rows(contacts.copy == copy)
+    contacts = contacts._replace(copy=np.zeros_like(contacts.copy))
+    return measure_frame(index, frame_of(recording, i), contacts, copy)
 
 
-def frame_of_note(note: Note, world: World) -> Frame:
-    """The frame that was noted in a world of one copy."""
-    touches = touches_of(note.contacts, world._touch, world.dt)
-    reference = None if note.target is None else note.target[0]
-    return Frame(
-        float(note.time[0]), note.q[0], note.v[0], note.torque[0], note.gravity, touches,
-        note.spares[0], reference,
-    )  # fmt: skip
+def frame_of(recording: Recording, i: int) -> Note:
+    """A frame of a recording, without memory and contacts."""
+    names = ("time", "q", "v", "torque", "gravity")
+    time, q, v, torque, gravity = (recording.frames.column(name)[i] for name in names)
+    projectiles, target = recording.thrown(i), recording.target(i)
+    projectiles = projectiles[None] if recording.n == 1 else projectiles
+    reference = None if target is None or target.v is None else (target.q, target.v)
+    return Note(time, q, v, torque, gravity, (), projectiles, None, reference)
 
 
-def frame_of_recording(recording: Recording, i: int, copy: int = 0) -> Frame:
-    """One copy in one frame of a recording."""
-    frames = recording.frames
-    touches = recording.contacts(i)
-    touches = touches.rows(touches.copy == copy)
-    touches = touches._replace(copy=np.zeros_like(touches.copy))
-    asked = recording.target(i)
-    goal = None if asked is None else asked.q if asked.q.ndim == 1 else asked.q[copy]
-    thrown = recording.thrown(i)
-    q, v, torque = (frames.column(name)[i, copy] for name in ("q", "v", "torque"))
-    return Frame(
-        float(frames.column("time")[i, copy]),
-        q,
-        v,
-        torque,
-        frames.column("gravity")[i],
-        touches,
-        thrown if recording.n == 1 else thrown[copy],
-        goal,
-    )
+def measure_frame(
+    index: SceneIndex,
+    frame: Note,
+    contacts: Touches,
+    copy: int = 0,
+    planned: Floats | None = None,
+) -> Measures:
+    """Measures one copy of a scene at one time.
 
-
-def moment_of(cast: Cast, frame: Frame) -> Moment:
-    """All that is measured in a frame."""
-    m = cast.count
+    Args:
+        index: Of the scene.
+        frame: The frame.
+        contacts: Contacts of this copy in the step before.
+        copy: Number of the copy.
+        planned: Planned center of pressure of the first character [m], shape (3,), or None.
+    """
+    m, q, v = index.count, frame.q[copy], frame.v[copy]
+    reference = None if frame.target is None else frame.target[0]
+    if reference is not None and reference.ndim > 1:
+        reference = reference[copy]
     com, velocity, linear, angular = (np.zeros((m, 3)) for _ in range(4))
     kinetic, potential = np.zeros((2, m))
-    rotation, position, away = np.full((3, m), np.nan)
+    rotation, position, root_offset = np.full((3, m), np.nan)
     fallen: Bools = np.zeros(m, dtype=bool)
-    mine = _of_characters(cast, frame.touches)
-    for group in cast.groups:
+    own = _of_characters(index, contacts)
+    for group in index.groups:
         at, one = group.rows, group.character
-        q, v = frame.q[group.q], frame.v[group.v]
-        com[at] = measure.center_of_mass(one, q)
-        momentum: Momentum = measure.momentum(one, q, v)
+        poses, rates = q[group.q], v[group.v]
+        com[at] = measure.center_of_mass(one, poses)
+        momentum: Momentum = measure.momentum(one, poses, rates)
         linear[at], angular[at] = momentum
         velocity[at] = momentum.linear / max(one.mass, 1e-12)
-        kinetic[at], potential[at] = dynamics.energy(one, q, v, gravity=frame.gravity)
-        if frame.reference is not None:
-            error = measure.tracking_error(one, q, frame.reference[group.q])
+        kinetic[at], potential[at] = dynamics.energy(one, poses, rates, gravity=frame.gravity)
+        if reference is not None:
+            error = measure.tracking_error(one, poses, reference[group.q])
             rotation[at], position[at] = error.rotation.mean(axis=-1), error.position.mean(axis=-1)
-            away[at] = error.world[:, 0]
-        fallen[at] = _fallen(cast, group, q, mine)
-    level = cast.ground(com[:, 0], com[:, 1])
-    reaction = measure.ground_reaction(cast.scene, mine, copies=m, ground=level)
-    pivot = measure.centroidal_moment_pivot(com, reaction.force, level)
-    share, saturated = _torques(cast, frame.torque)
-    planned = np.full((m, 3), np.nan)
-    if frame.planned is not None:
-        planned[0] = frame.planned
-    flat = measure.support_polygon(mine, copies=m)
-    margin = np.stack([measure.support_margin(flat, at) for at in (com, reaction.point, pivot)])
-    moment = Moment(
-        cast=cast, time=frame.time, q=frame.q, reference=frame.reference, thrown=frame.thrown,
-        contacts=_pressing(frame.touches), torque=share, saturated=saturated,
-        at_limit=_at_limit(cast, frame.q), com=com, velocity=velocity, cop=reaction.point,
-        cmp=pivot, planned=planned, margin=margin.T, ground_force=reaction.force,
-        support=_support(cast, flat), linear=linear,
+            root_offset[at] = error.world[:, 0]
+        fallen[at] = _fallen(index, group, poses, own)
+    ground = index.ground(com[:, 0], com[:, 1])
+    reaction = measure.ground_reaction(index.scene, own, copies=m, ground=ground)
+    pivot = measure.centroidal_moment_pivot(com, reaction.force, ground)
+    torque_ratio, saturated = _torque_ratios(index, frame.torque[copy])
+    planned_cop = np.full((m, 3), np.nan)
+    if planned is not None:
+        planned_cop[0] = planned
+    polygon = measure.support_polygon(own, copies=m)
+    margin = np.stack([measure.support_margin(polygon, at) for at in (com, reaction.point, pivot)])
+    measures = Measures(
+        index=index, time=float(frame.time[copy]), q=q, reference=reference,
+        projectiles=frame.spares[copy], contacts=_pressing(contacts), torque_ratio=torque_ratio,
+        saturated=saturated, at_limit=_at_limit(index, q), com=com, velocity=velocity,
+        cop=reaction.point, cmp=pivot, planned_cop=planned_cop, margin=margin.T,
+        ground_force=reaction.force, support=_support(index, polygon), linear=linear,
         angular=angular, kinetic=kinetic, potential=potential, rotation=rotation,
-        position=position, away=away, fallen=fallen,
+        position=position, root_offset=root_offset, fallen=fallen,
     )  # fmt: skip
-    _lock(moment)
-    return moment
+    _make_read_only(measures)
+    return measures
 
 
-def _of_characters(cast: Cast, touches: Touches) -> Touches:
+def _of_characters(index: SceneIndex, contacts: Touches) -> Touches:
     """Contacts of characters with the ground and obstacles; `copy` says which character."""
-    inside = touches.link < cast.scene.nl
-    who = np.where(inside, cast.who[np.where(inside, touches.link, 0)], -1)
-    keep = (who >= 0) & (touches.other < 0)
-    return Touches._make(column[keep] for column in touches._replace(copy=who))
+    inside = contacts.link < index.scene.nl
+    owner = np.where(inside, index.owner[np.where(inside, contacts.link, 0)], -1)
+    keep = (owner >= 0) & (contacts.other < 0)
+    return Touches._make(column[keep] for column in contacts._replace(copy=owner))
 
 
-def _fallen(cast: Cast, group: Group, q: Floats, mine: Touches) -> Bools:
+def _fallen(index: SceneIndex, group: Group, q: Floats, contacts: Touches) -> Bools:
     """Whether characters of a group lie, by their heads and by what touches the ground."""
     if not group.stands:
         return np.zeros(len(q), dtype=bool)
     place: Floats = q[:, :2] if group.character.joints[0].kind == "free" else np.zeros((len(q), 2))
-    row = np.full(cast.count, -1)
+    row = np.full(index.count, -1)
     row[group.rows] = np.arange(len(group.rows))
-    here = row[mine.copy] >= 0
-    own = Touches._make(column[here] for column in mine)
-    who = row[own.copy]
-    own = own._replace(copy=who, link=own.link - group.links[who, 0])
-    level = cast.ground(place[:, 0], place[:, 1])
+    here = row[contacts.copy] >= 0
+    own = Touches._make(column[here] for column in contacts)
+    member = row[own.copy]
+    own = own._replace(copy=member, link=own.link - group.links[member, 0])
+    level = index.ground(place[:, 0], place[:, 1])
     return measure.fallen(group.character, q, own, ground=level)
 
 
-def _support(cast: Cast, support: Support) -> tuple[Floats, ...]:
+def _support(index: SceneIndex, support: Support) -> tuple[Floats, ...]:
     """Corners of the support polygons, on the ground."""
     flat, sizes = support
-    height = cast.ground(flat[..., 0], flat[..., 1])[..., None]
+    height = index.ground(flat[..., 0], flat[..., 1])[..., None]
     corners = np.concatenate([flat, height], axis=-1)
     return tuple(one[:size] for one, size in zip(corners, sizes.tolist(), strict=True))
 
 
-def _torques(cast: Cast, torque: Floats) -> tuple[Floats, Bools]:
+def _torque_ratios(index: SceneIndex, torque: Floats) -> tuple[Floats, Bools]:
     """Largest share of torque of the joints of each link, and whether one is at its limit."""
-    forest = cast.scene.forest
+    forest = index.scene.forest
     size = np.sqrt(np.add.reduceat(np.square(torque), forest.v_adr))
-    share, full = np.zeros(cast.scene.nl), np.zeros(cast.scene.nl, dtype=bool)
-    np.maximum.at(share, forest.link, size / cast.scale)
-    np.logical_or.at(full, forest.link, size >= FULL * cast.effort)
+    share, full = np.zeros(index.scene.nl), np.zeros(index.scene.nl, dtype=bool)
+    np.maximum.at(share, forest.link, size / index.scale)
+    np.logical_or.at(full, forest.link, size >= FULL * index.effort)
     return share, full
 
 
-def _at_limit(cast: Cast, q: Floats) -> Bools:
+def _at_limit(index: SceneIndex, q: Floats) -> Bools:
     """Links with a joint at a bound: see `poise.model.joint.Joint` for those of balls."""
-    bounds = cast.limits
-    out: Bools = np.zeros(cast.scene.nl, dtype=bool)
+    bounds = index.limits
+    out: Bools = np.zeros(index.scene.nl, dtype=bool)
     x = q[bounds.at]
     out[bounds.link[(x < bounds.low + NEAR_LIMIT) | (x > bounds.high - NEAR_LIMIT)]] = True
     turn = q[bounds.balls]
@@ -195,18 +177,18 @@ def _at_limit(cast: Cast, q: Floats) -> Bools:
     return out
 
 
-def _pressing(touches: Touches) -> Contacts:
+def _pressing(contacts: Touches) -> Contacts:
     """Contacts with a force."""
-    keep = np.square(touches.force).sum(axis=1) > ANY_FORCE**2
+    keep = np.square(contacts.force).sum(axis=1) > ANY_FORCE**2
     return Contacts(
-        touches.point[keep], touches.force[keep], touches.link[keep], touches.other[keep]
+        contacts.point[keep], contacts.force[keep], contacts.link[keep], contacts.other[keep]
     )
 
 
-def _lock(moment: Moment) -> None:
+def _make_read_only(measures: Measures) -> None:
     """Make arrays read-only."""
-    contacts = moment.contacts
-    for value in (*vars(moment).values(), *moment.support, *vars(contacts).values()):
+    contacts = measures.contacts
+    for value in (*vars(measures).values(), *measures.support, *vars(contacts).values()):
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
 
@@ -247,18 +229,18 @@ class Series:
     """Moments in the order of their time."""
 
     def __init__(self) -> None:
-        self._moments: deque[Moment] = deque(maxlen=MOST)
-        self._seen: tuple[Moment, ...] = ()  # the same, for other threads
+        self._moments: deque[Measures] = deque(maxlen=MOST)
+        self._seen: tuple[Measures, ...] = ()  # the same, for other threads
 
-    def append(self, moment: Moment) -> None:
-        """Add a moment; later ones, and those of another scene, are forgotten."""
+    def append(self, measures: Measures) -> None:
+        """Add a measures; later ones, and those of another scene, are forgotten."""
         held = self._moments
-        if held and held[-1].cast.number != moment.cast.number:
+        if held and held[-1].index.number != measures.index.number:
             held.clear()
-        while held and held[-1].time >= moment.time - 1e-9:
+        while held and held[-1].time >= measures.time - 1e-9:
             held.pop()
-        held.append(moment)
-        while held[0].time < moment.time - SPAN:
+        held.append(measures)
+        while held[0].time < measures.time - SPAN:
             held.popleft()
         self._seen = tuple(held)
 
@@ -300,7 +282,7 @@ class Series:
         rows = [
             (
                 *m.linear[who], *m.angular[who], *(100.0 * m.margin[who]),
-                *(100.0 * x for x in _lengths(m.cop[who] - m.planned[who])),
+                *(100.0 * x for x in _lengths(m.cop[who] - m.planned_cop[who])),
             )
             for m in seen
         ]  # fmt: skip

@@ -109,7 +109,7 @@ class Page:
                         self._downloads.update(snapshot)
                     if start - curves > 1.0 / CURVES:
                         curves = start
-                        self._plots.update(self._session.series())
+                        self._plots.update(self._session.curves())
             except Exception as problem:
                 if repr(problem) != failed:
                     log.exception("the page could not be updated")
@@ -119,8 +119,8 @@ class Page:
 
     def _show(self, snapshot: Snapshot) -> None:
         self.stage.update(snapshot, self.panel.see)
-        cast = snapshot.moment.cast
-        look = (cast.character.name, cast.count, snapshot.beside is None)
+        index = snapshot.measures.index
+        look = (index.character.name, index.count, snapshot.beside is None)
         if look != self._look:
             self._look = look
             self._point(self.server.initial_camera)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from poise.math.arrays import Floats
-from poise.studio.snapshot import Message, Moment, Snapshot
+from poise.studio.snapshot import Measures, Message, Snapshot
 
 CURVES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Tracking error [degrees]": (("rotation", "rotation", "#c2402a"),),
@@ -133,17 +133,17 @@ class Words:
 
 def status(snapshot: Snapshot, rate: float) -> str:
     """The lines at the top of the panel, as HTML; see `Words.update`."""
-    moment, watch = snapshot.moment, snapshot.controls.watch
+    measures, watch = snapshot.measures, snapshot.controls.watch
     mode = f"recording {snapshot.name}" if snapshot.mode == "recorded" else "live"
     if snapshot.recording:
         mode += " · recording"
     pairs = [
-        ("time", f"{moment.time:.2f} s"),
+        ("time", f"{measures.time:.2f} s"),
         ("speed", f"{snapshot.pace:.2f} × real time"),
         ("steps", f"{snapshot.step_rate:.0f} /s"),
         ("page", f"{rate:.0f} updates/s"),
         *([("made by", snapshot.made)] if snapshot.made else []),
-        *_measured(moment, watch),
+        *_measured(measures, watch),
     ]
     cells = "".join(
         f'<span style="color:#7a8699">{escape(name)}</span><span>{escape(text)}</span>'
@@ -160,29 +160,29 @@ def status(snapshot: Snapshot, rate: float) -> str:
     return f'<div class="poise-status" style="{style}">{"".join(lines)}</div>'
 
 
-def _measured(moment: Moment, who: int) -> list[tuple[str, str]]:
+def _measured(measures: Measures, who: int) -> list[tuple[str, str]]:
     """What is measured of one character."""
-    if not len(moment.com):
+    if not len(measures.com):
         return []
-    who = min(who, len(moment.com) - 1)
-    push = float(np.linalg.norm(moment.ground_force[who]))
+    who = min(who, len(measures.com) - 1)
+    push = float(np.linalg.norm(measures.ground_force[who]))
     return [
-        ("error", told(float(moment.rotation[who]), "°")),
-        ("offset", told(100 * float(moment.position[who]), " cm")),
+        ("error", told(float(measures.rotation[who]), "°")),
+        ("offset", told(100 * float(measures.position[who]), " cm")),
         ("ground", told(push, " N")),
-        ("root off", told(100 * float(moment.away[who]), " cm")),
+        ("root off", told(100 * float(measures.root_offset[who]), " cm")),
     ]
 
 
 def _warnings(snapshot: Snapshot) -> list[str]:
     """Limits, falls, divergence, running jobs and the last message."""
-    moment, lines = snapshot.moment, []
-    links = np.flatnonzero(moment.at_limit | moment.saturated)
+    measures, lines = snapshot.measures, []
+    links = np.flatnonzero(measures.at_limit | measures.saturated)
     if len(links):
-        names = [moment.cast.link_names[i] for i in links[:4]]
+        names = [measures.index.link_names[i] for i in links[:4]]
         more = f" and {len(links) - 4} more" if len(links) > 4 else ""
         lines.append(_line("at a limit: " + ", ".join(names) + more, "#7d2aa8"))
-    if moment.fallen.any():
+    if measures.fallen.any():
         how = ": R puts it back on its feet" if snapshot.controls.balances else ""
         lines.append(_line(f"fallen{how}", LEVELS["warning"]))
     if snapshot.diverged:

@@ -54,7 +54,7 @@ class Group(NamedTuple):
     stands: bool
 
 
-class Cast:
+class SceneIndex:
     """Who is in a scene: characters, objects, balls; and what they stand on.
 
     Args:
@@ -62,11 +62,11 @@ class Cast:
         scene: Its scene.
 
     Attributes:
-        number: Different for every cast.
-        spares: The balls that wait to be thrown.
+        number: Different for every index.
+        projectiles: The balls that can be thrown.
         names: Parts of the scene that are characters: all but free objects, if there are others.
         groups: Characters that are the same.
-        who: Which character a link belongs to, shape (nl,); -1 is none.
+        owner: Which character a link belongs to, shape (nl,); -1 is none.
         effort: Largest torque of each joint [N m], shape (bodies,); inf is none.
         scale: What its torque is compared with [N m], shape (bodies,).
         width: How far aside another scene is clear of this one [m].
@@ -75,15 +75,15 @@ class Cast:
     def __init__(self, settings: Settings, scene: Scene) -> None:
         self.number = next(_numbers)
         self.settings, self.scene = settings, scene
-        self.spares = default_spares(settings.spares)
+        self.projectiles = default_spares(settings.spares)
         parts = scene.forest.parts
         pairs = list(zip(parts.items(), scene.characters, strict=True))
         chosen = [pair for pair in pairs if not is_object(pair[1])] or pairs
         self.names = tuple(name for (name, _), _ in chosen)
         self.groups = _groups([(part, character) for (_, part), character in chosen])
-        self.who: Ints = np.full(scene.nl, -1)
+        self.owner: Ints = np.full(scene.nl, -1)
         for row, ((_, part), _) in enumerate(chosen):
-            self.who[part.links] = row
+            self.owner[part.links] = row
         self.effort, self.scale = _efforts(scene)
         self.limits = RangeLimits.of(scene)
         self.width = max(2.0, 1.5 * max(size_of(character) for _, character in chosen))
@@ -108,9 +108,9 @@ class Cast:
         """Limbs of the first character, and the names of their links in it."""
         return dict(self.character.limbs)
 
-    def part(self, who: int) -> Part:
+    def part(self, character: int) -> Part:
         """Where a character is in the scene's arrays."""
-        return self.scene.forest.parts[self.names[who]]
+        return self.scene.forest.parts[self.names[character]]
 
     def ground(self, x: Floats | float, y: Floats | float) -> Floats:
         """Height of the ground there [m]; 0 where there is none."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from poise.control.asked_profiles import AskedProfile
-    from poise.studio.scene_index import Cast
+    from poise.studio.scene_index import SceneIndex
 
     Bools = NDArray[np.bool_]
 
@@ -45,26 +45,26 @@ class Contacts:
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class Measures:
     """A scene at one time, and what is measured there.
 
     Attributes:
-        cast: Who is in the scene: characters, objects, balls, ground. A new scene is a new object,
-            with another `cast.number`.
+        index: Who is in the scene: characters, objects, balls, ground. A new scene is a new object,
+            with another `index.number`.
         time: Clock of the scene [s].
         q: Positions of the whole scene, shape (nq,).
         reference: Where the reference has it, shape (nq,), or None; objects are where they are.
-        thrown: Balls, as of `World.thrown`: 1 if it is out, q (7), v (6); shape (spares, 14).
+        projectiles: Balls, as of `World.thrown`: 1 if it is thrown, q (7), v (6); shape (b, 14).
         contacts: What presses on what.
-        torque: Torque of the joints of each link against its limit, or where there is none against
-            what carries the character; 0 to 1 and, without a limit, above; shape (nl,).
+        torque_ratio: Torque of the joints of each link relative to its limit, or where there is
+            none to what holds the character; 0 to 1 and, without a limit, above; shape (nl,).
         saturated: Links with a torque at its limit, shape (nl,).
         at_limit: Links with a joint at a limit of its range, shape (nl,).
         com: Mass centres [m], shape (m, 3).
         velocity: Of the mass centres [m/s], shape (m, 3).
         cop: Centres of pressure on the ground [m], shape (m, 3).
-        cmp: Centroidal moment pivots on the ground [m], shape (m, 3).
-        planned: Centres of pressure that the controller planned [m], shape (m, 3).
+        cmp: Centroidal measures pivots on the ground [m], shape (m, 3).
+        planned_cop: Planned centers of pressure [m], shape (m, 3).
         margin: How far inside of the support mass centre, COP and CMP are, seen from above [m],
             below zero outside; shape (m, 3).
         ground_force: On each character [N], shape (m, 3).
@@ -76,24 +76,24 @@ class Moment:
         potential: Energy, of height above z = 0 [J], shape (m,).
         rotation: Error of the links against the reference, mean over links [degrees], shape (m,).
         position: Error of the links relative to the root, mean over links [m], shape (m,).
-        away: Distance of the root from where the reference has it [m], shape (m,).
+        root_offset: Distance of the root from where the reference has it [m], shape (m,).
         fallen: Whether a character lies, as far as one can tell, shape (m,).
     """
 
-    cast: Cast
+    index: SceneIndex
     time: float
     q: Floats
     reference: Floats | None
-    thrown: Floats
+    projectiles: Floats
     contacts: Contacts
-    torque: Floats
+    torque_ratio: Floats
     saturated: Bools
     at_limit: Bools
     com: Floats
     velocity: Floats
     cop: Floats
     cmp: Floats
-    planned: Floats
+    planned_cop: Floats
     margin: Floats
     ground_force: Floats
     support: tuple[Floats, ...]
@@ -103,7 +103,7 @@ class Moment:
     potential: Floats
     rotation: Floats
     position: Floats
-    away: Floats
+    root_offset: Floats
     fallen: Bools
 
 
@@ -213,7 +213,7 @@ class Snapshot:
 
     Attributes:
         number: Counts up with every snapshot.
-        moment: The scene that is shown.
+        measures: The scene that is shown.
         beside: A recording to compare with at the same time, or None.
         mode: "live", or "recorded" while a recording is played.
         name: Of the recording that is played, or "".
@@ -238,8 +238,8 @@ class Snapshot:
     """
 
     number: int
-    moment: Moment
-    beside: Moment | None
+    measures: Measures
+    beside: Measures | None
     mode: str
     name: str
     made: str

@@ -10,13 +10,14 @@ from typing import Any
 from poise.control.gains import ROOTS
 from poise.control.profiles import RECIPES
 from poise.model.character import Character
-from poise.studio import limits
 from poise.studio.bindings import Wires, offer, put, show
+from poise.studio.controllers import DEFAULT_TUNING
 from poise.studio.jobs import Downloads
 from poise.studio.marks import AT_LIMIT, GOAL, PIVOT, PLANNED, PRESSURE, SATURATED, SUPPORT, See
 from poise.studio.readouts import legend
 from poise.studio.requests import (
     GROUNDS,
+    MAX_CHARACTERS,
     OBJECTS,
     AddObject,
     Choose,
@@ -40,7 +41,6 @@ from poise.studio.requests import (
     Throw,
     Watch,
 )
-from poise.studio.scene import PLAIN
 from poise.studio.snapshot import Snapshot, Tuning
 from poise.view.overlay import FORCE, PATH, POINT
 
@@ -112,7 +112,7 @@ class SeeTab:
             "ghost": ("Ghost", "The reference, see-through"),
             "com": ("Mass centre", "And the point below it on the ground"),
             "trail": ("Trail", "The way of the mass centre"),
-            "pressure": ("COP, CMP", "Centre of pressure and centroidal moment pivot"),
+            "pressure": ("COP, CMP", "Centre of pressure and centroidal measures pivot"),
             "support": ("Support", "The support polygon"),
             "forces": ("Forces", "Of contacts, but for those within a character"),
             "torque": ("Torques", "Colours: grey is none, red is all that a joint can do"),
@@ -219,7 +219,7 @@ class SceneTab:
         for name, (label, options, hint) in lists.items():
             handle = gui.add_dropdown(label, tuple(options), hint=hint or None)
             self._lists[name] = wires.input(handle, chosen(name), shows(name))
-        most = limits.MOST_CHARACTERS
+        most = MAX_CHARACTERS
         wires.input(
             gui.add_slider("How many", min=1, max=most, step=1, initial_value=1),
             chosen("count"),
@@ -322,7 +322,7 @@ class ControlTab:
     def update(self, snapshot: Snapshot) -> None:
         """Offer the limbs there are."""
         self._newest = snapshot
-        offer(self._limb, (BODY, *snapshot.moment.cast.limbs))
+        offer(self._limb, (BODY, *snapshot.measures.index.limbs))
         for handle in (self._limb, *self._sliders.values(), self._profile, *self._buttons):
             show(handle, not snapshot.controls.balances)
 
@@ -332,7 +332,7 @@ class ControlTab:
     def _tuning(self, snapshot: Snapshot) -> Tuning:
         tuning = snapshot.controls.tuning
         found = tuning.get(self.limb or "", tuning.get(""))
-        return PLAIN if found is None else found
+        return DEFAULT_TUNING if found is None else found
 
 
 def _recipes() -> str:
@@ -389,7 +389,7 @@ class BalanceControls:
         """Be there while a character balances, and offer the links there are."""
         for folder in self._folders:
             show(folder, snapshot.controls.balances)
-        offer(self._link, goals_of(snapshot.moment.cast.character))
+        offer(self._link, goals_of(snapshot.measures.index.character))
 
 
 def _objective(name: str) -> Callable[[Any], Request]:
