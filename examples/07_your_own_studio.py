@@ -55,7 +55,7 @@ with Studio("walk", out=out, port=arguments.port) as studio:
         thrown = thrown or bool(measures.projectiles[:, 0].any())
     print(f"the push and the ball moved it by {100 * farthest:.0f} cm")
 
-    # back to the first measures, and on again: what came after is forgotten
+    # back to the first moment, and on again: what came after is forgotten
     paused = wait(studio, lambda now: now.frames > 10)
     ask(studio, Record(False), Save(kinds=("npz", "bvh"), name="take"), Scrub(5))
     past = wait(studio, lambda now: now.frame == 5 and not now.playing)

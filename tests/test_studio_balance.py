@@ -141,7 +141,7 @@ def test_what_never_stands_is_not_made_ready_and_the_scene_stays(tmp_path: Path)
     show.finish_jobs()
     message = show.make_snapshot().message
     assert message.level == "error"
-    assert "cannot be made ready for balance: clip 'squat': nothing ever stands" in message.text
+    assert "cannot be prepared for balance: clip 'squat': nothing ever stands" in message.text
     assert show.controls == before
 
 
@@ -220,7 +220,7 @@ def test_each_link_has_one_goal_and_there_are_not_too_many(stage: Stage) -> None
 def test_goals_and_objectives_need_somebody_who_balances(tmp_path: Path) -> None:
     show = Studio(tmp_path)
     for asked in (SetGoal("head"), RemoveGoal(), SetObjective("track"), SetAdaptive()):
-        with pytest.raises(PoiseError, match="nobody balances"):
+        with pytest.raises(PoiseError, match="no character balances"):
             show.ask(asked)
 
 

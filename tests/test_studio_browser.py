@@ -75,7 +75,7 @@ def pixel(page: Any, studio: Studio, link: str) -> tuple[float, float]:
 def spot(page: Any, studio: Studio, place: Any) -> tuple[float, float]:
     """Where a point of the world is on the page."""
     camera = next(iter(studio.page.server.get_clients().values())).camera
-    there = place - studio.page.stage.to_world((0.0, 0.0, 0.0)) - camera.position
+    there = place - studio.page.view.to_world((0.0, 0.0, 0.0)) - camera.position
     x, y, z = quat_matrix(camera.wxyz).T @ there
     box = page.locator("canvas").first.bounding_box()
     f = 0.5 * box["height"] / np.tan(camera.fov / 2)

@@ -22,7 +22,7 @@ def played(show: Studio, clock: Clock, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("name", CONTROLLERS)
-def test_a_controller_is_chosen_by_its_name(name: str, tmp_path: Path) -> None:
+def test_a_controller_is_session_options_its_name(name: str, tmp_path: Path) -> None:
     show = Studio(tmp_path)
     show.ask(Choose(controller=name))
     assert show.controls.controller == name

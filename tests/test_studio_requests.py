@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from poise import PoiseError
 from poise.studio import requests
 from poise.studio.handlers import HANDLERS
-from poise.studio.jobs import Folder, safe_name
+from poise.studio.jobs import OutputFolder, safe_name
 from poise.studio.requests import Request
 
 KINDS: list[type[Any]] = list(HANDLERS)
@@ -106,7 +106,7 @@ def test_tricks_with_names_lead_nowhere(name: str, safe: str) -> None:
 
 def test_new_files_are_in_the_folder_and_replace_none(tmp_path: Path) -> None:
     out = tmp_path / "deep" / "out"
-    folder = Folder(out)
+    folder = OutputFolder(out)
     for i, expected in enumerate(["a.npz", "a-2.npz", "a-3.npz", "a-5.npz"]):
         path = folder.new("../a", "npz")
         assert path == out / expected
@@ -116,7 +116,7 @@ def test_new_files_are_in_the_folder_and_replace_none(tmp_path: Path) -> None:
 
 
 def test_only_recordings_of_the_folder_itself_are_listed_and_opened(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "out")
+    folder = OutputFolder(tmp_path / "out")
     assert folder.recordings() == ()
     folder.path.mkdir()
     (tmp_path / "secret.npz").write_bytes(b"x")

@@ -15,7 +15,7 @@ from studio_scenes import Clock, Studio, session_speed, until, wait_for
 from poise import Clip, PoiseError, load_character, load_clip, load_recording
 from poise.studio import requests, session
 from poise.studio.handlers import HANDLERS, drop_overridden
-from poise.studio.jobs import Jobs, chosen_by
+from poise.studio.jobs import Jobs, session_options
 from poise.studio.requests import (
     AddObject,
     Choose,
@@ -542,10 +542,10 @@ def test_recordings_are_called_by_their_files(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         show.simulation.recent().recording().save(tmp_path / folder / "recording.npz")
     files = [tmp_path / folder / "recording.npz" for folder in ("one", "two")]
-    session = Session(out=tmp_path, **chosen_by(*files))
+    session = Session(out=tmp_path, **session_options(*files))
     names = session.newest.name, session.newest.beside_name
     assert names == ("one/recording.npz", "two/recording.npz")
-    assert chosen_by(None, load_recording(files[0]))["names"] == ("first", "second")
+    assert session_options(None, load_recording(files[0]))["names"] == ("first", "second")
 
 
 def test_a_recording_that_was_given_is_played_to_its_end(tmp_path: Path) -> None:

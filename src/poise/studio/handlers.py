@@ -203,7 +203,7 @@ def _keep_scene(session: Session, text: str, number: int) -> None:
     """Keeps the present scene, as the chosen one cannot be loaded."""
     if number == session.choices:
         session.controls = session.scene_controls
-        session.say(text, "error")
+        session.show_message(text, "error")
 
 
 def _change_scene(session: Session, chosen: Controls) -> None:
@@ -333,7 +333,7 @@ def _present_place(simulation: Simulation, link: str, place: Point) -> Point:
 def _check_balances(session: Session) -> None:
     """Raises an error where no character balances."""
     if not session.simulation.setup.controls.balances:
-        raise PoiseError("nobody balances here: choose the controller 'balance' first")
+        raise PoiseError("no character balances here: choose the controller 'balance' first")
 
 
 def _set_balance(session: Session, **values: Any) -> None:
@@ -470,7 +470,7 @@ def _load_recording(session: Session, name: str, then: Callable[[Recording], Non
         f"opening {name}",
         lambda progress: session.folder.load(name),
         then=lambda recording: session.post(lambda: then(recording)),
-        failed=lambda text: session.post(lambda: session.say(text, "error")),
+        failed=lambda text: session.post(lambda: session.show_message(text, "error")),
     )
 
 

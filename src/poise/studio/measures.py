@@ -1,4 +1,4 @@
-"""From a frame of a world or of a recording to all that is measured in it.
+"""Measures of a frame of a world or of a recording, and their curves over time.
 
 Only what is shown is measured: some thirty times a second, not in every step.
 """
@@ -19,18 +19,18 @@ from poise.recording import Recording
 from poise.recording.notes import Note
 from poise.simulation.contact.touches import Touches
 from poise.studio.scene_index import Group, SceneIndex
-from poise.studio.snapshot import Contacts, Measures
+from poise.studio.snapshot import Measures
 
 Bools = NDArray[np.bool_]
 
 NEAR_LIMIT = math.radians(0.2)
-"""A joint this near to a bound, or beyond it, is at it [rad, m]."""
+"""A joint is at a bound if it is this near, or beyond [rad, m]."""
 
-FULL = 0.999
-"""A torque of this share of its limit is at it."""
+SATURATION = 0.999
+"""A torque is saturated beyond this fraction of its limit."""
 
-ANY_FORCE = 1e-6
-"""Contacts with less do not press [N]."""
+MIN_FORCE = 1e-6
+"""Contacts with less are not shown [N]."""
 
 
 def measure_recording(index: SceneIndex, recording: Recording, i: int, copy: int = 0) -> Measures:
@@ -107,7 +107,7 @@ def measure_frame(
     margin = np.stack([measure.support_margin(polygon, at) for at in (com, reaction.point, pivot)])
     measures = Measures(
         index=index, time=float(frame.time[copy]), q=q, reference=reference,
-        projectiles=frame.spares[copy], contacts=_pressing(contacts), torque_ratio=torque_ratio,
+        projectiles=frame.spares[copy], contacts=_with_force(contacts), torque_ratio=torque_ratio,
         saturated=saturated, at_limit=_at_limit(index, q), com=com, velocity=velocity,
         cop=reaction.point, cmp=pivot, planned_cop=planned_cop, margin=margin.T,
         ground_force=reaction.force, support=_support(index, polygon), linear=linear,
@@ -127,7 +127,7 @@ def _of_characters(index: SceneIndex, contacts: Touches) -> Touches:
 
 
 def _fallen(index: SceneIndex, group: Group, q: Floats, contacts: Touches) -> Bools:
-    """Whether characters of a group lie, by their heads and by what touches the ground."""
+    """Whether characters of a group have fallen, by their heads and their ground contacts."""
     if not group.stands:
         return np.zeros(len(q), dtype=bool)
     place: Floats = q[:, :2] if group.character.joints[0].kind == "free" else np.zeros((len(q), 2))
@@ -150,13 +150,13 @@ def _support(index: SceneIndex, support: Support) -> tuple[Floats, ...]:
 
 
 def _torque_ratios(index: SceneIndex, torque: Floats) -> tuple[Floats, Bools]:
-    """Largest share of torque of the joints of each link, and whether one is at its limit."""
+    """Largest torque ratio of the joints of each link, and whether one is at its limit."""
     forest = index.scene.forest
     size = np.sqrt(np.add.reduceat(np.square(torque), forest.v_adr))
-    share, full = np.zeros(index.scene.nl), np.zeros(index.scene.nl, dtype=bool)
-    np.maximum.at(share, forest.link, size / index.scale)
-    np.logical_or.at(full, forest.link, size >= FULL * index.effort)
-    return share, full
+    ratio, saturated = np.zeros(index.scene.nl), np.zeros(index.scene.nl, dtype=bool)
+    np.maximum.at(ratio, forest.link, size / index.scale)
+    np.logical_or.at(saturated, forest.link, size >= SATURATION * index.effort)
+    return ratio, saturated
 
 
 def _at_limit(index: SceneIndex, q: Floats) -> Bools:
@@ -167,7 +167,7 @@ def _at_limit(index: SceneIndex, q: Floats) -> Bools:
     out[bounds.link[(x < bounds.low + NEAR_LIMIT) | (x > bounds.high - NEAR_LIMIT)]] = True
     turn = q[bounds.balls]
     along = np.sum(turn[:, 1:] * bounds.axis, axis=1)
-    # the axis goes to q a q^-1; its cosine with a comes from what of q lies across a
+    # cosine between the axis a and q a q^-1, from the part of q that is normal to a
     across = np.square(turn[:, 1:]).sum(axis=1) - along**2
     swing = np.arccos(np.clip(1.0 - 2.0 * across, -1.0, 1.0))
     twist = np.remainder(2.0 * np.arctan2(along, turn[:, 0]) + np.pi, 2.0 * np.pi) - np.pi
@@ -177,23 +177,19 @@ def _at_limit(index: SceneIndex, q: Floats) -> Bools:
     return out
 
 
-def _pressing(contacts: Touches) -> Contacts:
+def _with_force(contacts: Touches) -> Touches:
     """Contacts with a force."""
-    keep = np.square(contacts.force).sum(axis=1) > ANY_FORCE**2
-    return Contacts(
-        contacts.point[keep], contacts.force[keep], contacts.link[keep], contacts.other[keep]
-    )
+    return contacts.rows(np.square(contacts.force).sum(axis=1) > MIN_FORCE**2)
 
 
 def _make_read_only(measures: Measures) -> None:
-    """Make arrays read-only."""
-    contacts = measures.contacts
-    for value in (*vars(measures).values(), *measures.support, *vars(contacts).values()):
+    """Makes all arrays read-only."""
+    for value in (*vars(measures).values(), *measures.support, *measures.contacts):
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
 
 
-# ---- the last moments of the character that is watched: its trail, and curves over time
+# ---- curves over time
 
 SPAN = 10.0
 """Time that curves show [s]."""
@@ -201,8 +197,8 @@ SPAN = 10.0
 TRAIL = 4.0
 """Time that the trail shows [s]."""
 
-MOST = 1200
-"""Moments that are kept: in slow motion there are many in a second."""
+MAX_SAMPLES = 1200
+"""In slow motion there are many in a second."""
 
 KEYS = (
     "time",
@@ -221,20 +217,20 @@ STANCE = (
     "com_margin",
     "cop_margin",
     "cmp_margin",
-    "cop_missed",
+    "cop_error",
 )
 
 
 class Series:
-    """Moments in the order of their time."""
+    """Measures of the last seconds, in the order of their time."""
 
     def __init__(self) -> None:
-        self._moments: deque[Measures] = deque(maxlen=MOST)
+        self._measures: deque[Measures] = deque(maxlen=MAX_SAMPLES)
         self._seen: tuple[Measures, ...] = ()  # the same, for other threads
 
     def append(self, measures: Measures) -> None:
-        """Add a measures; later ones, and those of another scene, are forgotten."""
-        held = self._moments
+        """Adds measures; later ones, and those of another scene, are removed."""
+        held = self._measures
         if held and held[-1].index.number != measures.index.number:
             held.clear()
         while held and held[-1].time >= measures.time - 1e-9:
@@ -245,44 +241,45 @@ class Series:
         self._seen = tuple(held)
 
     def clear(self) -> None:
-        """Forget all."""
-        self._moments.clear()
+        """Removes all."""
+        self._measures.clear()
         self._seen = ()
 
-    def trail(self, who: int, now: float) -> Floats:
-        """Way of a mass centre up to a time [s], oldest first, shape (k, 3) [m]."""
-        way = [m.com[who] for m in self._seen if now - TRAIL <= m.time <= now + 1e-9]
-        trail: Floats = np.array(way).reshape(-1, 3)
+    def trail(self, character: int, now: float) -> Floats:
+        """Path of a center of mass up to a time [s], oldest first, shape (k, 3) [m]."""
+        path = [m.com[character] for m in self._seen if now - TRAIL <= m.time <= now + 1e-9]
+        trail: Floats = np.array(path).reshape(-1, 3)
         trail.flags.writeable = False
         return trail
 
-    def curves(self, who: int, now: float) -> dict[str, Floats]:
+    def curves(self, character: int, now: float) -> dict[str, Floats]:
         """Curves up to a time [s], each of shape (k,): see KEYS.
 
-        Errors [degrees, m], sizes of momentum [N s, N m s], energies [J], the ground's force [N].
+        Errors [degrees, m], norms of momentum [N s, N m s], energies [J], ground force [N].
         """
-        seen = [m for m in self._seen if m.time <= now + 1e-9 and who < len(m.com)]
+        seen = [m for m in self._seen if m.time <= now + 1e-9 and character < len(m.com)]
+        i = character
         rows = [
             (
-                m.time, m.rotation[who], m.position[who], *_lengths(m.linear[who], m.angular[who]),
-                m.kinetic[who], m.potential[who], *_lengths(m.ground_force[who]),
+                m.time, m.rotation[i], m.position[i], *_lengths(m.linear[i], m.angular[i]),
+                m.kinetic[i], m.potential[i], *_lengths(m.ground_force[i]),
             )
             for m in seen
         ]  # fmt: skip
         columns = np.array(rows).reshape(-1, len(KEYS)).T
         return dict(zip(KEYS, columns, strict=True))
 
-    def stance(self, who: int, now: float) -> dict[str, Floats]:
-        """Curves of who stands, as of `curves`: see STANCE; NaN where there is nothing.
+    def stance(self, character: int, now: float) -> dict[str, Floats]:
+        """Curves of a standing character, as of `curves`: see STANCE; NaN where undefined.
 
-        Momentum along each axis [N s, N m s]; how far inside of the support mass centre, COP and
-        CMP are [cm]; and how far COP and planned COP are apart [cm].
+        Momentum along each axis [N s, N m s]; support margins of center of mass, CoP and CMP [cm];
+        and distance between CoP and planned CoP [cm].
         """
-        seen = [m for m in self._seen if m.time <= now + 1e-9 and who < len(m.com)]
+        seen = [m for m in self._seen if m.time <= now + 1e-9 and character < len(m.com)]
         rows = [
             (
-                *m.linear[who], *m.angular[who], *(100.0 * m.margin[who]),
-                *(100.0 * x for x in _lengths(m.cop[who] - m.planned_cop[who])),
+                *m.linear[character], *m.angular[character], *(100.0 * m.margin[character]),
+                *(100.0 * x for x in _lengths(m.cop[character] - m.planned_cop[character])),
             )
             for m in seen
         ]  # fmt: skip

@@ -27,7 +27,7 @@ from poise.recording import Recording
 from poise.studio.controllers import NAMES
 from poise.studio.handlers import HANDLERS, Task, drop_overridden, merge_choice
 from poise.studio.history import Edit, Take
-from poise.studio.jobs import Folder, Jobs
+from poise.studio.jobs import Jobs, OutputFolder
 from poise.studio.library import Library
 from poise.studio.measures import Series
 from poise.studio.requests import Choose, Request
@@ -131,7 +131,7 @@ class Session:
         setup = set_up(self.controls, self.library.motion(body, motion, balanced=balanced))
 
         self._queue: queue.SimpleQueue[Task] = queue.SimpleQueue()
-        self.folder = Folder(out)
+        self.folder = OutputFolder(out)
         self.jobs = Jobs(changed=lambda: self.post(self._list_folder))
         self.simulation = Simulation(setup)
         self.playback: Playback | None = None
@@ -174,7 +174,7 @@ class Session:
             checked = request.checked()
         except Exception as error:
             text = f"dropped: {error!s:.300}"
-            self.post(lambda: self.say(text, "error"))
+            self.post(lambda: self.show_message(text, "error"))
             return False
         self._queue.put(checked)
         return True
@@ -282,11 +282,11 @@ class Session:
             else:
                 task()
         except PoiseError as error:
-            self.say(str(error), "error")
+            self.show_message(str(error), "error")
         except Exception as error:
             log.exception("a task of the session failed")
             self.playing = False
-            self.say(f"{type(error).__name__}: {error!s:.200}", "error")
+            self.show_message(f"{type(error).__name__}: {error!s:.200}", "error")
 
     def handle(self, request: Request) -> None:
         """Does what a checked request asks."""
@@ -336,7 +336,7 @@ class Session:
             done += k
             if simulation.diverged:
                 self.playing = False
-                self.say(simulation.diverged, "error")
+                self.show_message(simulation.diverged, "error")
         take = simulation.history.take
         if take is not None and take.is_full:
             self.end_take("all the room there is")
@@ -389,9 +389,9 @@ class Session:
         if self.simulation.history.take is not None:
             self.simulation.history.take = None
             if reason:
-                self.say(f"the recording ended with {reason}; it can be saved")
+                self.show_message(f"the recording ended with {reason}; it can be saved")
 
-    def say(self, text: str, level: str = "info") -> None:
+    def show_message(self, text: str, level: str = "info") -> None:
         """Shows a message on the pages, and logs it."""
         text = " ".join(text.split())[:400]
         log.log(logging.INFO if level == "info" else logging.WARNING, "%s", text)
@@ -406,7 +406,7 @@ class Session:
         while len(notes) > 1 and sum(map(len, notes)) > MAX_NOTES:
             notes.pop(0)
         if notes:
-            self.say(f"{self.controls.clip}: {'; '.join(notes)}")
+            self.show_message(f"{self.controls.clip}: {'; '.join(notes)}")
 
     @property
     def scene_controls(self) -> Controls:
