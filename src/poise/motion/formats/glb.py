@@ -20,9 +20,8 @@ from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.model.forest import quat_matrix
 from poise.motion.clip import Clip
-from poise.motion.formats.glb_data import to_float64
-from poise.motion.formats.glb_file import GlbFile
-from poise.motion.formats.glb_read import MOST_FPS, MOST_POSES, Motion, rotations
+from poise.motion.formats.glb_animation import MOST_FPS, MOST_POSES, Motion, rotations
+from poise.motion.formats.glb_file import GlbFile, to_float64
 from poise.motion.formats.glb_skeleton import Skeleton
 
 CHUNK = 1024
