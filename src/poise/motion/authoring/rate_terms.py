@@ -11,9 +11,7 @@ from poise.math.rotation import Floats
 from poise.motion.authoring.ground_forces import G
 from poise.motion.authoring.spacetime import Motion, Rows, Term, turning
 
-TENTH = 0.1  # [s]
-
-Three = tuple[Floats, ...]
+TENTH_SECOND = 0.1  # [s]
 
 
 def smooth(weights: ArrayLike, *, calm: ArrayLike = 0.0) -> Term:
@@ -49,7 +47,7 @@ def pressing(weight: ArrayLike = 1.0) -> Term:
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         character = motion.character
-        scale = np.broadcast_to(weight, len(motion.q)) * TENTH / (character.mass * G)
+        scale = np.broadcast_to(weight, len(motion.q)) * TENTH_SECOND / (character.mass * G)
         force = dynamics.inverse_dynamics(character, motion.q, motion.v, motion.a)[:, :3]
         rate = _rate(motion, force) * scale[:, None]
         if not derivatives:

@@ -37,8 +37,8 @@ from poise.anatomy.contact_schedule import Contacts, feet_of, positions, runs
 from poise.errors import ClipError
 from poise.math.arrays import number
 from poise.math.rotation import Floats
+from poise.model import configuration
 from poise.model.character import Character
-from poise.motion import poses
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.detect import Mask, detect_contacts, size_of, speeds
 from poise.motion.foot_contact.locking import FADE, bridge, held
@@ -185,7 +185,7 @@ def _check_cutoff(cutoff: float, clip: Clip) -> None:
 
 def _filtered(character: Character, frames: Floats, cutoff: float, fps: float) -> Floats:
     out = lowpass(frames, cutoff, fps)
-    for _, quat, _ in poses.rotations(character):
+    for _, quat, _ in configuration.rotations(character):
         out[:, quat] /= np.linalg.norm(out[:, quat], axis=1, keepdims=True)
     return out
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from poise.anatomy.contact_schedule import runs
 from poise.math.rotation import Floats, conjugate, exp, multiply, rotate
+from poise.model import configuration
 from poise.model.character import Character
-from poise.motion import poses
 from poise.motion.editing.smoothing import lowpass
 from poise.motion.foot_contact.planting import near
 from poise.motion.limits import clamped
@@ -44,7 +44,7 @@ def within_reach(
         fps: Frames per second.
     """
     p, R = wanted.p.copy(), wanted.R.copy()
-    step = poses.difference(character, start, clamped(character, start))
+    step = configuration.difference(character, start, clamped(character, start))
     index = {link.name: i for i, link in enumerate(character.links)}
     for foot in feet:
         joints = character.link(foot.name).joints

@@ -18,8 +18,9 @@ from poise.anatomy.contact_schedule import surface_points
 from poise.anatomy.tree_shape import SIDES
 from poise.math import rotation
 from poise.math.rotation import Floats, multiply, rotate
+from poise.model import configuration
 from poise.model.character import Character, Shape
-from poise.motion import ik, poses
+from poise.motion import ik
 from poise.motion.editing.smoothing import lowpass
 from poise.motion.foot_contact.planting import spread
 
@@ -73,7 +74,7 @@ def calmed(
     # hands that meet the ground jerk once more
     rounds = 2 if any(isinstance(goal, ik.Above) for goal in goals) else 1
     for done in range(rounds):
-        change = poses.difference(character, start, q)
+        change = configuration.difference(character, start, q)
         for a, b in pieces:
             # a turn of about half a circle has no direction to smooth
             calm = (np.abs(change[a:b]) < LARGEST).all(axis=0)
@@ -81,7 +82,7 @@ def calmed(
                 change[a:b, calm] = lowpass(change[a:b, calm], slow, fps)
         q, _ = ik.solve(
             character,
-            bent(body, poses.move(character, start, change), goals, fps),
+            bent(body, configuration.integrate(character, start, change), goals, fps),
             goals,
             limits=limits,
             posture=keep,

@@ -31,7 +31,7 @@ UPRIGHT = 0.35
 FLAT = 0.005
 """A tip whose corners are this far from level is round [m]."""
 
-SHORT = 0.01
+SHORT_HAND = 0.01
 """A hand whose middle is this near to its joint has no direction of its own [m]."""
 
 ENDS = ("forearm", "hand")
@@ -132,7 +132,7 @@ def _tip(body: Rested, name: str) -> tuple[Point, ...]:
 
     Fingers of their own stay as they are at rest.
     """
-    points, along = _outline(body, name), _along(body, name)
+    points, along = _outline(body, name), _hand_direction(body, name)
     at = _in_hand(body, name, points)
     far = at @ along
     corners = tip_of(body.character, name)
@@ -159,11 +159,11 @@ def _in_hand(body: Rested, name: str, points: Sequence[Point]) -> Floats:
     return rotate(conjugate(body.turned(name)), placed - body.at(name))
 
 
-def _along(body: Rested, name: str) -> Floats:
+def _hand_direction(body: Rested, name: str) -> Floats:
     """Direction of a hand, in its frame (3,)."""
     link = body.character.link(name)
     along = np.concatenate([surface_points(shape) for shape in link.shapes]).mean(axis=0)
-    if np.linalg.norm(along) < SHORT and link.parent is not None:
+    if np.linalg.norm(along) < SHORT_HAND and link.parent is not None:
         # a ball at the end of the forearm
         along = rotate(conjugate(body.turned(name)), body.at(name) - body.at(link.parent))
     unit: Floats = along / max(float(np.linalg.norm(along)), 1e-12)
@@ -174,7 +174,7 @@ def _on_points(
     body: Rested, name: str, tip: tuple[Point, ...], stands: Mask, firm: bool = False
 ) -> Foot:
     """A hand that stands on points of its tip; a firm one does not turn about a single one."""
-    local, normal = _in_hand(body, name, tip), _along(body, name)
+    local, normal = _in_hand(body, name, tip), _hand_direction(body, name)
     if len(tip) > 2:
         # across the plane of its points
         across = np.linalg.svd(local - local.mean(axis=0))[2][2]
