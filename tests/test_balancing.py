@@ -16,18 +16,22 @@ from poise.anatomy.contact_schedule import Contacts, feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.polygon import inside_by, nearest
-from poise.motion.editing.balancing import (
+from poise.motion.editing.dynamic_consistency import INSIDE, inner_points, keep_weights
+from poise.motion.editing.prepare_balance import (
     MARGIN,
     SLOW,
     STILL,
+    TIME,
+    Pivots,
     beyond_limits,
     footing_of,
+    lag_of,
+    least_shift,
     made_balanced,
+    pivot,
     turned_by,
     unsteadiness,
 )
-from poise.motion.editing.carrying import INSIDE, inner_points, keep_weights
-from poise.motion.editing.shifting import TIME, Pivots, lag_of, least_shift, pivot
 from poise.motion.foot_contact.repair import firm_contacts, on_firm_feet
 from poise.motion.preprocess import made_ready
 

@@ -18,8 +18,15 @@ from poise.math import rotation
 from poise.model.character import Character, Joint, Link, Shape
 from poise.motion.authoring import ground_forces
 from poise.motion.checks import Finding, check, strength
-from poise.motion.checks.claims import falls, flows, is_explained, keeps_limits, spins, stands
-from poise.motion.checks.examined import Examined
+from poise.motion.checks.claims import (
+    Examined,
+    falls,
+    flows,
+    is_explained,
+    keeps_limits,
+    spins,
+    stands,
+)
 from poise.motion.clip import Clip
 
 FPS = 120.0

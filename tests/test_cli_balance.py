@@ -18,7 +18,7 @@ from poise.cli import app
 from poise.cli.balance_table import _margins
 from poise.errors import PoiseError
 from poise.math import rotation
-from poise.motion.editing.balancing import _beside, _told, footing_of, made_balanced
+from poise.motion.editing.prepare_balance import _beside, _told, footing_of, made_balanced
 from poise.recording.balance import _moved, balance_table, stance_of
 from poise.simulation.pushes import parse_push
 from poise.trials.balance_trial import balance_trial_of, parse_goal, place_of, run_balance

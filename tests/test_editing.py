@@ -18,8 +18,7 @@ from poise.model import configuration
 from poise.model.character import Character, Joint, Link
 from poise.motion import Clip, load_clip
 from poise.motion.checks import check
-from poise.motion.checks.claims import keeps_limits
-from poise.motion.checks.examined import Examined
+from poise.motion.checks.claims import Examined, keeps_limits
 from poise.motion.editing.cutting import heading_of
 from poise.motion.editing.mirroring import Mirror, opposite
 from poise.motion.foot_contact.detect import detect_contacts, ground_height

@@ -13,8 +13,8 @@ from poise.anatomy.contact_schedule import Contacts, feet_of
 from poise.characters import load_character
 from poise.errors import ClipError
 from poise.model.character import Character
-from poise.motion.checks import gait, gait_ranges
-from poise.motion.checks.examined import Examined, Finding
+from poise.motion.checks import gait
+from poise.motion.checks.claims import Examined, Finding
 from poise.motion.checks.gait import Stride, stride_of
 from poise.motion.clip import Clip
 
@@ -208,9 +208,9 @@ def test_a_snake_does_not_walk() -> None:
 
 
 def test_ranges_scale_as_froude_has_it() -> None:
-    person = gait_ranges.LEG["person"]
-    full, small = gait_ranges.scaled("walk", person), gait_ranges.scaled("walk", person / 4.0)
-    assert full == gait_ranges.RANGES["walk"]
+    person = gait.LEG["person"]
+    full, small = gait.scaled("walk", person), gait.scaled("walk", person / 4.0)
+    assert full == gait.RANGES["walk"]
     assert small.speed.most == pytest.approx(full.speed.most / 2.0)
     assert small.cadence.most == pytest.approx(full.cadence.most * 2.0)
     assert small.length.most == pytest.approx(full.length.most / 4.0)
@@ -220,9 +220,9 @@ def test_ranges_scale_as_froude_has_it() -> None:
     assert one == pytest.approx(other)
 
 
-@pytest.mark.parametrize("name", gait_ranges.RANGES)
+@pytest.mark.parametrize("name", gait.RANGES)
 def test_every_range_has_a_source_and_holds_together(name: str) -> None:
-    ranges = gait_ranges.RANGES[name]
+    ranges = gait.RANGES[name]
     for one in ranges:
         assert 0.0 < one.least < one.most
         assert any(digit.isdigit() for digit in one.source) or ":" in one.source

@@ -11,7 +11,7 @@ import pytest
 import poise
 from poise import Clip, UnfollowableTarget
 from poise.math import rotation
-from poise.motion.jumps import check_followable, find_jumps
+from poise.motion.clip import check_followable, find_jumps
 from poise.motion.library import builtin_clips
 
 HUMANOID = poise.load_character("humanoid")

@@ -13,10 +13,9 @@ from poise import Clip, ClipNotice, measure
 from poise.anatomy.contact_schedule import Contacts, feet_of, positions
 from poise.math import rotation
 from poise.motion import load_clip
-from poise.motion.editing.reach import CLEAR, clear_swings, nearer_limits
-from poise.motion.editing.spikes import without_spikes
+from poise.motion.editing.smoothing import without_spikes
 from poise.motion.limits import excesses
-from poise.motion.preprocess import load_ready, made_ready
+from poise.motion.preprocess import CLEAR, clear_swings, load_ready, made_ready, nearer_limits
 from poise.studio.library import Library
 from poise.trials.balance_trial import balance_trial_of
 from poise.trials.trial import trial_of

@@ -20,8 +20,7 @@ from poise.math import rotation as quat
 from poise.model.character import Character, Joint, Link, Shape
 from poise.motion import Clip, limits, load_clip, save_clip
 from poise.motion.foot_contact.planting import Sole, fall, planted, tidied, turning, yaw_of
-from poise.motion.retargeting.like import on_rig
-from poise.motion.retargeting.retarget import retarget
+from poise.motion.retargeting.retarget import on_rig, retarget
 
 pytestmark = pytest.mark.arithmetic
 

@@ -15,7 +15,7 @@ from poise.errors import CharacterError, ClipError
 from poise.model.character import Character, Joint, Link, Shape
 from poise.motion.clip import Clip
 from poise.motion.preprocess import load_ready
-from poise.motion.retargeting.like import on_rig
+from poise.motion.retargeting.retarget import on_rig
 from poise.studio.library import Library
 from poise.trials.results import motion_of
 from poise.trials.trial import trial_of

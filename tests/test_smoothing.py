@@ -11,18 +11,12 @@ from poise import load_character
 from poise.anatomy.contact_schedule import Contacts, positions
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask
+from poise.math.filtering import lowpass
 from poise.model import configuration
 from poise.motion import Clip
-from poise.motion.editing.smoothing import (
-    STILL,
-    firm,
-    lowpass,
-    parts,
-    residual_cutoff,
-    smoothing_report,
-)
-from poise.motion.foot_contact.detect import Mask, size_of, speeds
+from poise.motion.editing.smoothing import STILL, firm, parts, residual_cutoff, smoothing_report
+from poise.motion.foot_contact.detect import size_of, speeds
 
 TWO_LINK = load_character("two-link")
 

@@ -11,12 +11,18 @@ from poise.anatomy import contact_schedule as feet
 from poise.anatomy.contact_schedule import Contacts, Point
 from poise.math import rotation
 from poise.model import configuration
-from poise.motion.authoring import ground_forces, rate_terms, spacetime
+from poise.motion.authoring import ground_forces, spacetime
 from poise.motion.authoring import terms as spacetime_terms
-from poise.motion.authoring.author import held, sideways
-from poise.motion.authoring.normal_equations import SOFT, Basis, System, directions, gathered
-from poise.motion.authoring.refine import Options, _Task, refine
-from poise.motion.authoring.spacetime import Motion, Travel
+from poise.motion.authoring.author import Options, _Task, held, refine, sideways
+from poise.motion.authoring.spacetime import (
+    SOFT,
+    Basis,
+    Motion,
+    System,
+    Travel,
+    directions,
+    gathered,
+)
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import parse_keyframes
 
@@ -156,7 +162,7 @@ def test_derivatives_of_the_terms_are_those_of_the_cost(humanoid: Character) -> 
         "near": spacetime_terms.near(np.tile(humanoid.rest_q, (k, 1)), np.ones(humanoid.nv)),
         "limits": spacetime_terms.limits(margin=1.0),
         "center": spacetime_terms.center_over(np.zeros((k, 3)), np.ones((k, 3))),
-        "pressing": rate_terms.pressing(),
+        "pressing": spacetime_terms.pressing(),
     }
     basis = Basis(k, 3, False, motion.fps)
     for name, term in terms.items():

@@ -162,7 +162,7 @@ def _convert_motion(
     smoothing = "; ".join(note for note in before if "smoothed" in note)
     balancing = None
     if editing.balanced:
-        from poise.motion.editing.balancing import made_balanced
+        from poise.motion.editing.prepare_balance import made_balanced
         from poise.trials.balance_trial import check_can_stand
 
         check_can_stand(clip.character)
@@ -171,7 +171,7 @@ def _convert_motion(
         others = [note for note in before if "smoothed" not in note]
         balancing = "; ".join((*others, *notes))
     if editing.like is not None:
-        from poise.motion.retargeting.like import on_rig
+        from poise.motion.retargeting.retarget import on_rig
 
         with progress(f"back to {editing.like.name}") as tell:
             clip = on_rig(clip, load_clip(editing.like), progress=tell)
@@ -192,7 +192,7 @@ def _on_body(
 ) -> tuple[Clip, list[str]]:
     """The motion on its body, smoothed, and what was done to it, for people to read."""
     from poise.motion import load_clip
-    from poise.motion.fitting import on_same_body
+    from poise.motion.clip import on_same_body
     from poise.motion.preprocess import without_noise
 
     level = editing.level_feet or editing.balanced

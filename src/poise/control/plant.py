@@ -24,7 +24,7 @@ from poise.model.objects import is_free_object
 from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.model.sealed import Sealed
-from poise.motion.jumps import check_followable
+from poise.motion.clip import check_followable
 from poise.simulation.command import Command, Drive, Target
 from poise.simulation.contact import HeightField, Plane
 

@@ -16,7 +16,7 @@ from poise.math.arrays import Floats, choice, finite, floats, number
 from poise.model.forest import Ints
 from poise.model.scene import SceneLike
 from poise.model.sealed import Sealed
-from poise.motion.jumps import check_followable
+from poise.motion.clip import check_followable
 from poise.simulation.command import Command, Target
 
 LONGEST_STEP = 1.0

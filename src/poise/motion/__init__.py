@@ -10,15 +10,14 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from poise.errors import ClipError, ClipNotice, unknown_name, warn_user
 from poise.io.files import check_file, suffix_of
+from poise.math.arrays import Progress
 from poise.model.character import Character
-from poise.motion.clip import Clip
-from poise.motion.fitting import on_same_body
+from poise.motion.clip import Clip, on_same_body
 
 if TYPE_CHECKING:
     from poise.motion.retargeting.matching import MapLike
@@ -53,7 +52,7 @@ def load_clip(
     *,
     prepare: bool | None = None,
     map: MapLike = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Clip:
     """Load a motion: a file, or a clip of our own.
@@ -150,7 +149,7 @@ def on_character(
     character: Character | None,
     source: str | os.PathLike[str] | Clip,
     map: MapLike = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Clip:
     """A clip on a character, retargeted unless it is its own; errors name the source.
 
@@ -221,7 +220,7 @@ def save_clip(
     write = _module(path, WRITERS, "written").write
     _check_options(write, options, path)
     if like is not None:
-        from poise.motion.retargeting.like import on_rig
+        from poise.motion.retargeting.retarget import on_rig
 
         clip = on_rig(clip, like)
     write(clip, path, **options)

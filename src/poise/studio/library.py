@@ -22,8 +22,7 @@ from poise.io.archive import Archive
 from poise.measure import feet_links
 from poise.model.character import Character
 from poise.model.same_body import same_character
-from poise.motion.clip import Clip
-from poise.motion.fitting import on_same_body
+from poise.motion.clip import Clip, on_same_body
 from poise.motion.library import builtin_clip, builtin_clips
 from poise.motion.preprocess import load_ready
 from poise.studio.lineup import Rounds

@@ -224,7 +224,7 @@ def balance_trial_of(
         source: The name of a built-in clip, a file, or a clip.
         character: Who follows it; None is the clip's own.
         prepare: Whether feet become level and the mass centre is brought over them before:
-            `poise.motion.editing.balancing`.
+            `poise.motion.editing.prepare_balance`.
         dt: Time step [s]; None takes what suits the contact.
         contact: As of BalanceTrial.
         cutoff: As of `trial_of`.
@@ -256,7 +256,7 @@ def balance_trial_of(
     trial = BalanceTrial(**values, contact=contact, **own)
     if not prepare:
         return trial
-    from poise.motion.editing.balancing import made_balanced
+    from poise.motion.editing.prepare_balance import made_balanced
 
     made = made_balanced(trial.clip, progress=preparing)
     return replace(trial, clip=made.clip, notes=(*trial.notes, *made.notes))

@@ -33,8 +33,7 @@ from poise.control.plant import Plant
 from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats, choice, finite, floats, number
 from poise.model.scene import SceneLike
-from poise.motion.clip import Clip
-from poise.motion.jumps import check_followable
+from poise.motion.clip import Clip, check_followable
 from poise.simulation.command import Command, Drive, Target
 from poise.simulation.state import State
 from poise.simulation.world_config import threads_of

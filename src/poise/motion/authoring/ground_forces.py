@@ -28,7 +28,7 @@ from poise.anatomy import contact_schedule
 from poise.anatomy.contact_schedule import Point
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask
 from poise.model.character import Character
 
 EDGES = 8
@@ -146,7 +146,7 @@ def cone_forces(
     mass: float,
     wrench: Floats,
     arms: Floats,
-    on: NDArray[np.bool_],
+    on: Mask,
     friction: float,
     center: Floats,
     barrier: float = 0.0,
@@ -180,7 +180,7 @@ def cone_forces(
     return forces, ways
 
 
-def _nearest(A: Floats, b: Floats, on: NDArray[np.bool_], _: float) -> tuple[Floats, Floats]:
+def _nearest(A: Floats, b: Floats, on: Mask, _: float) -> tuple[Floats, Floats]:
     """min |A g - b|^2 + epsilon^2 |g|^2, g >= 0, frame by frame; with the ease of each edge."""
     from scipy.optimize import nnls
 
@@ -192,7 +192,7 @@ def _nearest(A: Floats, b: Floats, on: NDArray[np.bool_], _: float) -> tuple[Flo
     return g, (g > 0.0) / EPSILON**2
 
 
-def _inside(A: Floats, b: Floats, on: NDArray[np.bool_], mu: float) -> tuple[Floats, Floats]:
+def _inside(A: Floats, b: Floats, on: Mask, mu: float) -> tuple[Floats, Floats]:
     """The same with a barrier, for all frames at once, by a primal-dual interior point method.
 
     With z = mu / g the conditions are A' (A g - b) + epsilon^2 g - z = 0 and g z = mu. Newton steps

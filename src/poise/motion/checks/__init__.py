@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from poise.errors import ClipError
 from poise.motion.checks import claims, gait, strength
-from poise.motion.checks.examined import Examined, Finding
+from poise.motion.checks.claims import Examined, Finding
 from poise.motion.clip import Clip
 
 

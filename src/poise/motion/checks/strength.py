@@ -34,9 +34,9 @@ from poise.anatomy.body import Body, body_of
 from poise.anatomy.contact_schedule import feet_of
 from poise.anatomy.strength import MOMENTS, UNCONFIRMED
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
-from poise.motion.checks.examined import RESIDUAL, Examined, Finding
+from poise.motion.checks.claims import RESIDUAL, Examined, Finding
 
 STRETCHED = 1.4
 STRONG = 1.6

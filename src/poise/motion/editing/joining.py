@@ -18,13 +18,11 @@ import numpy as np
 from poise.anatomy.contact_schedule import Contacts, positions, runs
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.arrays import count, number
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, count, number
 from poise.model import configuration
 from poise.motion.clip import Clip
 from poise.motion.editing.cutting import UP, angle_of, carried, heading_of, resampled
-from poise.motion.foot_contact.blending import planted
-from poise.motion.foot_contact.locking import FADE, bridge, held
+from poise.motion.foot_contact.locking import FADE, bridge, held, planted
 
 Travel = tuple[float, Floats, Floats]
 """A turn about the vertical [rad] at a place, and the place to which that goes [m]."""

@@ -20,6 +20,14 @@ itself free of what is faster than twice the cutoff, so that no joint jerks for 
 
 A jump from one frame to the next (the T-pose that files of the CMU begin with) is a cut: the sides
 are filtered each for itself.
+
+Spikes of a capture: joints that leave their course for a moment, and come back.
+
+Where markers are lost or swapped, a foot or the twist of a limb flips by up to half a turn and is
+back a few frames later. A low-pass smears such a spike and leaves most of it. So frames in which a
+joint is far from its running median are taken out, and bridged by a monotone cubic (Fritsch and
+Carlson) before anything is smoothed. The median of a motion that goes one way is that motion:
+however fast, it stays.
 """
 
 from __future__ import annotations
@@ -30,17 +38,19 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import butter, savgol_filter, sosfiltfilt
+from scipy.interpolate import PchipInterpolator
+from scipy.ndimage import binary_dilation, median_filter
+from scipy.signal import savgol_filter
 
-from poise import dynamics
+from poise import dynamics, measure
 from poise.anatomy.contact_schedule import Contacts, feet_of, positions, runs
 from poise.errors import ClipError
-from poise.math.arrays import number
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask, number
+from poise.math.filtering import lowpass, pad_length
 from poise.model import configuration
 from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.foot_contact.detect import Mask, detect_contacts, size_of, speeds
+from poise.motion.foot_contact.detect import detect_contacts, size_of, speeds
 from poise.motion.foot_contact.locking import FADE, bridge, held
 
 NOISE = (10.0, 20.0)
@@ -89,11 +99,11 @@ def smoothed(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> C
         return clip
     _check_cutoff(cutoff, clip)
     pieces = parts(clip)
-    longest = max(b - a for a, b in pieces)
-    if longest <= _pad(cutoff, clip.fps):
+    longest, least = max(b - a for a, b in pieces), pad_length(cutoff, clip.fps)
+    if longest <= least:
         raise ClipError(
             f"the clip has {longest} frames in one piece, and a filter of {cutoff:g} Hz at "
-            f"{clip.fps:g} fps needs more than {_pad(cutoff, clip.fps)}: raise the cutoff, or turn "
+            f"{clip.fps:g} fps needs more than {least}: raise the cutoff, or turn "
             "smoothing off with cutoff 0"
         )
     contacts = clip.contacts
@@ -101,7 +111,7 @@ def smoothed(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> C
         contacts = detect_contacts(clip)
     frames = clip.frames.copy()
     for a, b in pieces:
-        if b - a > _pad(cutoff, clip.fps):
+        if b - a > least:
             part = clip.with_frames(clip.frames[a:b])
             frames[a:b] = _filtered(clip.character, part.frames, cutoff, clip.fps)
             if feet and contacts is not None:
@@ -129,24 +139,13 @@ def residual_cutoff(clip: Clip) -> float:
     """
     most = 0.4 * clip.fps
     a, b = max(parts(clip), key=lambda part: part[1] - part[0])
-    if most < NOISE[1] or b - a <= _pad(2.0, clip.fps):
+    if most < NOISE[1] or b - a <= pad_length(2.0, clip.fps):
         return min(USUAL, most)
     p, _ = dynamics.forward_kinematics(clip.character, clip.frames[a:b])
     flat = p.reshape(b - a, -1)
     tried = np.arange(2.0, NOISE[1] + 0.01, 0.5)
     residual = np.array([_rms(flat - lowpass(flat, f, clip.fps)) for f in tried])
     return _knee(tried, residual)
-
-
-def lowpass(x: Floats, cutoff: float, fps: float) -> Floats:
-    """Columns of x (k, n) without what is faster than the cutoff [Hz], and without delay."""
-    # two passes of order 2: each may lose the square root of what both lose together
-    correction = (math.sqrt(2.0) - 1.0) ** 0.25
-    corner = 2.0 / math.pi * math.atan(math.tan(math.pi * cutoff / fps) / correction)
-    sos = butter(2, corner, output="sos")
-    pad = min(2 * _pad(cutoff, fps), len(x) - 1)
-    slow: Floats = sosfiltfilt(sos, x, axis=0, padtype="odd", padlen=pad)
-    return slow
 
 
 def _knee(tried: Floats, residual: Floats) -> float:
@@ -164,14 +163,6 @@ def _knee(tried: Floats, residual: Floats) -> float:
 
 def _rms(x: Floats) -> float:
     return float(np.sqrt(np.mean(x * x)))
-
-
-def _pad(cutoff: float, fps: float) -> int:
-    """Frames that a clip must be longer than: a period of the cutoff.
-
-    By twice as many it is continued at its ends, or by its own length.
-    """
-    return max(3, math.ceil(fps / cutoff))
 
 
 def _check_cutoff(cutoff: float, clip: Clip) -> None:
@@ -242,3 +233,77 @@ def _without_noise(p: Floats, fps: float) -> Floats:
     for _ in range(2):
         p = np.asarray(savgol_filter(p, window, 2, axis=0, mode="interp"))
     return p
+
+
+# spikes
+
+WINDOW = 0.15
+"""Time over which the median is taken [s]: spikes of less than half of it are found."""
+
+FAR = 20.0
+"""A joint that is farther than this from its median is in a spike [degrees]."""
+
+BESIDE = 2
+"""Frames before and after a spike that belong to it."""
+
+LOST = 2.0
+"""Where taking out what seems to be spikes turns the links by more than this in the mean [degrees],
+the capture was lost for longer, and nobody knows what the body did: it is left as it is."""
+
+LEAST_RATE = 60.0
+"""Below this rate a spike cannot be told from a fast motion [Hz]."""
+
+
+class Despiked(NamedTuple):
+    """A clip without spikes.
+
+    Attributes:
+        clip: The clip.
+        joints: How long each joint was in a spike [s].
+        lost: Whether the capture was lost for so long that the clip was left as it is.
+    """
+
+    clip: Clip
+    joints: dict[str, float]
+    lost: bool = False
+
+
+def without_spikes(clip: Clip) -> Despiked:
+    """A clip whose joints do not leave their course for a moment.
+
+    Args:
+        clip: The motion, as it was captured. Cuts stay: a median leaves a step where it is.
+    """
+    size = 2 * round(WINDOW * clip.fps / 2.0) + 1
+    if clip.fps < LEAST_RATE or len(clip) <= size:
+        return Despiked(clip, {})
+    frames, found = clip.frames.copy(), {}
+    for name, at, _ in configuration.rotations(clip.character):
+        spiky = _spikes(frames[:, at], size)
+        if spiky.any() and (~spiky).sum() > 3:
+            frames[:, at] = _bridged(frames[:, at], ~spiky)
+            found[name] = float(spiky.sum() / clip.fps)
+    if not found:
+        return Despiked(clip, {})
+    turned = measure.tracking_error(clip.character, frames, clip.frames).rotation
+    if float(turned.mean()) > LOST:
+        return Despiked(clip, found, lost=True)
+    return Despiked(clip.with_frames(frames), found)
+
+
+def _spikes(quat: Floats, size: int) -> Mask:
+    """Which of the rotations (k, 4) are in a spike."""
+    middle = median_filter(quat, size=(size, 1), mode="nearest")
+    middle /= np.maximum(np.linalg.norm(middle, axis=1, keepdims=True), 1e-9)
+    away = 2.0 * np.arccos(np.clip(np.abs(np.sum(quat * middle, axis=1)), 0.0, 1.0))
+    far = away > np.radians(FAR)
+    return np.asarray(binary_dilation(far, iterations=BESIDE)) if far.any() else far
+
+
+def _bridged(quat: Floats, good: Mask) -> Floats:
+    """Rotations (k, 4) with those that are not good taken from the good ones beside them."""
+    at = np.flatnonzero(good)
+    k = np.clip(np.arange(len(quat)), at[0], at[-1])
+    out = PchipInterpolator(at, quat[at], axis=0)(k)
+    unit: Floats = out / np.linalg.norm(out, axis=1, keepdims=True)
+    return unit

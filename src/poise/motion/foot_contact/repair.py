@@ -7,19 +7,16 @@ balance.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import NDArray
 
 from poise import dynamics, measure
 from poise.anatomy.contact_schedule import Contacts, positions, runs
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask, Progress
+from poise.math.filtering import lowpass
 from poise.model import configuration
 from poise.model.character import Character
 from poise.motion import ik
 from poise.motion.clip import Clip
-from poise.motion.editing.smoothing import lowpass
 from poise.motion.foot_contact.planting import near
 from poise.motion.retargeting.matching import MapLike
 
@@ -40,8 +37,6 @@ HELD, TURNED, KEPT, KEPT_PATH, KEPT_HEADING = 3e4, 100.0, 1.0, 1e4, 10.0
 
 RAMP, CALM = 0.15, 6.0
 """Time in which a foot is taken hold of [s]; changes that are faster go [Hz]."""
-
-Progress = Callable[[float], None]
 
 
 def on_firm_feet(
@@ -106,7 +101,7 @@ def steadied(clip: Clip, contacts: Contacts) -> Clip:
     )
 
 
-def _carried(rows: Floats, on: NDArray[np.bool_]) -> Floats:
+def _carried(rows: Floats, on: Mask) -> Floats:
     """Rows (k, n) with those of the nearest frame that is on in the place of the others."""
     k, at = np.arange(len(on)), np.flatnonzero(on)
     after = np.minimum(np.searchsorted(at, k), len(at) - 1)
@@ -147,7 +142,7 @@ def firm_contacts(clip: Clip) -> Contacts:
     return Contacts(contacts.points, on, contacts.sliding, contacts.detected)
 
 
-def _without_hovering(contacts: Contacts, at: Floats) -> NDArray[np.bool_]:
+def _without_hovering(contacts: Contacts, at: Floats) -> Mask:
     """Standing points without those of feet that hover while another foot is on the ground."""
     on = np.array(contacts.on)
     low = {foot: at[:, contacts.of(foot), 2].min(axis=1) for foot in contacts.feet}
@@ -160,7 +155,7 @@ def _without_hovering(contacts: Contacts, at: Floats) -> NDArray[np.bool_]:
     return on
 
 
-def _floating(clip: Clip, contacts: Contacts) -> NDArray[np.bool_]:
+def _floating(clip: Clip, contacts: Contacts) -> Mask:
     """When nothing stands although the mass centre does not fall freely, shape (k,)."""
     height = measure.center_of_mass(clip.character, clip.frames)[:, 2]
     out = np.zeros(len(height), dtype=bool)

@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from poise.anatomy.rig import AXES, Floats, Rig, RigJoint
+from poise.anatomy.rig import AXES, Rig, RigJoint
 from poise.errors import ClipError, unknown_name
 from poise.io.files import read_text
+from poise.math.arrays import Floats
 from poise.math.rotation import multiply, turn
 from poise.model.character import Character
 from poise.motion.clip import Clip

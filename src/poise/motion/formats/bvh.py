@@ -29,7 +29,6 @@ import numpy as np
 from poise.anatomy.rig import (
     AXES,
     IDENTITY,
-    Floats,
     Rig,
     RigJoint,
     forward_kinematics,
@@ -40,6 +39,7 @@ from poise.anatomy.rig import (
 from poise.anatomy.skeleton import character_from_rig
 from poise.errors import ClipError, PoiseError
 from poise.io.files import decode, line_at, read_bounded
+from poise.math.arrays import Floats
 from poise.math.rotation import multiply, turn
 from poise.model.character import Character
 from poise.motion.clip import Clip

@@ -15,13 +15,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from poise.anatomy.contact_schedule import Contacts, Point, feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation, spline
-from poise.math.arrays import number
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask, number
 from poise.model.character import Character, Vector
 from poise.motion.authoring.spacetime import Travel
 from poise.motion.clip import Clip
@@ -148,7 +147,7 @@ class Keyframes:
         Args:
             fps: Frames per second; the file's unless given.
         """
-        from poise.motion.keyframes.feet import footed
+        from poise.motion.keyframes.contacts import footed
 
         times = self.times(fps)
         return footed(self, times, self.q(times))
@@ -196,11 +195,11 @@ class Keyframes:
             on[np.ix_(np.any(self.standing(stand, times), axis=1), of)] = True
         return Contacts(self.points, on)
 
-    def standing(self, stand: Stand, times: Floats) -> NDArray[np.bool_]:
+    def standing(self, stand: Stand, times: Floats) -> Mask:
         """Whether times lie in a stand of the cycle before, this, or the next; bool (k, 3)."""
         cycles = np.array([-1.0, 0.0, 1.0]) * (self.duration if self.loop else 0.0)
         t = times[:, None] - cycles
-        on: NDArray[np.bool_] = (t > stand.start - 1e-6) & (t < stand.stop + 1e-6)
+        on: Mask = (t > stand.start - 1e-6) & (t < stand.stop + 1e-6)
         return on if self.loop else on & [False, True, False]
 
     @cached_property

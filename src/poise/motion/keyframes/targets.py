@@ -15,7 +15,7 @@ from poise import dynamics
 from poise.anatomy.contact_schedule import Point, positions, tip_of
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask
 from poise.model import configuration
 from poise.model.character import Character, Link, Vector
 from poise.motion import ik, limits
@@ -49,7 +49,7 @@ def reached(keys: Keyframes, times: Floats, q: Floats) -> Mapping[str, Track]:
 
     character = keys.character
     goals: list[Place] = []
-    moving: dict[str, NDArray[np.bool_]] = {}
+    moving: dict[str, Mask] = {}
     for reach in keys.reaches:
         at = np.isclose(times, reach.time, atol=1e-9)
         target = np.tile(np.array(reach.target), (len(times), 1))

@@ -8,7 +8,7 @@ ground are kept above it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -17,11 +17,12 @@ from poise.anatomy.body import Body
 from poise.anatomy.contact_schedule import surface_points
 from poise.anatomy.tree_shape import SIDES
 from poise.math import rotation
-from poise.math.rotation import Floats, multiply, rotate
+from poise.math.arrays import Floats, Progress
+from poise.math.filtering import lowpass
+from poise.math.rotation import multiply, rotate
 from poise.model import configuration
 from poise.model.character import Character, Shape
 from poise.motion import ik
-from poise.motion.editing.smoothing import lowpass
 from poise.motion.foot_contact.planting import spread
 
 SLOW = 8.0
@@ -52,7 +53,7 @@ def calmed(
     *,
     pieces: Sequence[tuple[int, int]],
     limits: bool,
-    progress: Callable[[float], None],
+    progress: Progress,
 ) -> Floats:
     """Poses (k, nq) that were made from a start to meet goals, without jerks.
 
@@ -94,7 +95,7 @@ def calmed(
     return q
 
 
-def _from(done: int, rounds: int, progress: Callable[[float], None]) -> Callable[[float], None]:
+def _from(done: int, rounds: int, progress: Progress) -> Progress:
     """Progress of one of several rounds."""
     return lambda share: progress((done + share) / rounds)
 

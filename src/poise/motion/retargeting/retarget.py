@@ -7,11 +7,13 @@ where they shall be.
 At last what frames made for themselves is calmed in time (`finishing`).
 Weights are of squared radians and metres: a foot that stands may miss by a tenth of a millimetre
 for a degree of a limb, the hips give way by a centimetre for ten degrees.
+
+A motion on the rig of a file: same joints, offsets and order, so that the two overlay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,18 +22,24 @@ from poise.anatomy.body import Body
 from poise.anatomy.tree_shape import SIDES
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats, conjugate, multiply, rotate
+from poise.math.arrays import Floats, Progress
+from poise.math.rotation import conjugate, multiply, rotate
 from poise.model.character import Character, Link
 from poise.motion import ik
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.planting import near, pitch_of, planted
-from poise.motion.retargeting.ankles import within_reach
+from poise.motion.retargeting.feet import (
+    Foot,
+    contacts_of,
+    feet_of_match,
+    hands_of_match,
+    level_soles,
+    settle,
+    within_reach,
+)
 from poise.motion.retargeting.finishing import bent, calmed, clear_of_ground
-from poise.motion.retargeting.hands import hands_of_match
 from poise.motion.retargeting.matching import MapLike, Match, match
-from poise.motion.retargeting.rested import Rested, sole_points
-from poise.motion.retargeting.standing import Foot, contacts_of, feet_of_match, level_soles, settle
-from poise.motion.retargeting.transfer import Wanted, transfer
+from poise.motion.retargeting.transfer import Rested, Wanted, sole_points, transfer
 
 STAND, SWING = 3e4, 1e3
 """Weights of a foot's points while it stands and while it swings [1/m^2], of all its points."""
@@ -88,7 +96,7 @@ def retarget(
     level_feet: bool = False,
     keep_feet: bool | None = None,
     limits: bool | float = SOFT,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Retargeted:
     """Give a clip's motion to another character.
 
@@ -299,4 +307,38 @@ def _turn_joints(character: Character, link: Link, R: Floats, q: Floats) -> Floa
     return done
 
 
-__all__ = ["Retargeted", "retarget"]
+# rig of a file
+
+
+def on_rig(
+    clip: Clip,
+    like: Clip | str | os.PathLike[str],
+    *,
+    map: MapLike = None,
+    progress: Progress | None = None,
+) -> Clip:
+    """A clip as a motion of another one's rig; saved, it has that rig's joints.
+
+    Args:
+        clip: The motion.
+        like: A clip that has the rig, or the file it is in.
+        map: Which link moves which: see `matching`.
+        progress: Called with the share that is done, 0 to 1.
+    """
+    if not isinstance(like, Clip):
+        from poise.motion import load_clip
+
+        like = load_clip(like)
+    q, contacts = clip.frames, clip.contacts
+    if not clip.character.same_body(like.character):
+        made = retarget(clip, like.character, map=map, progress=progress).clip
+        q, contacts = made.frames, made.contacts
+    return Clip(
+        like.character,
+        q,
+        clip.fps,
+        source=like.source,
+        name=clip.name,
+        contacts=contacts,
+        notes=clip.notes,
+    )

@@ -16,13 +16,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poise.anatomy import contact_schedule as feet
 from poise.anatomy.contact_schedule import Contacts, Point, runs
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask, Progress
 from poise.model.character import Character
-from poise.motion.authoring import ground_forces, rate_terms, terms
+from poise.motion.authoring import ground_forces, terms
 from poise.motion.authoring.spacetime import Motion, Term, optimise
 from poise.motion.clip import Clip
 
@@ -62,9 +61,8 @@ REST, SLOWLY = 5.0, 0.5
 UNEXPLAINED, FRICTION = 0.05, 0.6
 """Parts of body weight that the ground may leave unexplained, and the friction it counts on."""
 
-Goal = Callable[[Floats, float], tuple[Floats, NDArray[np.bool_]]]
+Goal = Callable[[Floats, float], tuple[Floats, Mask]]
 """Where the mass centre of frames (k, nq) at a rate should be [m], (k, 2), and when, (k,)."""
-Progress = Callable[[float], None]
 
 
 class Feet(NamedTuple):
@@ -78,7 +76,7 @@ class Feet(NamedTuple):
     """
 
     points: tuple[Point, ...]
-    on: NDArray[np.bool_]
+    on: Mask
     at: Floats
     least: Floats
 
@@ -110,7 +108,7 @@ def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple
         wanted, asked = goal(motion.q, fps)
         over = _over(wanted, asked)
         found = optimise(motion, [*_poses(character, stand, start, keep), over, ends,
-                                  rate_terms.smooth(JERK[0])],
+                                  terms.smooth(JERK[0])],
                          spacing=SPACING, iterations=POSES)  # fmt: skip
         motion = found.motion
         tell(0.4 * (i + 1) / ROUNDS)
@@ -119,7 +117,7 @@ def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple
     if left > UNEXPLAINED:
         pull = terms.ground(inner, on, weight=PULL, torque=TORQUE, friction=FRICTION)
         found = optimise(motion, [*_poses(character, stand, motion.q, keep), pull, ends,
-                                  rate_terms.smooth(JERK[1])],
+                                  terms.smooth(JERK[1])],
                          spacing=SPACING, iterations=FORCES,
                          watch=lambda k, cost: tell(0.4 + 0.6 * (k + 1) / FORCES))  # fmt: skip
         motion = found.motion
@@ -168,9 +166,7 @@ def inner_points(points: Sequence[Point]) -> tuple[Point, ...]:
     return tuple(out)
 
 
-def _places(
-    character: Character, points: Sequence[Point], on: NDArray[np.bool_], q: Floats
-) -> Floats:
+def _places(character: Character, points: Sequence[Point], on: Mask, q: Floats) -> Floats:
     """Where points are to be: on the ground where they stand, else as they are, (k, points, 3)."""
     at = feet.positions(character, points, q)
     for i in range(len(points)):
@@ -180,7 +176,7 @@ def _places(
     return at
 
 
-def _least(on: NDArray[np.bool_], fps: float) -> Floats:
+def _least(on: Mask, fps: float) -> Floats:
     """How high points must be that do not stand: the higher, the longer before and after, -inf of
     those that do, shape (k, points)."""
     least = np.full(on.shape, -np.inf)
@@ -223,14 +219,14 @@ def _resting(motion: Motion) -> list[int]:
     return [i for i in (0, len(speed) - 1) if speed[i] < SLOWLY]
 
 
-def _over(wanted: Floats, asked: NDArray[np.bool_]) -> Term:
+def _over(wanted: Floats, asked: Mask) -> Term:
     """The mass centre where it is wanted, seen from above."""
     weights = np.zeros((len(wanted), 3))
     weights[asked, :2] = CENTER
     return terms.center_over(np.column_stack([wanted, np.zeros(len(wanted))]), weights)
 
 
-def _unexplained(motion: Motion, points: Sequence[Point], on: NDArray[np.bool_]) -> float:
+def _unexplained(motion: Motion, points: Sequence[Point], on: Mask) -> float:
     """What the ground does not explain of a motion, at worst, in parts of body weight."""
     found = ground_forces.explain(
         motion.character, motion.q, motion.v, motion.a, points, on, friction=FRICTION
