@@ -214,7 +214,7 @@ def test_a_clip_of_the_same_body_is_not_retargeted() -> None:
     assert np.array_equal(made.frames, trial_of(WALK, HUMANOID).clip.frames)
     assert poise.load_clip("walk", FOREIGN).character is FOREIGN
     assert np.array_equal(poise.load_clip("walk", FOREIGN).frames, WALK.frames)
-    raw = foreign._replace(contacts=None)
+    raw = foreign.replace(contacts=None)
     assert load_ready(raw, HUMANOID, firm_feet=True).character is HUMANOID
     assert np.array_equal(on_rig(foreign, WALK).frames, WALK.frames)
 

@@ -192,7 +192,6 @@ def _on_body(
 ) -> tuple[Clip, list[str]]:
     """The motion on its body, smoothed, and what was done to it, for people to read."""
     from poise.motion import load_clip
-    from poise.motion.clip import on_same_body
     from poise.motion.preprocess import without_noise
 
     level = editing.level_feet or editing.balanced
@@ -200,7 +199,7 @@ def _on_body(
         clip = _authored(source) if editing.refine else load_clip(source, **reading)
         if editing.balanced and clip.contacts is None:
             return _from_raw(clip, body, editing)
-        same = clip if body is None else on_same_body(clip, body)
+        same = clip if body is None else clip.with_character(body)
         if same is None:
             assert body is not None
             with progress("retargeting") as tell:

@@ -17,7 +17,7 @@ from poise.errors import ClipError, ClipNotice, unknown_name, warn_user
 from poise.io.files import check_file, suffix_of
 from poise.math.arrays import Progress
 from poise.model.character import Character
-from poise.motion.clip import Clip, on_same_body
+from poise.motion.clip import Clip
 
 if TYPE_CHECKING:
     from poise.motion.retargeting.matching import MapLike
@@ -162,7 +162,7 @@ def on_character(
     """
     if character is None:
         return clip
-    same = on_same_body(clip, character)
+    same = clip.with_character(character)
     if same is not None:
         return same
     try:

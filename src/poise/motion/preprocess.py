@@ -37,7 +37,7 @@ from poise.math.arrays import Floats, Mask, Progress
 from poise.math.filtering import lowpass
 from poise.model import configuration
 from poise.model.character import Character
-from poise.motion.clip import Clip, on_same_body
+from poise.motion.clip import Clip
 from poise.motion.editing.smoothing import KEEP
 from poise.motion.foot_contact.locking import FADE, bridge, held
 from poise.motion.limits import clamped, excesses
@@ -205,7 +205,7 @@ def load_ready(
     if firm_feet and raw:
         from poise.motion.foot_contact.repair import on_firm_feet
 
-        same = on_same_body(ready, character)
+        same = ready.with_character(character)
         return same or on_firm_feet(ready, character, progress, map=map)
     made = on_character(ready, character, source, map, progress)
     if not raw:
@@ -303,7 +303,7 @@ def _apart(one: Clip, other: Clip) -> float:
 
 def _noted(clip: Clip, notes: list[str]) -> Clip:
     """The clip with more notes."""
-    return clip._replace(notes=(*clip.notes, *notes)) if notes else clip
+    return clip.replace(notes=(*clip.notes, *notes)) if notes else clip
 
 
 def _tell_unit(clip: Clip, notes: list[str]) -> None:

@@ -22,7 +22,7 @@ from poise.io.archive import Archive
 from poise.measure import feet_links
 from poise.model.character import Character
 from poise.model.same_body import same_character
-from poise.motion.clip import Clip, on_same_body
+from poise.motion.clip import Clip
 from poise.motion.library import builtin_clip, builtin_clips
 from poise.motion.preprocess import load_ready
 from poise.studio.lineup import Rounds
@@ -159,7 +159,7 @@ class Library:
         if clip == REST:
             return Clip(who, who.rest_q[None], 60.0, name=REST)
         motion = self.clip(clip)
-        same = on_same_body(motion, who)
+        same = motion.with_character(who)
         if same is not None:
             return same
         return load_ready(self._files.get(clip, motion), who, progress=progress)

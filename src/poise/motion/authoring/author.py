@@ -30,6 +30,7 @@ from poise.model.character import Character
 from poise.motion.authoring import terms as spacetime_terms
 from poise.motion.authoring.spacetime import Motion, Term, Travel, optimise, powers, repeated
 from poise.motion.authoring.terms import mirror_matrix
+from poise.motion.checks.strength import torque_bounds
 from poise.motion.clip import Clip
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import Keyframes
@@ -267,8 +268,6 @@ class _Task:
         """Least and largest torques [N m], (nv,) each."""
         least, most = np.full((2, self.character.nv), np.inf) * [[-1.0], [1.0]]
         if self.options.human:
-            from poise.motion.checks.strength import torque_bounds
-
             least, most = (self.options.human * x for x in torque_bounds(self.character))
         for joint in self.character.joints:
             value = named(self.options.strength, joint.name)

@@ -20,6 +20,7 @@ from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, floats, number
 from poise.motion.clip import Clip
+from poise.motion.foot_contact.detect import detect_contacts, ground_height
 
 UP = (0.0, 0.0, 1.0)
 
@@ -177,8 +178,6 @@ def grounded(clip: Clip, ground: float = 0.0) -> Clip:
     Contacts are found unless the clip has them; without any, the lowest point of all comes there.
     The floor of a capture that is not level stays so.
     """
-    from poise.motion.foot_contact.detect import detect_contacts, ground_height
-
     _root(clip, "ground")
     ground = number(ground, "ground", positive=False, unit="m")
     contacts = clip.contacts or detect_contacts(clip)

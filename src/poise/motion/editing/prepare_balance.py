@@ -36,6 +36,7 @@ import numpy as np
 from scipy.linalg import cho_solve_banded, cholesky_banded
 
 from poise import measure
+from poise.anatomy.body import body_of
 from poise.anatomy.contact_schedule import Contacts, positions, runs
 from poise.errors import ClipError
 from poise.math.arrays import Floats, Mask, Progress
@@ -45,6 +46,8 @@ from poise.motion.clip import Clip
 from poise.motion.editing.dynamic_consistency import carried
 from poise.motion.foot_contact.repair import firm_contacts, steadied
 from poise.motion.limits import excesses
+from poise.motion.retargeting.feet import ends_limb
+from poise.motion.retargeting.retarget import retarget
 
 # shift of the center of mass
 
@@ -311,8 +314,6 @@ def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
     if not _has_legs(clip.character, contacts):
         notes.append(f"feet are left as they are: {clip.character.name!r} has no pair of legs")
         return clip.with_frames(clip.frames, contacts=clip.contacts or contacts)
-    from poise.motion.retargeting.retarget import retarget
-
     clip = steadied(clip, contacts)
     made = retarget(clip, clip.character, level_feet=True, keep_feet=True, progress=tell).clip
     flat = clip.with_frames(made.frames, contacts=made.contacts)
@@ -323,9 +324,6 @@ def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
 
 def _has_legs(character: Character, contacts: Contacts) -> bool:
     """Whether anything that stands is at the end of a leg or an arm."""
-    from poise.anatomy.body import body_of
-    from poise.motion.retargeting.feet import ends_limb
-
     body = body_of(character)
     return any(ends_limb(body, foot) for foot in contacts.feet)
 

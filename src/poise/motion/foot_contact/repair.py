@@ -17,6 +17,7 @@ from poise.model import configuration
 from poise.model.character import Character
 from poise.motion import ik
 from poise.motion.clip import Clip
+from poise.motion.foot_contact.detect import detect_contacts
 from poise.motion.foot_contact.planting import near
 from poise.motion.retargeting.matching import MapLike
 
@@ -120,8 +121,6 @@ def firm_contacts(clip: Clip) -> Contacts:
     Args:
         clip: The motion, its feet on the ground z = 0 where they stand.
     """
-    from poise.motion.foot_contact.detect import detect_contacts
-
     contacts = clip.contacts or detect_contacts(clip)
     at = positions(clip.character, contacts.points, clip.frames)
     on = _without_hovering(contacts, at)

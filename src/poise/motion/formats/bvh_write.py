@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from poise import dynamics
 from poise.anatomy.rig import AXES, IDENTITY, Rig, RigJoint, poses_of
 from poise.errors import CharacterError, ClipError
 from poise.io.files import write_atomically
@@ -72,8 +73,6 @@ def _depth_first(rig: Rig) -> Rig:
 
 def rig_of(character: Character, fps: float) -> Rig:
     """A BVH rig from a character: one joint per link, centimetres, y up."""
-    from poise import dynamics
-
     turns = ("Zrotation", "Yrotation", "Xrotation")
     moves = ("Xposition", "Yposition", "Zposition")
     rest = dynamics.forward_kinematics(character, character.rest_q)[0]

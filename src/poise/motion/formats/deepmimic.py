@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from poise.characters import load_character
 from poise.errors import ClipError, PoiseError, shorten, unknown_name
 from poise.io.files import line_of_item, parse_json, read_text, write_atomically
 from poise.math.arrays import Floats
@@ -224,8 +225,6 @@ def read(
         layout = Layout(None, dog_pieces(), np.zeros(3))
     else:
         if character is None and columns == HUMANOID_COLUMNS:
-            from poise.characters import load_character
-
             character = load_character("humanoid")
         if character is None:
             raise reader.error(
@@ -447,8 +446,6 @@ def _dog_twins() -> dict[str, tuple[str, Sequence[float] | None]]:
 
 def own_dog(values: Floats) -> tuple[Character, Floats]:
     """Our dog, and its coordinates: every bone points where the file's points, to our scale."""
-    from poise.characters import load_character
-
     character = load_character("dog")
     turns = _dog_turns(values)
     children: dict[str | None, Link] = {}

@@ -15,14 +15,21 @@ from typing import Any
 import numpy as np
 
 from poise.anatomy.rig import Rig, RigJoint, frames_on
+from poise.anatomy.skeleton import character_from_rig
+from poise.characters import as_builtin
+from poise.dynamics import forward_kinematics
 from poise.errors import CharacterError, ClipError, PoiseError
+from poise.io.files import write_atomically
 from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.model.forest import quat_matrix
+from poise.model.formats.yaml import parse
 from poise.motion.clip import Clip
 from poise.motion.formats.glb_animation import MOST_FPS, MOST_POSES, Motion, rotations
 from poise.motion.formats.glb_file import GlbFile, to_float64
 from poise.motion.formats.glb_skeleton import Skeleton
+from poise.motion.formats.glb_write import AXES, dump, to_file
+from poise.motion.formats.npz import rig_from
 
 CHUNK = 1024
 """Frames that are worked on at a time, so that long motions of large files fit into memory."""
@@ -44,9 +51,6 @@ def write(clip: Clip, path: str | os.PathLike[str], *, skin: bool = True) -> Non
         path: Where to.
         skin: One skinned mesh on an armature; False: a rigid mesh on each node.
     """
-    from poise.io.files import write_atomically
-    from poise.motion.formats.glb_write import dump
-
     if not isinstance(skin, bool):
         raise ClipError(f"{path}: skin must be True or False, got {skin!r:.80}")
     write_atomically(path, dump(clip, skin=skin))
@@ -92,8 +96,6 @@ def _from_nodes(motion: Motion, character: Character | None, fps: float | None) 
     t = motion.times(rate, len(joints))
     rig = _rig(skeleton, rate)
     if character is None:
-        from poise.anatomy.skeleton import character_from_rig
-
         pairs = list(zip(joints, rig.names, strict=True))
         character = character_from_rig(
             rig,
@@ -158,10 +160,6 @@ def _unique(names: list[str]) -> list[str]:
 
 def _ours(motion: Motion) -> Clip | None:
     """The clip of a file that poise wrote and nobody changed; None of any other."""
-    from poise.characters import as_builtin
-    from poise.model.formats.yaml import parse
-    from poise.motion.formats.npz import rig_from
-
     file = motion.file
     asset = file.json.get("asset")
     extras = asset.get("extras") if isinstance(asset, dict) else None
@@ -188,14 +186,10 @@ def _ours(motion: Motion) -> Clip | None:
 
 def _shows(motion: Motion, clip: Clip) -> bool:
     """Whether the nodes of a file move as the links of a clip do."""
-    from poise.dynamics import forward_kinematics
-
     named = {motion.name(node): node for node in reversed(motion.order)}
     nodes = [named.get(link.name, -1) for link in clip.character.links]
     if -1 in nodes or abs(motion.end - motion.start - clip.duration) > 1.5 / clip.fps:
         return False
-    from poise.motion.formats.glb_write import AXES, to_file
-
     # the axes of a node may be a bone's, but it turns from its rest as the link does
     stand = motion.place(nodes, None)
     rest = quat_matrix(forward_kinematics(clip.character, clip.character.rest_q)[1])

@@ -29,6 +29,7 @@ from poise.errors import ClipError
 from poise.math.arrays import Floats
 from poise.model.character import Character, Shape
 from poise.model.forest import quat_matrix
+from poise.model.formats.yaml import dump as dump_character
 from poise.motion.clip import Clip
 from poise.motion.formats.glb_skeleton import Nodes, nodes_of
 
@@ -241,8 +242,6 @@ def dump(clip: Clip, *, skin: bool = True) -> bytes:
         clip: The motion.
         skin: One skinned mesh on an armature; False: a rigid mesh on each node.
     """
-    from poise.model.formats.yaml import dump as dump_character
-
     nodes = nodes_of(clip)
     out = _Writer()
     if skin:

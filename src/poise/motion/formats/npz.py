@@ -36,10 +36,11 @@ from poise.errors import (
     unknown_name,
 )
 from poise.io.archive import Archive, pack, text_bytes
-from poise.io.files import parse_json
+from poise.io.files import parse_json, write_atomically
 from poise.model.character import Character
 from poise.model.formats import yaml
 from poise.motion.clip import Clip
+from poise.motion.formats import amass
 
 FORMAT = "poise-clip"
 VERSION = 1
@@ -67,8 +68,6 @@ def read(
     path = Path(path)
     with Archive.open(path, ClipError) as archive:
         if "meta" not in archive.names and {"poses", "pose_body"} & archive.names:
-            from poise.motion.formats import amass
-
             return amass.read(path, character, offsets=offsets)
         if offsets is not None:
             raise ClipError(f"{path}: is no clip of AMASS; only those take offsets")
@@ -219,8 +218,6 @@ def _check_rig(rig: Rig) -> None:
 
 def write(clip: Clip, path: str | Path) -> None:
     """Write a clip, whole or not at all."""
-    from poise.io.files import write_atomically
-
     meta = {
         "format": FORMAT,
         "version": VERSION,

@@ -196,8 +196,6 @@ class StandReader(Reader):
 
     def check_free(self, reaches: Iterable[Reach], stands: Iterable[Stand]) -> None:
         """Refuse that a limb reaches for one place while it stands on another."""
-        from poise.motion.keyframes.targets import limb_of
-
         held = [stand for stand in stands if stand.foothold is not None]
         limbs = {s.foot: {x.name for x in limb_of(self.character, s.foot)} for s in held}
         for reach in reaches:

@@ -34,6 +34,7 @@ from poise.model.character import Character, Joint
 from poise.motion.authoring.spacetime import Travel
 from poise.motion.keyframes.contacts import StandReader
 from poise.motion.keyframes.keys import Keyframes, Reach, Track
+from poise.motion.keyframes.targets import limb_of
 from poise.motion.limits import swing_twist
 
 ENDING = ".keys.yaml"
@@ -295,8 +296,6 @@ class _File(StandReader):
             )
 
     def reach(self, link: str, time: float, node: Node) -> None:
-        from poise.motion.keyframes.targets import limb_of
-
         target = self.vector(node, f"reach of {link!r}", 3)
         try:
             tip_of(self.character, link)

@@ -25,7 +25,7 @@ from poise.math import rotation
 from poise.math.arrays import Floats, Progress
 from poise.math.rotation import conjugate, multiply, rotate
 from poise.model.character import Character, Link
-from poise.motion import ik
+from poise.motion import ik, load_clip
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.planting import near, pitch_of, planted
 from poise.motion.retargeting.feet import (
@@ -326,8 +326,6 @@ def on_rig(
         progress: Called with the share that is done, 0 to 1.
     """
     if not isinstance(like, Clip):
-        from poise.motion import load_clip
-
         like = load_clip(like)
     q, contacts = clip.frames, clip.contacts
     if not clip.character.same_body(like.character):
