@@ -177,27 +177,29 @@ def _read(path: Path, character: Character | None, options: dict[str, Any]) -> C
     """Read a file, onto a character if its joints are those of the file."""
     if os.path.isdir(path):
         check_file(path, ClipError)
-    read = _module(path, READERS, "read").read
+    reader = _module(path, READERS, "read")
     check_file(path, ClipError)
-    _check_options(read, options, path)
+    _check_options(reader.read, options, path)
     clip: Clip
     if path.suffix.lower() in (".npz", ".txt", ".json") and character is not None:
         # these may not say whose joints they are
         try:
-            clip = read(path, character=character, **options)
+            clip = reader.read(path, character=character, **options)
         except ClipError as error:
             try:
-                clip = read(path, **options)
+                clip = reader.read(path, **options)
             except ClipError:
                 raise error from None
         return clip
-    clip = read(path, **options)
-    if character is None or clip.source is None or clip.character.same_body(character):
+    if character is None:
+        clip = reader.read(path, **options)
+        return clip
+    make = reader.parse(path, **options)
+    clip = make(None)
+    if clip.source is None or clip.character.same_body(character):
         return clip
     moving = {link.name for link in character.links if link.joints}
-    if moving and moving.issubset(clip.source.names):
-        clip = read(path, character=character, **options)
-    return clip
+    return make(character) if moving and moving.issubset(clip.source.names) else clip
 
 
 def save_clip(

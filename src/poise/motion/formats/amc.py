@@ -15,8 +15,9 @@ import io
 import math
 import os
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,22 +42,32 @@ def read(
     asf: str | os.PathLike[str] | None = None,
     fps: float = 120.0,
 ) -> Clip:
-    """Read an AMC file and its skeleton.
+    """Reads an AMC file and its skeleton.
 
     Args:
         path: The .amc file.
-        character: Whose motion it shall be; its links are named as the bones. None makes a
+        character: The character that moves; its links are named as the bones. None makes a
             character from the skeleton.
         asf: The .asf file; unless given, the one beside it with the same name, with the name up to
             the first underscore (02_01.amc: 02.asf), or the only one in the folder.
         fps: Frames per second, which the file does not say.
     """
+    return parse(path, asf=asf, fps=fps)(character)
+
+
+def parse(
+    path: str | os.PathLike[str],
+    *,
+    asf: str | os.PathLike[str] | None = None,
+    fps: float = 120.0,
+) -> Callable[[Character | None], Clip]:
+    """Parses both files once; the result makes the clip on a character, as `read` does."""
     path = Path(path)
     if not (isinstance(fps, (int, float)) and math.isfinite(fps) and 0.0 < fps <= 1e5):
         raise ClipError(f"fps must be a positive number, got {fps!r:.80}")
     skeleton = read_asf(_beside(path) if asf is None else Path(asf))
     rig = skeleton.rig(float(fps), path.stem)
-    return clip_from_channels(rig, _read_frames(path, skeleton), character, path)
+    return partial(clip_from_channels, path, rig, _read_frames(path, skeleton))
 
 
 def _beside(path: Path) -> Path:

@@ -19,8 +19,9 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -61,15 +62,25 @@ def read(
     unit: float | None = None,
     up: Literal["y", "z"] | None = None,
 ) -> Clip:
-    """Read a BVH file.
+    """Reads a BVH file.
 
     Args:
         path: The file.
-        character: Whose motion it shall be; its links are named as the file's joints. None makes a
+        character: The character that moves; its links are named as the file's joints. None makes a
             character from the file's skeleton.
         unit: Metres per unit of the file; guessed from the skeleton's height unless given.
         up: Which axis points up, "y" or "z"; guessed from where the feet are unless given.
     """
+    return parse(path, unit=unit, up=up)(character)
+
+
+def parse(
+    path: str | os.PathLike[str],
+    *,
+    unit: float | None = None,
+    up: Literal["y", "z"] | None = None,
+) -> Callable[[Character | None], Clip]:
+    """Parses a BVH file once; the result makes its clip on a character, as `read` does."""
     path = Path(path)
     joints, fps, values = _read_file(path)
     up = guess_up(joints) if up is None else up
@@ -80,7 +91,7 @@ def read(
     if not (isinstance(unit, (int, float)) and least <= unit <= most):
         raise ClipError(f"unit must be {least:g} to {most:g} metres, got {unit!r:.80}")
     rig = Rig(joints, "bvh", float(unit), up, fps, path.stem)
-    return clip_from_channels(rig, values, character, path)
+    return partial(clip_from_channels, path, rig, values)
 
 
 def _read_file(path: Path) -> tuple[tuple[RigJoint, ...], float, Floats]:
@@ -459,7 +470,7 @@ def _count_words(path: Path, data: bytes, start: int, text: bytes, width: int) -
 # channels to poses
 
 
-def clip_from_channels(rig: Rig, values: Floats, character: Character | None, path: Path) -> Clip:
+def clip_from_channels(path: Path, rig: Rig, values: Floats, character: Character | None) -> Clip:
     """A clip from the channels (k, channels) of all joints, one after another, in degrees."""
     rotations, offsets = local_poses(rig, values)
     try:
