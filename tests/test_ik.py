@@ -17,7 +17,7 @@ from poise.math.pose import quat_matrix
 from poise.model import configuration
 from poise.model.character import Character
 from poise.motion import ik, limits
-from poise.motion.ik.goals import checked
+from poise.motion.ik.goals import check_goals
 from poise.motion.ik.kinematics import tree_of
 from poise.motion.ik.solver import _Solver
 
@@ -34,7 +34,7 @@ def humanoid() -> Character:
 def some_poses(character: Character, k: int, size: float = 0.3, seed: int = 0) -> Floats:
     """Poses near the rest pose, within the joints' limits."""
     step = np.random.default_rng(seed).normal(size=(k, character.nv)) * size
-    return limits.clamped(character, configuration.integrate(character, character.rest_q, step))
+    return limits.clamp(character, configuration.integrate(character, character.rest_q, step))
 
 
 def goals_of(character: Character, q: Floats) -> list[ik.Goal]:
@@ -88,7 +88,7 @@ def test_the_right_hand_side_is_the_slope_of_the_cost(humanoid: Character, kind:
         "above": [ik.Above("left_foot", (1.0,), (0.1, 0.0, 0.0), 3.0), ik.Above("head", (0.0,))],
         "limits": [],
     }
-    asked = checked(humanoid, goals[kind], 4)
+    asked = check_goals(humanoid, goals[kind], 4)
     solver = _Solver(humanoid, asked, np.full(humanoid.nv, 1e-3), 2.0, 4)
     frames = np.arange(4)
     _, _, g = solver.system(q, q, frames)
@@ -247,10 +247,10 @@ def test_swing_and_twist_put_a_rotation_together_again() -> None:
 def test_clamped_poses_are_inside_and_inside_ones_stay(humanoid: Character) -> None:
     step = np.random.default_rng(6).normal(size=(50, humanoid.nv))
     wild = configuration.integrate(humanoid, humanoid.rest_q, step)
-    tame = limits.clamped(humanoid, wild)
+    tame = limits.clamp(humanoid, wild)
     assert max(over.value.max() for over in limits.excesses(humanoid, tame)) < 1e-9
     np.testing.assert_array_equal(
-        limits.clamped(humanoid, tame[:1] * 0 + humanoid.rest_q)[0], humanoid.rest_q
+        limits.clamp(humanoid, tame[:1] * 0 + humanoid.rest_q)[0], humanoid.rest_q
     )
 
 
@@ -263,7 +263,7 @@ def test_a_long_take_is_solved_in_seconds(humanoid: Character) -> None:
     t = np.arange(k)[:, None] / 120.0
     rng = np.random.default_rng(0)
     wave = rng.normal(size=humanoid.nv) * 0.3 * np.sin(2 * np.pi * t + 6 * rng.random(humanoid.nv))
-    q = limits.clamped(humanoid, configuration.integrate(humanoid, humanoid.rest_q, wave))
+    q = limits.clamp(humanoid, configuration.integrate(humanoid, humanoid.rest_q, wave))
     start = configuration.integrate(humanoid, q, rng.normal(size=(k, humanoid.nv)) * 0.05)
     begin = time.process_time()
     ik.solve(humanoid, start, goals_of(humanoid, q), iterations=10, tolerance=0.0)

@@ -13,15 +13,15 @@ from poise.math import rotation
 from poise.model import configuration
 from poise.motion.authoring import ground_forces, spacetime
 from poise.motion.authoring import terms as spacetime_terms
-from poise.motion.authoring.author import Options, _Task, held, refine, sideways
+from poise.motion.authoring.author import Options, _Task, hold_weights, lateral_velocities, refine
 from poise.motion.authoring.spacetime import (
     SOFT,
     Basis,
     Motion,
     System,
     Travel,
+    assemble,
     directions,
-    gathered,
 )
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import parse_keyframes
@@ -50,7 +50,7 @@ def test_who_stands_still_is_carried_by_the_ground(humanoid: Character) -> None:
     points = feet.feet_of(humanoid)
     motion = still(humanoid, 3)
     on = np.ones((3, len(points)), dtype=bool)
-    found = ground_forces.explain(humanoid, motion.q, motion.v, motion.a, points, on)
+    found = ground_forces.find_ground_forces(humanoid, motion.q, motion.v, motion.a, points, on)
     weight = humanoid.mass * 9.81
     # the forces' own small weight keeps a hundred-thousandth of the residual
     assert np.allclose(found.forces.sum(axis=1), [0.0, 0.0, weight], atol=1e-4 * weight)
@@ -67,7 +67,7 @@ def test_torques_and_forces_together_give_the_accelerations_back(humanoid: Chara
     q = configuration.integrate(humanoid, humanoid.rest_q, 0.1 * rng.normal(size=(4, humanoid.nv)))
     v, a = rng.normal(size=(2, 4, humanoid.nv))
     on = rng.random((4, len(points))) < 0.6
-    found = ground_forces.explain(humanoid, q, v, a, points, on)
+    found = ground_forces.find_ground_forces(humanoid, q, v, a, points, on)
     wrenches = spacetime_terms._wrenches(humanoid, points, q, found.forces)
     again = dynamics.forward_dynamics(humanoid, q, v, found.torque, external=wrenches)
     assert np.allclose(again, a, atol=1e-6 * np.abs(a).max())
@@ -80,7 +80,9 @@ def test_forces_stay_inside_their_cones(humanoid: Character, friction: float) ->
     q = np.tile(humanoid.rest_q, (8, 1))
     v, a = rng.normal(size=(2, 8, humanoid.nv))
     on = np.ones((8, len(points)), dtype=bool)
-    f = ground_forces.explain(humanoid, q, v, 5.0 * a, points, on, friction=friction).forces
+    f = ground_forces.find_ground_forces(
+        humanoid, q, v, 5.0 * a, points, on, friction=friction
+    ).forces
     assert (f[..., 2] >= 0.0).all()
     assert (np.linalg.norm(f[..., :2], axis=-1) <= friction * f[..., 2] + 1e-9).all()
 
@@ -93,7 +95,8 @@ def test_with_a_small_barrier_forces_are_nearly_those_without(humanoid: Characte
     v, a = 0.5 * rng.normal(size=(2, 8, humanoid.nv))
     on = rng.random((8, len(points))) < 0.7
     exact, soft = (
-        ground_forces.explain(humanoid, q, v, a, points, on, barrier=mu) for mu in (0.0, 1e-10)
+        ground_forces.find_ground_forces(humanoid, q, v, a, points, on, barrier=mu)
+        for mu in (0.0, 1e-10)
     )
     assert exact.forces.any()
     # forces that are zero without it are about mu / epsilon^2 = 1e-6 of body weight with it; those
@@ -128,7 +131,7 @@ def test_what_hangs_in_the_air_without_falling_is_not_explained() -> None:
     motion = still(cube(), 3)
     points: list[Point] = []
     on = np.zeros((3, 0), dtype=bool)
-    found = ground_forces.explain(cube(), motion.q, motion.v, motion.a, points, on)
+    found = ground_forces.find_ground_forces(cube(), motion.q, motion.v, motion.a, points, on)
     assert np.allclose(found.residual[:, :3], [0.0, 0.0, 1.0])
 
 
@@ -192,7 +195,7 @@ def test_a_throw_becomes_a_parabola() -> None:
         spacetime_terms.ground([], none, weight=1.0),
         spacetime_terms.near(q, ends),
     ]
-    found = spacetime.optimise(Motion(character, q, fps), terms, iterations=30).motion
+    found = spacetime.optimize(Motion(character, q, fps), terms, iterations=30).motion
     speed = (found.q[-1, 2] - found.q[0, 2]) / t[-1] + 9.81 * t[-1] / 2.0
     path = found.q[0, 2] + speed * t - 9.81 * t**2 / 2.0
     assert np.allclose(found.q[:, 2], path, atol=1e-3)
@@ -213,7 +216,9 @@ def test_a_refined_bow_stands_and_is_explained() -> None:
     found = refine(lamp, q, fps, contacts, options=Options(rounds=3, iterations=8))
 
     def left(motion: Motion) -> float:
-        out = ground_forces.explain(lamp, motion.q, motion.v, motion.a, points, contacts.on)
+        out = ground_forces.find_ground_forces(
+            lamp, motion.q, motion.v, motion.a, points, contacts.on
+        )
         return float(np.abs(out.residual).max())
 
     assert left(Motion(lamp, q, fps)) > 0.05
@@ -239,7 +244,7 @@ def test_the_second_half_of_a_mirrored_loop_mirrors_the_first(humanoid: Characte
     wanted = configuration.integrate(humanoid, q, step)
     terms = [spacetime_terms.near(wanted, np.ones(humanoid.nv))]
     motion = Motion(humanoid, q, 24.0, travel)
-    found = spacetime.optimise(motion, terms, spacing=2, symmetry=S).motion
+    found = spacetime.optimize(motion, terms, spacing=2, symmetry=S).motion
     moved = configuration.difference(humanoid, q, found.q)
     assert np.abs(moved).max() > 0.05
     assert np.allclose(moved[k // 2 :], moved[: k // 2] @ S.T, atol=1e-12)
@@ -257,7 +262,7 @@ def test_blocks_are_solved_as_the_matrix_they_stand_for(periodic: bool) -> None:
             J[k, :, basis.index[k, j]] += basis.weights[0, k, j] * D[k]
     local = basis.weights[0][:, None, :, None] * D[:, :, None]
     blocks = np.einsum("kmia,kmjb->kiajb", local, local)
-    H, g = gathered(basis, blocks, np.einsum("kmia,km->kia", local, r))
+    H, g = assemble(basis, blocks, np.einsum("kmia,km->kia", local, r))
     full = J.reshape(24 * 5, -1)
     lifted = full.T @ full
     mean = np.diag(lifted).mean()
@@ -270,7 +275,7 @@ def test_in_the_plane_both_sides_move_alike_and_nothing_goes_sideways(humanoid: 
     mirror = Mirror.of(humanoid)
     pairs = {joint.name: mirror.joint(joint.name).name for joint in humanoid.joints}
     S = spacetime_terms.mirror_matrix(humanoid, pairs)
-    ways = directions(humanoid.nv, S, sideways(humanoid))
+    ways = directions(humanoid.nv, S, lateral_velocities(humanoid))
     # root x, z and pitch; chest and neck; shoulder, elbow, hip, knee and ankle of both sides
     assert ways.shape == (humanoid.nv, 3 + 2 + 5)
     assert np.array_equal(S @ ways, ways)
@@ -297,7 +302,7 @@ keys:
 - {time: 1, joints: {neck: [0, 0, 0]}}
 """
     keys = parse_keyframes(text, "nod")
-    hold, neck = held(keys, 11), keys.character.v_slice("neck")
+    hold, neck = hold_weights(keys, 11), keys.character.v_slice("neck")
     # in a straight line from key to key
     assert np.allclose(hold[:5, neck.start], [1.0, 0.8, 0.6, 0.4, 0.2])
     assert np.allclose(hold[[0, 4, 10], neck.stop - 1], [1.0, 0.2, 1.0])

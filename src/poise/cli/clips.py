@@ -133,11 +133,11 @@ def check(
     poise clips check walk.txt --character humanoid3d.txt --json
     """
     from poise.motion.checks import check as examine
-    from poise.motion.preprocess import read_cutoff, without_noise
+    from poise.motion.preprocess import apply_cutoff, parse_cutoff
 
-    read_cutoff(cutoff)  # before a large file is read
+    parse_cutoff(cutoff)  # before a large file is read
     raw = load(source, character)
-    clip, note = without_noise(raw, cutoff)
+    clip, note = apply_cutoff(raw, cutoff)
     # contacts that were found go again: of hands, too, and after smoothing
     kept = clip if raw.contacts is not None else clip.with_frames(clip.frames)
     found = examine(kept)

@@ -79,31 +79,31 @@ def load_clip(
     if prepare is not None and not isinstance(prepare, bool):
         raise ClipError(f"prepare must be True, False or None, got {prepare!r:.80}")
     if prepare or (prepare is None and character is not None):
-        from poise.motion.preprocess import load_ready
+        from poise.motion.preprocess import load_preprocessed
 
-        return load_ready(
-            source, character, map=map, progress=progress, prepared=_tell_once, **options
+        return load_preprocessed(
+            source, character, map=map, progress=progress, prepared=_notify_once, **options
         )
-    clip, _ = taken(source, character, map, options)
-    return on_character(clip, character, source, map, progress)
+    clip, _ = read_motion(source, character, map, options)
+    return fit_to_character(clip, character, source, map, progress)
 
 
-_TOLD: set[str] = set()
+_NOTIFIED: set[str] = set()
 """Files whose preparation was told."""
 
 
-def _tell_once(source: str | os.PathLike[str], notes: tuple[str, ...]) -> None:
+def _notify_once(source: str | os.PathLike[str], notes: tuple[str, ...]) -> None:
     path = os.path.abspath(source)
-    if notes and path not in _TOLD:
+    if notes and path not in _NOTIFIED:
         warn_user(
             f"{source}: prepared to be followed (prepare=False gives the file as it is): "
             f"{'; '.join(notes)}",
             ClipNotice,
         )
-        _TOLD.add(path)
+        _NOTIFIED.add(path)
 
 
-def taken(
+def read_motion(
     source: str | os.PathLike[str] | Clip,
     character: Character | None,
     map: MapLike,
@@ -144,7 +144,7 @@ def _is_raw(clip: Clip) -> bool:
     return clip.contacts is None or bool(clip.jumps)
 
 
-def on_character(
+def fit_to_character(
     clip: Clip,
     character: Character | None,
     source: str | os.PathLike[str] | Clip,

@@ -236,43 +236,43 @@ class Clip(Sealed):
             cutoff: What is slower passes [Hz]; None finds it by residual analysis, 0 is off.
             feet: Keep standing feet in place.
         """
-        return editing.smoothing.smoothed(self, cutoff, feet=feet)
+        return editing.smoothing.smooth(self, cutoff, feet=feet)
 
     def trimmed(self, start: float = 0.0, end: float | None = None) -> Clip:
         """The part from start to end [s]."""
-        return editing.cutting.trimmed(self, start, end)
+        return editing.cutting.trim(self, start, end)
 
     def resampled(self, fps: float) -> Clip:
         """The same motion at another rate [1/s]."""
-        return editing.cutting.resampled(self, fps)
+        return editing.cutting.resample(self, fps)
 
     def at_speed(self, factor: float) -> Clip:
         """The same motion `factor` times as fast."""
-        return editing.cutting.at_speed(self, factor)
+        return editing.cutting.change_speed(self, factor)
 
     def warped(self, times: ArrayLike, new_times: ArrayLike) -> Clip:
         """The same motion at another pace: what happened at `times` happens at `new_times` [s]."""
-        return editing.cutting.warped(self, times, new_times)
+        return editing.cutting.warp_time(self, times, new_times)
 
     def moved(self, by: Sequence[float]) -> Clip:
         """Shifted by x, y, z [m]."""
-        return editing.cutting.moved(self, by)
+        return editing.cutting.translate(self, by)
 
     def turned(self, angle: float, about: Sequence[float] | None = None) -> Clip:
         """Turned about the vertical [rad] through a point [m]; None is where the root starts."""
-        return editing.cutting.turned(self, angle, about)
+        return editing.cutting.turn(self, angle, about)
 
     def placed(self, position: Sequence[float] | None = None, heading: float | None = None) -> Clip:
         """With the root starting at x, y [m], looking along a heading [rad]."""
-        return editing.cutting.placed(self, position, heading)
+        return editing.cutting.place(self, position, heading)
 
     def grounded(self, ground: float = 0.0) -> Clip:
         """Shifted up or down so that its feet stand at the height of the ground [m]."""
-        return editing.cutting.grounded(self, ground)
+        return editing.cutting.ground_clip(self, ground)
 
     def mirrored(self) -> Clip:
         """With left and right exchanged."""
-        return editing.mirroring.mirrored(self)
+        return editing.mirroring.mirror(self)
 
     def looped(
         self, cycles: int = 1, *, blend: float | None = None, turn: float | None = None
@@ -284,11 +284,11 @@ class Clip(Sealed):
             blend: Time on each side of the seam over which it is faded [s].
             turn: By how much the heading changes in a round [rad]; None as in the clip.
         """
-        return editing.joining.looped(self, cycles, blend=blend, turn=turn)
+        return editing.joining.loop(self, cycles, blend=blend, turn=turn)
 
     def blended(self, other: Clip, duration: float = 0.2, *, at: float | None = None) -> Clip:
         """Turning into another clip of the same character, over a duration [s]."""
-        return editing.joining.blended(self, other, duration, at=at)
+        return editing.joining.blend(self, other, duration, at=at)
 
     def retargeted(
         self,

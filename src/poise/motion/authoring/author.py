@@ -28,7 +28,14 @@ from poise.errors import ClipError, unknown_name
 from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion.authoring import terms as spacetime_terms
-from poise.motion.authoring.spacetime import Motion, Term, Travel, optimise, powers, repeated
+from poise.motion.authoring.spacetime import (
+    Motion,
+    Term,
+    Travel,
+    optimize,
+    repeat_cycles,
+    travel_power,
+)
 from poise.motion.authoring.terms import mirror_matrix
 from poise.motion.checks.strength import torque_bounds
 from poise.motion.clip import Clip
@@ -137,24 +144,24 @@ def refine(
         share = 0.0 if stage == 0 else EASE ** max(options.rounds - 2 - stage, 0)
         if stage == 0 or options.settle:
             task.anchor(motion)
-        found = optimise(
+        found = optimize(
             motion,
             task.terms(share),
             spacing=options.spacing,
             symmetry=symmetry,
             fixed=fixed,
             iterations=options.iterations,
-            watch=None if watch is None else _named(watch, f"round {stage}"),
+            watch=None if watch is None else _watch_stage(watch, f"round {stage}"),
         )
         motion = found.motion
     return motion
 
 
-def _named(watch: Callable[[str, float], None], stage: str) -> Callable[[int, float], None]:
+def _watch_stage(watch: Callable[[str, float], None], stage: str) -> Callable[[int, float], None]:
     return lambda iteration, cost: watch(f"{stage}, step {iteration}", cost)
 
 
-def named(values: Mapping[str, float], joint: str) -> float | None:
+def value_for_joint(values: Mapping[str, float], joint: str) -> float | None:
     """The value for a joint: that of its name, or of the end of it, the longest that fits."""
     fits = [name for name in values if joint == name or joint.endswith(f"_{name}")]
     return values[max(fits, key=len)] if fits else None
@@ -185,7 +192,10 @@ class _Task:
         for i in range(len(self.points)):
             for frames, cycles in self._phases(i):
                 shifts = np.array(
-                    [powers(self.travel, int(c))[0] if self.travel else np.zeros(3) for c in cycles]
+                    [
+                        travel_power(self.travel, int(c))[0] if self.travel else np.zeros(3)
+                        for c in cycles
+                    ]
                 )
                 mean = (at[frames % k, i] + shifts).mean(axis=0)
                 mean[2] = 0.0
@@ -256,7 +266,7 @@ class _Task:
             at = self.character.v_slice(joint)
             if joint.kind == "free":
                 weights[at] = [self.options.root] * 3 + [self.options.lean] * 3
-            weight = named(self.options.joints, joint.name)
+            weight = value_for_joint(self.options.joints, joint.name)
             if weight is not None:
                 weights[at] = weight
             if joint.kind == "ball" and joint.limits is not None and joint.limits[0] < HARDLY:
@@ -270,7 +280,7 @@ class _Task:
         if self.options.human:
             least, most = (self.options.human * x for x in torque_bounds(self.character))
         for joint in self.character.joints:
-            value = named(self.options.strength, joint.name)
+            value = value_for_joint(self.options.strength, joint.name)
             if value is not None:
                 at = self.character.v_slice(joint)
                 least[at], most[at] = (x * value * self.character.mass for x in (-1.0, 1.0))
@@ -344,8 +354,8 @@ def author(keys: Keyframes, watch: Callable[[str, float], None] | None = None) -
         contacts,
         travel=keys.loop,
         symmetry=symmetry,
-        fixed=sideways(keys.character) if sagittal else (),
-        hold=held(keys, len(frames)),
+        fixed=lateral_velocities(keys.character) if sagittal else (),
+        hold=hold_weights(keys, len(frames)),
         options=options,
         watch=watch,
     )
@@ -359,7 +369,7 @@ def _flag(source: str, given: dict[str, Any], name: str) -> bool:
     return value
 
 
-def held(keys: Keyframes, frames: int) -> Floats:
+def hold_weights(keys: Keyframes, frames: int) -> Floats:
     """How firmly the sketch counts in each frame, (frames, nv): from key to key in a straight
     line."""
     times = np.arange(frames) / keys.fps
@@ -376,7 +386,7 @@ def held(keys: Keyframes, frames: int) -> Floats:
     return out
 
 
-def sideways(character: Character) -> list[int]:
+def lateral_velocities(character: Character) -> list[int]:
     """Velocities that lead out of the plane y = 0, where link frames rest along the world's."""
     out: list[int] = []
     for joint in character.joints:
@@ -414,8 +424,8 @@ def options_of(source: str, given: Mapping[str, Any]) -> Options:
 def _clip(keys: Keyframes, motion: Motion, contacts: Contacts, cycles: int) -> Clip:
     frames, on = motion.q, contacts.on
     if motion.travel is not None:
-        last = repeated(motion, cycles, 1)[:1]
-        frames = np.concatenate([repeated(motion, 0, cycles), last])
+        last = repeat_cycles(motion, cycles, 1)[:1]
+        frames = np.concatenate([repeat_cycles(motion, 0, cycles), last])
         on = np.concatenate([np.tile(on, (cycles, 1)), on[:1]])
     # quaternions of many cycles drift off their sign; a clip aligns them
     return Clip(

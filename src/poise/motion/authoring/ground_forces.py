@@ -43,7 +43,7 @@ INSIDE = 40
 G = 9.81  # [m/s^2]
 
 
-class Ways(NamedTuple):
+class ForceResponse(NamedTuple):
     """How forces along the edges of all cones may change, n of them.
 
     Attributes:
@@ -64,10 +64,10 @@ class Ways(NamedTuple):
 
         It is (A' A + D)^-1 A' = D^-1 A' (1 + A D^-1 A')^-1, A the effect and 1 / D the ease.
         """
-        return _answer(self.effect, self.ease)
+        return _response(self.effect, self.ease)
 
 
-class Explained(NamedTuple):
+class GroundForces(NamedTuple):
     """Ground forces of a motion, frame by frame.
 
     Attributes:
@@ -87,10 +87,10 @@ class Explained(NamedTuple):
     residual: Floats
     center: Floats
     wrench: Floats
-    ways: Ways
+    ways: ForceResponse
 
 
-def explain(
+def find_ground_forces(
     character: Character,
     q: ArrayLike,
     v: ArrayLike,
@@ -100,7 +100,7 @@ def explain(
     *,
     friction: float = 0.8,
     barrier: float = 0.0,
-) -> Explained:
+) -> GroundForces:
     """Find the ground forces of a motion.
 
     Args:
@@ -128,7 +128,7 @@ def explain(
             J = dynamics.jacobian(character, q, point.link, point.pos)[:, :3]
             torque -= np.einsum("kcv,kc->kv", J, forces[:, i])
     residual = left * scales(character.mass, center)
-    return Explained(forces, torque, residual, center, wrench, ways)
+    return GroundForces(forces, torque, residual, center, wrench, ways)
 
 
 def root_wrench(character: Character, q: Floats, tau: Floats, about: Floats) -> Floats:
@@ -150,7 +150,7 @@ def cone_forces(
     friction: float,
     center: Floats,
     barrier: float = 0.0,
-) -> tuple[Floats, Ways]:
+) -> tuple[Floats, ForceResponse]:
     """Forces in friction cones that come nearest to a wrench.
 
     Args:
@@ -176,7 +176,7 @@ def cone_forces(
     solve = _inside if barrier else _nearest
     g, ease = solve(A, wrench * scale, np.repeat(on, EDGES, axis=1), barrier)
     forces = weight * (g.reshape(k, p, EDGES) @ edges)
-    ways = Ways(np.repeat(np.arange(p), EDGES), weight * np.tile(edges, (p, 1)), A, ease)
+    ways = ForceResponse(np.repeat(np.arange(p), EDGES), weight * np.tile(edges, (p, 1)), A, ease)
     return forces, ways
 
 
@@ -209,7 +209,7 @@ def _inside(A: Floats, b: Floats, on: Mask, mu: float) -> tuple[Floats, Floats]:
         ease = on / (EPSILON**2 + z / g)
         # (A' A + 1 / ease) dg = -(slope - goal / g)
         side = ease * (goal / g - slope)
-        dg = side - _times(_answer(A, ease), _times(A, side))
+        dg = side - _times(_response(A, ease), _times(A, side))
         dz = np.where(on, goal / g - z - z / g * dg, 0.0)
         size = np.minimum(_room(g, dg), _room(z, dz))
         g, z = g + size * dg, z + size * dz
@@ -224,7 +224,7 @@ def _room(x: Floats, dx: Floats) -> Floats:
     return np.asarray(np.minimum(most, 1.0))
 
 
-def _answer(A: Floats, ease: Floats) -> Floats:
+def _response(A: Floats, ease: Floats) -> Floats:
     """(A' A + D)^-1 A' (k, n, 6) of matrices A (k, 6, n), 1 / D = ease (k, n)."""
     eased = A * ease[:, None]
     inner = np.eye(A.shape[1]) + eased @ A.swapaxes(1, 2)

@@ -119,7 +119,7 @@ def directions(nv: int, symmetry: Floats | None = None, fixed: Sequence[int] = (
     return np.where(one.any(axis=1, keepdims=True), one, symmetry @ one)
 
 
-def mirrored(basis: Basis, ways: Floats, symmetry: Floats) -> csr_array:
+def mirror_map(basis: Basis, ways: Floats, symmetry: Floats) -> csr_array:
     """The map from the numbers of a loop's first half to all, where the second mirrors it."""
     if basis.size % 2:
         raise ClipError("a mirrored loop needs an even number of knots")
@@ -128,7 +128,7 @@ def mirrored(basis: Basis, ways: Floats, symmetry: Floats) -> csr_array:
     return csr_array(vstack([eye_array(half * n), kron(eye_array(half), turned)], format="csr"))
 
 
-def gathered(basis: Basis, blocks: Floats, sides: Floats) -> tuple[Floats, Floats]:
+def assemble(basis: Basis, blocks: Floats, sides: Floats) -> tuple[Floats, Floats]:
     """Normal equations, from those of single frames.
 
     Args:
@@ -153,7 +153,7 @@ class System:
     """Normal equations, ready to be solved with more or less damping.
 
     Args:
-        H: Blocks of the matrix, as `gathered` gives them.
+        H: Blocks of the matrix, as `assemble` gives them.
         g: Right-hand side.
         periodic: Whether the last knots meet the first.
         fold: The map from free numbers to all, where a loop mirrors itself.
@@ -261,7 +261,7 @@ class Motion:
         if self.travel is None:
             clip, start = Clip(self.character, self.q, self.fps), 0.0
         else:
-            clip, start = Clip(self.character, repeated(self, -1, 3), self.fps), k / self.fps
+            clip, start = Clip(self.character, repeat_cycles(self, -1, 3), self.fps), k / self.fps
         return clip.v(start + t), clip.a(start + t)
 
     @property
@@ -280,13 +280,13 @@ class Motion:
         return Motion(self.character, q, self.fps, self.travel)
 
 
-def repeated(motion: Motion, first: int, cycles: int) -> Floats:
+def repeat_cycles(motion: Motion, first: int, cycles: int) -> Floats:
     """Frames of several cycles of a loop, the first of them numbered `first`; (cycles k, nq)."""
     assert motion.travel is not None
     out = []
     for cycle in range(first, first + cycles):
         q = motion.q.copy()
-        shift, turn = powers(motion.travel, cycle)
+        shift, turn = travel_power(motion.travel, cycle)
         yaw = rotation.turn((0.0, 0.0, 1.0), turn)
         q[:, :3] = rotation.rotate(yaw, q[:, :3]) + shift
         q[:, 3:7] = rotation.multiply(yaw, q[:, 3:7])
@@ -294,7 +294,7 @@ def repeated(motion: Motion, first: int, cycles: int) -> Floats:
     return np.concatenate(out)
 
 
-def powers(travel: Travel, cycle: int) -> tuple[Floats, float]:
+def travel_power(travel: Travel, cycle: int) -> tuple[Floats, float]:
     """Shift and turn of a travel done `cycle` times: x -> R x + shift."""
     shift = np.zeros(3)
     for _ in range(abs(cycle)):
@@ -326,7 +326,7 @@ class Result:
     parts: list[float]
 
 
-def optimise(
+def optimize(
     motion: Motion,
     terms: Sequence[Term],
     *,
@@ -352,7 +352,7 @@ def optimise(
     """
     basis = Basis(len(motion.q), spacing, motion.travel is not None, motion.fps)
     ways = directions(motion.character.nv, symmetry if not basis.periodic else None, fixed)
-    fold = mirrored(basis, ways, symmetry) if basis.periodic and symmetry is not None else None
+    fold = mirror_map(basis, ways, symmetry) if basis.periodic and symmetry is not None else None
     cost, parts = _cost(motion, terms)
     costs, damping = [cost], 1e-3
     for iteration in range(iterations):
@@ -401,10 +401,10 @@ def _normal_equations(
         ways: How the joints may move, (nv, n).
 
     Returns:
-        As `gathered` gives them.
+        As `assemble` gives them.
     """
     nv, k, n = motion.character.nv, len(motion.q), ways.shape[1]
-    w, dw = (turning(motion, x) @ ways for x in (motion.v, motion.a))
+    w, dw = (cross_matrices(motion, x) @ ways for x in (motion.v, motion.a))
     blocks, sides = np.zeros((k, 4 * n, 4 * n)), np.zeros((k, 4, n))
     plain = np.zeros((k, 4, 4, nv))
     for term in terms:
@@ -420,9 +420,9 @@ def _normal_equations(
             # derivatives by d and its first three rates
             D = [None if x is None else x @ ways for x in rows[1:]]
             if rows.a is not None:
-                D[0], D[1] = _added(D[0], rows.a @ dw), _added(D[1], rows.a @ w)
+                D[0], D[1] = _sum(D[0], rows.a @ dw), _sum(D[1], rows.a @ w)
             if rows.v is not None:
-                D[0] = _added(D[0], rows.v @ w)
+                D[0] = _sum(D[0], rows.v @ w)
             J = sum(
                 B[:, None, :, None] * x[:, :, None]
                 for B, x in zip(basis.weights, D, strict=True)
@@ -434,14 +434,14 @@ def _normal_equations(
     each = (ways[:, :, None] * ways[:, None]).reshape(nv, n * n)
     blocks = blocks.reshape(k, 4, n, 4, n)
     blocks += (plain @ each).reshape(k, 4, 4, n, n).swapaxes(2, 3)
-    return gathered(basis, blocks, sides)
+    return assemble(basis, blocks, sides)
 
 
-def _added(x: Floats | None, more: Floats) -> Floats:
+def _sum(x: Floats | None, more: Floats) -> Floats:
     return more if x is None else x + more
 
 
-def turning(motion: Motion, rate: Floats) -> Floats:
+def cross_matrices(motion: Motion, rate: Floats) -> Floats:
     """Of each frame the matrix of w x: zero but for joints that turn as a ball, (k, nv, nv)."""
     out = np.zeros((len(rate), motion.character.nv, motion.character.nv))
     for _, _, at in configuration.rotations(motion.character):

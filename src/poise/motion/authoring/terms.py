@@ -24,7 +24,7 @@ from poise.model import configuration
 from poise.model.character import Character
 from poise.motion.authoring import ground_forces
 from poise.motion.authoring.ground_forces import G
-from poise.motion.authoring.spacetime import Motion, Rows, Term, turning
+from poise.motion.authoring.spacetime import Motion, Rows, Term, cross_matrices
 from poise.motion.limits import excesses
 
 CENTIMETRE = 0.01
@@ -66,7 +66,7 @@ def ground(
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         character = motion.character
-        found = _explained(motion, points, on, friction, barrier)
+        found = _ground_forces(motion, points, on, friction, barrier)
         w = np.broadcast_to(100.0 * weights, len(motion.q))
         r = found.residual * w[:, None]
         scale = 1.0 / (character.mass * 9.81)
@@ -83,7 +83,7 @@ def ground(
         D: Three = _dynamics(motion, found, points)
         scales = ground_forces.scales(character.mass, found.center)
         left = tuple(x * scales[..., None] for x in _wrench(motion, found, D))
-        left, D = _answered(left, D, found.ways, _point_jacobians(motion, points))
+        left, D = _project(left, D, found.ways, _point_jacobians(motion, points))
         out[0] = Rows(r, *(x * w[:, None, None] for x in left))
         out[1] = Rows(out[1].r, *(x * size[:, None] for x in D))
         out[2] = Rows(out[2].r, *(x * (beyond * (over != 0.0))[..., None] for x in D))
@@ -221,16 +221,16 @@ def at_rest(frames: Sequence[int], *, weight: float = 1.0) -> Term:
 # what terms share; computed once for a motion
 
 
-def _explained(
+def _ground_forces(
     motion: Motion,
     points: Sequence[Point],
     on: Mask,
     friction: float,
     barrier: float,
-) -> ground_forces.Explained:
+) -> ground_forces.GroundForces:
     key = f"explained {id(points)} {id(on)}"
     if key not in motion.cache:
-        motion.cache[key] = ground_forces.explain(
+        motion.cache[key] = ground_forces.find_ground_forces(
             motion.character,
             motion.q,
             motion.v,
@@ -241,7 +241,7 @@ def _explained(
             barrier=barrier,
         )
     found = motion.cache[key]
-    assert isinstance(found, ground_forces.Explained)
+    assert isinstance(found, ground_forces.GroundForces)
     return found
 
 
@@ -262,7 +262,7 @@ def _point_jacobians(motion: Motion, points: Sequence[Point]) -> Floats:
     return found
 
 
-def _dynamics(motion: Motion, found: ground_forces.Explained, points: Sequence[Point]) -> Three:
+def _dynamics(motion: Motion, found: ground_forces.GroundForces, points: Sequence[Point]) -> Three:
     """Derivatives of the joint torques by q, v, a, (k, nv, nv) each, by finite differences.
 
     Ground forces stay as they are and go along with their points.
@@ -299,7 +299,7 @@ def _wrenches(character: Character, points: Sequence[Point], q: Floats, forces: 
     return out
 
 
-def _wrench(motion: Motion, found: ground_forces.Explained, D: Three) -> Three:
+def _wrench(motion: Motion, found: ground_forces.GroundForces, D: Three) -> Three:
     """Derivatives of the wrench that is left at the root, in world axes, (k, 6, nv) each.
 
     About a fixed point, where the mass centre is now: N = R n + (x - c) x F.
@@ -325,8 +325,8 @@ def skew(x: Floats) -> Floats:
     return out
 
 
-def _answered(
-    left: Three, torque: Three, ways: ground_forces.Ways, J: Floats
+def _project(
+    left: Three, torque: Three, ways: ground_forces.ForceResponse, J: Floats
 ) -> tuple[Three, Three]:
     """Derivatives of residual and torques as the ground forces answer to a change.
 
@@ -454,6 +454,6 @@ def _rate_rows(motion: Motion, r: Floats, by: tuple[Floats, ...]) -> Rows:
         for x in (by_d, by_v, by_a, by_j):
             x[-1] = 0.0
     # rows want derivatives by q, v, a: a step d of joints that turn also changes v and a
-    w, dw = turning(motion, motion.v), turning(motion, motion.a)
+    w, dw = cross_matrices(motion, motion.v), cross_matrices(motion, motion.a)
     by_v = by_v - by_a @ w
     return Rows(r, by_d - by_v @ w - by_a @ dw, by_v, by_a, by_j)

@@ -106,7 +106,7 @@ def spans(bad: tuple[Span, ...], most: int = 6) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Examined:
+class Analysis:
     """A clip with what checks ask about it, computed when first asked."""
 
     clip: Clip
@@ -181,8 +181,8 @@ class Examined:
         return dynamics.center_of_mass(self.clip.character, self.q)
 
     @cached_property
-    def explained(self) -> ground_forces.Explained:
-        return ground_forces.explain(
+    def explained(self) -> ground_forces.GroundForces:
+        return ground_forces.find_ground_forces(
             self.clip.character,
             self.q,
             self.v,
@@ -202,7 +202,7 @@ class Examined:
     @cached_property
     def parts(self) -> list[tuple[int, int]]:
         """Stretches without a cut: first frame, frame after the last."""
-        return smoothing.parts(self.clip)
+        return smoothing.uncut_segments(self.clip)
 
     @cached_property
     def jumps(self) -> list[int]:
@@ -275,7 +275,7 @@ class Examined:
 # claims
 
 
-def flows(examined: Examined) -> Finding:
+def check_continuity(examined: Analysis) -> Finding:
     """The pose does not jump from one frame to the next."""
     claim = "the pose does not jump"
     jumps = examined.jumps
@@ -287,7 +287,7 @@ def flows(examined: Examined) -> Finding:
     return Finding(claim, False, float(len(jumps)), 0.0, "jumps", times[0], hint, bad)
 
 
-def falls(examined: Examined) -> Finding:
+def check_free_fall(examined: Analysis) -> Finding:
     """In flight the mass centre follows gravity.
 
     Its acceleration is that of the parabolas that fit the path best, each over `SPAN`.
@@ -304,7 +304,7 @@ def falls(examined: Examined) -> Finding:
     return examined.found(claim, 100.0 * off, 100.0 * FALL, "% of g off", where)
 
 
-def spins(examined: Examined) -> Finding:
+def check_angular_momentum(examined: Analysis) -> Finding:
     """In flight the angular momentum about the mass centre stays."""
     claim = "in flight the angular momentum is constant"
     if not examined.free or not examined.flights:
@@ -320,7 +320,7 @@ def spins(examined: Examined) -> Finding:
     return examined.found(claim, 100.0 * off, 100.0 * SPIN, "% off its mean", where)
 
 
-def stands(examined: Examined) -> Finding:
+def check_standing_feet(examined: Analysis) -> Finding:
     """Standing points stay where they first stood."""
     claim = "standing feet do not move"
     contacts = examined.contacts
@@ -332,7 +332,7 @@ def stands(examined: Examined) -> Finding:
     on = contacts.on
     if contacts.detected:
         still = STILL * math.sqrt(ground_forces.G * examined.size)
-        on = smoothing.firm(contacts, speeds(at, examined.clip.fps) < still)
+        on = smoothing.still_contacts(contacts, speeds(at, examined.clip.fps) < still)
     far = np.zeros(on.shape)
     for i, column in enumerate(on.T):
         for a, b in runs(column & examined.whole):
@@ -343,7 +343,7 @@ def stands(examined: Examined) -> Finding:
     return examined.found(claim, 1000.0 * size, 1000.0 * STEADY, "mm", where, foot)
 
 
-def keeps_limits(examined: Examined) -> Finding:
+def check_limits(examined: Analysis) -> Finding:
     """Joints stay inside their limits."""
     claim = "joint limits are kept"
     character = examined.clip.character
@@ -364,7 +364,7 @@ def keeps_limits(examined: Examined) -> Finding:
     return examined.found(claim, size, math.degrees(LIMIT), "degrees beyond", everywhere, what)
 
 
-def is_explained(examined: Examined) -> Finding:
+def check_ground_reaction(examined: Analysis) -> Finding:
     """The ground explains what moves the root."""
     claim = "the ground explains the motion"
     if not examined.free:
@@ -373,7 +373,7 @@ def is_explained(examined: Examined) -> Finding:
     return examined.found(claim, 100.0 * examined.left, 100.0 * RESIDUAL, unit, examined.calm)
 
 
-def _grounded(examined: Examined) -> str:
+def _grounded(examined: Analysis) -> str:
     """Why there is no flight to look at."""
     if not examined.free:
         return "its root is fixed"

@@ -40,7 +40,7 @@ from poise.math import rotation
 from poise.math.arrays import Floats, Mask
 from poise.model.character import Character
 from poise.motion.checks import gait
-from poise.motion.checks.claims import Examined, Finding
+from poise.motion.checks.claims import Analysis, Finding
 from poise.motion.clip import Clip
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.foot_contact.detect import size_of
@@ -228,7 +228,7 @@ class Stride:
         return abs(self.lag(("leg", hind), ("arm", fore)))
 
 
-def findings(examined: Examined) -> list[Finding]:
+def findings(examined: Analysis) -> list[Finding]:
     """What there is to say about a gait; one finding if there is none."""
     claim = "the gait is one that is known"
     try:
@@ -240,7 +240,7 @@ def findings(examined: Examined) -> list[Finding]:
     return [*in_ranges(stride), mirrors(examined, stride)]
 
 
-def stride_of(examined: Examined) -> Stride:
+def stride_of(examined: Analysis) -> Stride:
     """Find the strides of a clip, or say in a ClipError why there is no steady gait.
 
     A clip of one stride that ends as it began is taken as a loop.
@@ -343,7 +343,7 @@ def in_ranges(stride: Stride) -> list[Finding]:
     return found
 
 
-def mirrors(examined: Examined, stride: Stride) -> Finding:
+def mirrors(examined: Analysis, stride: Stride) -> Finding:
     """Both halves of a symmetrical gait mirror each other: joints, and the tilt of the root."""
     claim = "both halves of the gait mirror each other"
     if not stride.symmetrical:

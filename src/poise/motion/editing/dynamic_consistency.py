@@ -22,7 +22,7 @@ from poise.anatomy.contact_schedule import Contacts, Point, runs
 from poise.math.arrays import Floats, Mask, Progress
 from poise.model.character import Character
 from poise.motion.authoring import ground_forces, terms
-from poise.motion.authoring.spacetime import Motion, Term, optimise
+from poise.motion.authoring.spacetime import Motion, Term, optimize
 from poise.motion.clip import Clip
 
 RATE = 30.0
@@ -65,7 +65,7 @@ Goal = Callable[[Floats, float], tuple[Floats, Mask]]
 """Where the mass centre of frames (k, nq) at a rate should be [m], (k, 2), and when, (k,)."""
 
 
-class Feet(NamedTuple):
+class FootTargets(NamedTuple):
     """Where points of soles are to be.
 
     Attributes:
@@ -81,7 +81,9 @@ class Feet(NamedTuple):
     least: Floats
 
 
-def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple[Floats, float]:
+def make_consistent(
+    clip: Clip, contacts: Contacts, goal: Goal, tell: Progress
+) -> tuple[Floats, float]:
     """Frames (k, nq) whose feet can carry them, and the part of weight they leave unexplained.
 
     Frames that the ground explains worse afterwards are given back as they were: who flies or turns
@@ -98,16 +100,19 @@ def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple
     start, fps = clip.q(time), (count - 1) / clip.duration
     on = np.asarray(contacts.on)[np.rint(time * clip.fps).astype(int)]
     character = clip.character
-    stand = Feet(
-        contacts.points, on, _places(character, contacts.points, on, start), _least(on, fps)
+    stand = FootTargets(
+        contacts.points,
+        on,
+        _foot_places(character, contacts.points, on, start),
+        _least_heights(on, fps),
     )
     keep = keep_weights(character, contacts)
     motion = Motion(character, start, fps)
-    ends = terms.at_rest(_resting(motion), weight=REST)
+    ends = terms.at_rest(_resting_ends(motion), weight=REST)
     for i in range(ROUNDS):
         wanted, asked = goal(motion.q, fps)
-        over = _over(wanted, asked)
-        found = optimise(motion, [*_poses(character, stand, start, keep), over, ends,
+        over = _com_term(wanted, asked)
+        found = optimize(motion, [*_pose_terms(character, stand, start, keep), over, ends,
                                   terms.smooth(JERK[0])],
                          spacing=SPACING, iterations=POSES)  # fmt: skip
         motion = found.motion
@@ -116,7 +121,7 @@ def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple
     left = _unexplained(motion, inner, on)
     if left > UNEXPLAINED:
         pull = terms.ground(inner, on, weight=PULL, torque=TORQUE, friction=FRICTION)
-        found = optimise(motion, [*_poses(character, stand, motion.q, keep), pull, ends,
+        found = optimize(motion, [*_pose_terms(character, stand, motion.q, keep), pull, ends,
                                   terms.smooth(JERK[1])],
                          spacing=SPACING, iterations=FORCES,
                          watch=lambda k, cost: tell(0.4 + 0.6 * (k + 1) / FORCES))  # fmt: skip
@@ -166,7 +171,7 @@ def inner_points(points: Sequence[Point]) -> tuple[Point, ...]:
     return tuple(out)
 
 
-def _places(character: Character, points: Sequence[Point], on: Mask, q: Floats) -> Floats:
+def _foot_places(character: Character, points: Sequence[Point], on: Mask, q: Floats) -> Floats:
     """Where points are to be: on the ground where they stand, else as they are, (k, points, 3)."""
     at = feet.positions(character, points, q)
     for i in range(len(points)):
@@ -176,7 +181,7 @@ def _places(character: Character, points: Sequence[Point], on: Mask, q: Floats) 
     return at
 
 
-def _least(on: Mask, fps: float) -> Floats:
+def _least_heights(on: Mask, fps: float) -> Floats:
     """How high points must be that do not stand: the higher, the longer before and after, -inf of
     those that do, shape (k, points)."""
     least = np.full(on.shape, -np.inf)
@@ -188,7 +193,9 @@ def _least(on: Mask, fps: float) -> Floats:
     return least
 
 
-def _poses(character: Character, stand: Feet, sketch: Floats, keep: Floats) -> list[Term]:
+def _pose_terms(
+    character: Character, stand: FootTargets, sketch: Floats, keep: Floats
+) -> list[Term]:
     """What all stages ask of poses."""
     firm = np.where(stand.on, STAND, SWING)[..., None] * np.ones(3)
     asked = [
@@ -204,7 +211,7 @@ def _poses(character: Character, stand: Feet, sketch: Floats, keep: Floats) -> l
     return asked
 
 
-def _hands(character: Character, stand: Feet) -> tuple[Point, ...]:
+def _hands(character: Character, stand: FootTargets) -> tuple[Point, ...]:
     """Outer ends of the body that never stand."""
     parents = {link.parent for link in character.links}
     known = {point.link for point in stand.points} | {point.foot for point in stand.points}
@@ -212,14 +219,14 @@ def _hands(character: Character, stand: Feet) -> tuple[Point, ...]:
     return tuple(p for link in ends if link.shapes for p in feet.tip_of(character, link.name))
 
 
-def _resting(motion: Motion) -> list[int]:
+def _resting_ends(motion: Motion) -> list[int]:
     """Those of the first and the last frame that hardly move: they come to rest, so that it can be
     held before and after."""
     speed = np.sqrt(np.mean(motion.v**2, axis=1))
     return [i for i in (0, len(speed) - 1) if speed[i] < SLOWLY]
 
 
-def _over(wanted: Floats, asked: Mask) -> Term:
+def _com_term(wanted: Floats, asked: Mask) -> Term:
     """The mass centre where it is wanted, seen from above."""
     weights = np.zeros((len(wanted), 3))
     weights[asked, :2] = CENTER
@@ -228,7 +235,7 @@ def _over(wanted: Floats, asked: Mask) -> Term:
 
 def _unexplained(motion: Motion, points: Sequence[Point], on: Mask) -> float:
     """What the ground does not explain of a motion, at worst, in parts of body weight."""
-    found = ground_forces.explain(
+    found = ground_forces.find_ground_forces(
         motion.character, motion.q, motion.v, motion.a, points, on, friction=FRICTION
     )
     return float(np.linalg.norm(found.residual, axis=1).max())

@@ -43,8 +43,8 @@ from poise.math.arrays import Floats, Mask, Progress
 from poise.math.polygon import Polygons, inside_by, nearest
 from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.editing.dynamic_consistency import carried
-from poise.motion.foot_contact.repair import firm_contacts, steadied
+from poise.motion.editing.dynamic_consistency import make_consistent
+from poise.motion.foot_contact.repair import hold_standing_feet, repair_schedule
 from poise.motion.limits import excesses
 from poise.motion.retargeting.feet import ends_limb
 from poise.motion.retargeting.retarget import retarget
@@ -64,7 +64,7 @@ GRAVITY, LEAST_PULL = 9.81, 3.0
 """[m/s²]; who falls faster than that difference cannot be steered by its feet."""
 
 
-class Pivots(NamedTuple):
+class ZmpConstraint(NamedTuple):
     """Where the ground would have to push.
 
     Attributes:
@@ -78,12 +78,12 @@ class Pivots(NamedTuple):
     height: Floats
 
 
-def least_shift(
+def smallest_com_shift(
     center: Floats,
     polygons: Polygons,
     asked: Mask,
     fps: float,
-    pivots: Pivots | None = None,
+    pivots: ZmpConstraint | None = None,
 ) -> Floats:
     """The smallest smooth shift that brings points into polygons, shape (k, 2) [m].
 
@@ -101,17 +101,17 @@ def least_shift(
     rho = np.zeros((2, k))
     rho[0, asked] = RHO[0]
     if pivots is not None:
-        lag = lag_of(pivots.height, fps)
+        lag = zmp_lag(pivots.height, fps)
         rho[1, pivots.asked & (lag > 0.0)] = RHO[1]
     factor = _factor((TIME * fps) ** 4, lag, rho)
     places = (polygons, polygons if pivots is None else pivots.polygons)
-    begin = (center, pivot(center, lag))
+    begin = (center, zmp(center, lag))
     goal, miss = np.zeros((2, 2, k, 2))
     shift = np.zeros((k, 2))
     for _ in range(SPLITS):
         pull = rho[:, :, None] * (goal - miss)
-        shift = cho_solve_banded((factor, True), pull[0] + _back(pull[1], lag))
-        now = (shift, pivot(shift, lag))
+        shift = cho_solve_banded((factor, True), pull[0] + _zmp_transposed(pull[1], lag))
+        now = (shift, zmp(shift, lag))
         for i in range(2):
             bold = RELAX * now[i] + (1.0 - RELAX) * goal[i]
             goal[i] = nearest(places[i], begin[i] + bold + miss[i]) - begin[i]
@@ -122,7 +122,7 @@ def least_shift(
     return shift
 
 
-def lag_of(height: Floats, fps: float) -> Floats:
+def zmp_lag(height: Floats, fps: float) -> Floats:
     """h/(g + ḧ) in frames², shape (k,); 0 at the ends, where nothing is known of accelerations."""
     lag = np.zeros(len(height))
     rise = (height[2:] - 2.0 * height[1:-1] + height[:-2]) * fps**2
@@ -130,14 +130,14 @@ def lag_of(height: Floats, fps: float) -> Floats:
     return lag
 
 
-def pivot(x: Floats, lag: Floats) -> Floats:
+def zmp(x: Floats, lag: Floats) -> Floats:
     """A x = x - lag ẍ, shape (k, 2)."""
     out: Floats = x.copy()
     out[1:-1] -= lag[1:-1, None] * (x[2:] - 2.0 * x[1:-1] + x[:-2])
     return out
 
 
-def _back(y: Floats, lag: Floats) -> Floats:
+def _zmp_transposed(y: Floats, lag: Floats) -> Floats:
     """A' y, shape (k, 2)."""
     out: Floats = y.copy()
     pull = lag[1:-1, None] * y[1:-1]
@@ -202,7 +202,7 @@ STRANGE, LONG = 0.1, 0.2
 """Told: more of the weight unexplained; a mass centre that is beside the feet for longer [s]."""
 
 
-class Balanced(NamedTuple):
+class PreparedClip(NamedTuple):
     """A clip that can be balanced, and what that took.
 
     Attributes:
@@ -216,7 +216,7 @@ class Balanced(NamedTuple):
     notes: tuple[str, ...]
 
 
-class Footing(NamedTuple):
+class ComOverSupport(NamedTuple):
     """How the mass centre of a clip lies over its supports.
 
     Attributes:
@@ -229,7 +229,7 @@ class Footing(NamedTuple):
     speed: Floats
 
 
-def footing_of(clip: Clip) -> Footing:
+def com_over_support(clip: Clip) -> ComOverSupport:
     """How the mass centre of a clip lies over the points that stand, by its own contacts.
 
     Args:
@@ -237,12 +237,12 @@ def footing_of(clip: Clip) -> Footing:
     """
     support = measure.polygon_of(*_standing(clip))
     center = measure.center_of_mass(clip.character, clip.frames)[:, :2]
-    return Footing(measure.support_margin(support, center), _speed(center, clip.fps))
+    return ComOverSupport(measure.support_margin(support, center), _speed(center, clip.fps))
 
 
-def made_balanced(
+def prepare_balance(
     clip: Clip, *, margin: float = MARGIN, progress: Progress | None = None
-) -> Balanced:
+) -> PreparedClip:
     """A clip with level, still feet and its mass centre over them while it moves slowly.
 
     Args:
@@ -252,32 +252,32 @@ def made_balanced(
     """
     tell = progress or (lambda share: None)
     notes: list[str] = []
-    clip = _levelled(clip, notes, lambda share: tell(0.3 * share))
+    clip = _level_feet(clip, notes, lambda share: tell(0.3 * share))
     contacts = _contacts(clip)
     if not np.any(contacts.on):
         raise ClipError(f"clip {clip.name!r}: nothing ever stands; there is nothing to balance on")
     center = measure.center_of_mass(clip.character, clip.frames)[:, :2]
-    wanted, _ = _wanted(clip.character, contacts, clip.frames, clip.fps, margin)
+    wanted, _ = _desired_com(clip.character, contacts, clip.frames, clip.fps, margin)
     q = clip.frames
-    off = np.abs(wanted - center).max() > LACK or beyond_limits(clip) > BEYOND
+    off = np.abs(wanted - center).max() > LACK or limit_excess(clip) > BEYOND
     if off and len(clip) < LEAST:
         notes.append(f"too short to be moved: {len(clip)} frames, it takes {LEAST}")
     elif off:
 
         def goal(q: Floats, fps: float) -> tuple[Floats, Mask]:
-            return _wanted(clip.character, _at_rate(contacts, len(q)), q, fps, margin)
+            return _desired_com(clip.character, _resample(contacts, len(q)), q, fps, margin)
 
-        q, left = carried(clip, contacts, goal, lambda share: tell(0.3 + 0.7 * share))
+        q, left = make_consistent(clip, contacts, goal, lambda share: tell(0.3 + 0.7 * share))
         if left > STRANGE:
             notes.append(f"the ground does not explain it all: {100.0 * left:.0f} % of the weight")
     moved = measure.center_of_mass(clip.character, q)[:, :2] - center
-    notes.append(_told(clip, q, moved))
+    notes.append(_describe_shift(clip, q, moved))
     tell(1.0)
     made = clip if q is clip.frames else clip.with_frames(q, contacts=clip.contacts)
-    return Balanced(made, moved, (*notes, *_beside(made)))
+    return PreparedClip(made, moved, (*notes, *_describe_unsupported(made)))
 
 
-def _wanted(
+def _desired_com(
     character: Character, contacts: Contacts, q: Floats, fps: float, margin: float
 ) -> tuple[Floats, Mask]:
     """Where the mass centre of frames should be [m], (k, 2), and when that counts, (k,)."""
@@ -286,7 +286,7 @@ def _wanted(
     com = measure.center_of_mass(character, q)
     center = com[:, :2]
     walks = _speed(center, fps) > FAST
-    pivots = Pivots(inside_by(support, EDGE), polygons.some & ~walks, com[:, 2])
+    pivots = ZmpConstraint(inside_by(support, EDGE), polygons.some & ~walks, com[:, 2])
     asked = np.zeros(len(center), dtype=bool)
     shift = np.zeros_like(center)
     for _ in range(ROUNDS):
@@ -295,26 +295,26 @@ def _wanted(
         if not (slow & ~asked).any():
             break
         asked |= slow
-        shift = least_shift(center, polygons, asked, fps, pivots)
+        shift = smallest_com_shift(center, polygons, asked, fps, pivots)
     return center + shift, asked
 
 
-def _at_rate(contacts: Contacts, count: int) -> Contacts:
+def _resample(contacts: Contacts, count: int) -> Contacts:
     """The contacts at another number of frames over the same time."""
     at = np.rint(np.linspace(0.0, len(contacts.on) - 1.0, count)).astype(int)
     return replace(contacts, on=np.asarray(contacts.on)[at])
 
 
-def _levelled(clip: Clip, notes: list[str], tell: Progress) -> Clip:
+def _level_feet(clip: Clip, notes: list[str], tell: Progress) -> Clip:
     """The clip with feet that are level and still while they stand."""
-    contacts = firm_contacts(clip)
+    contacts = repair_schedule(clip)
     same = clip.contacts is not None and (contacts.on == clip.contacts.on).all()
     if same and _is_level(clip):
         return clip
     if not _has_legs(clip.character, contacts):
         notes.append(f"feet are left as they are: {clip.character.name!r} has no pair of legs")
         return clip.with_frames(clip.frames, contacts=clip.contacts or contacts)
-    clip = steadied(clip, contacts)
+    clip = hold_standing_feet(clip, contacts)
     made = retarget(clip, clip.character, level_feet=True, keep_feet=True, progress=tell).clip
     flat = clip.with_frames(made.frames, contacts=made.contacts)
     away = np.abs(flat.frames[:, :3] - clip.frames[:, :3]).max()
@@ -337,16 +337,16 @@ def _is_level(clip: Clip) -> bool:
         mine = contacts.on[:, contacts.of(foot)]
         if mine.all(axis=1).sum() < FLAT * mine.any(axis=1).sum():
             return False
-    return unsteadiness(clip) < STILL
+    return standing_drift(clip) < STILL
 
 
-def beyond_limits(clip: Clip) -> float:
+def limit_excess(clip: Clip) -> float:
     """How far any joint of a clip goes beyond its limits [rad, m]: a world would hold it there."""
     each = excesses(clip.character, clip.frames)
     return max((float(one.value.max()) for one in each), default=0.0)
 
 
-def unsteadiness(clip: Clip) -> float:
+def standing_drift(clip: Clip) -> float:
     """How far points that stand are from the ground, or from where they began to stand [m]."""
     at, on = _standing(clip)
     worst = float(np.abs(at[..., 2][on]).max(initial=0.0))
@@ -374,21 +374,21 @@ def _speed(center: Floats, fps: float) -> Floats:
     return np.asarray(np.linalg.norm(np.gradient(center, axis=0), axis=1) * fps)
 
 
-def _told(clip: Clip, q: Floats, moved: Floats) -> str:
+def _describe_shift(clip: Clip, q: Floats, moved: Floats) -> str:
     """What was done to the mass centre."""
     far = float(np.linalg.norm(moved, axis=1).max())
     if far < 1e-4:
         return "the mass centre is over the feet already"
-    turned = turned_by(clip, q)
+    turned = link_rotation(clip, q)
     return (
         f"mass centre moved over the feet by up to {1e3 * far:.0f} mm; links turned by "
         f"{turned[0]:.1f} degrees on the average, {turned[1]:.1f} at most"
     )
 
 
-def _beside(clip: Clip) -> list[str]:
+def _describe_unsupported(clip: Clip) -> list[str]:
     """When the mass centre is not over the feet for long: nobody balances there without a step."""
-    away = runs(~(footing_of(clip).margin >= 0.0))
+    away = runs(~(com_over_support(clip).margin >= 0.0))
     long = [(a / clip.fps, (b - a) / clip.fps) for a, b in away if b - a > LONG * clip.fps]
     if not long:
         return []
@@ -401,7 +401,7 @@ def _beside(clip: Clip) -> list[str]:
     ]
 
 
-def turned_by(clip: Clip, q: Floats) -> tuple[float, float]:
+def link_rotation(clip: Clip, q: Floats) -> tuple[float, float]:
     """By how much links are turned against those of a clip: mean and largest [degrees]."""
     error = measure.tracking_error(clip.character, q, clip.frames).rotation
     return float(error.mean()), float(error.max())

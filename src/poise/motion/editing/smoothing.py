@@ -51,7 +51,7 @@ from poise.model import configuration
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.detect import detect_contacts, size_of, speeds
-from poise.motion.foot_contact.locking import FADE, bridge, held
+from poise.motion.foot_contact.locking import FADE, fade_offsets, move_points
 
 NOISE = (10.0, 20.0)
 """Cutoffs at which the residual of a clip holds noise alone [Hz]."""
@@ -74,7 +74,7 @@ JUMP = 0.05
 mean, and five times as far as the frames beside it."""
 
 
-class Moved(NamedTuple):
+class Displacement(NamedTuple):
     """How far the joints of a clip were moved [mm]: mean, 95 % and most, over links and frames."""
 
     mean: float
@@ -85,7 +85,7 @@ class Moved(NamedTuple):
         return f"moved by {self.mean:.1f} mm (95 %: {self.p95:.1f} mm, most: {self.max:.1f} mm)"
 
 
-def smoothed(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> Clip:
+def smooth(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> Clip:
     """A clip without its noise: low-passed without delay, standing feet where they stood.
 
     Args:
@@ -98,7 +98,7 @@ def smoothed(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> C
     elif cutoff == 0:
         return clip
     _check_cutoff(cutoff, clip)
-    pieces = parts(clip)
+    pieces = uncut_segments(clip)
     longest, least = max(b - a for a, b in pieces), pad_length(cutoff, clip.fps)
     if longest <= least:
         raise ClipError(
@@ -113,14 +113,14 @@ def smoothed(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> C
     for a, b in pieces:
         if b - a > least:
             part = clip.with_frames(clip.frames[a:b])
-            frames[a:b] = _filtered(clip.character, part.frames, cutoff, clip.fps)
+            frames[a:b] = _filter(clip.character, part.frames, cutoff, clip.fps)
             if feet and contacts is not None:
                 standing = replace(contacts, on=contacts.on[a:b])
-                frames[a:b] = _feet_held(part, frames[a:b], standing, cutoff)
+                frames[a:b] = _lock_feet(part, frames[a:b], standing, cutoff)
     return clip.with_frames(frames, contacts=contacts)
 
 
-def smoothing_report(before: Clip, after: Clip) -> Moved:
+def displacement(before: Clip, after: Clip) -> Displacement:
     """How far smoothing, or another edit that keeps the frames, moved the joints in the world."""
     same = before.character.same_body(after.character)
     if not same or before.frames.shape != after.frames.shape:
@@ -128,7 +128,7 @@ def smoothing_report(before: Clip, after: Clip) -> Moved:
     p, _ = dynamics.forward_kinematics(before.character, before.frames)
     new, _ = dynamics.forward_kinematics(after.character, after.frames)
     far = 1000.0 * np.linalg.norm(new - p, axis=-1)
-    return Moved(float(far.mean()), float(np.percentile(far, 95)), float(far.max()))
+    return Displacement(float(far.mean()), float(np.percentile(far, 95)), float(far.max()))
 
 
 def residual_cutoff(clip: Clip) -> float:
@@ -138,7 +138,7 @@ def residual_cutoff(clip: Clip) -> float:
     rate. It is never below 2 Hz.
     """
     most = 0.4 * clip.fps
-    a, b = max(parts(clip), key=lambda part: part[1] - part[0])
+    a, b = max(uncut_segments(clip), key=lambda part: part[1] - part[0])
     if most < NOISE[1] or b - a <= pad_length(2.0, clip.fps):
         return min(USUAL, most)
     p, _ = dynamics.forward_kinematics(clip.character, clip.frames[a:b])
@@ -174,14 +174,14 @@ def _check_cutoff(cutoff: float, clip: Clip) -> None:
         )
 
 
-def _filtered(character: Character, frames: Floats, cutoff: float, fps: float) -> Floats:
+def _filter(character: Character, frames: Floats, cutoff: float, fps: float) -> Floats:
     out = lowpass(frames, cutoff, fps)
     for _, quat, _ in configuration.rotations(character):
         out[:, quat] /= np.linalg.norm(out[:, quat], axis=1, keepdims=True)
     return out
 
 
-def parts(clip: Clip) -> list[tuple[int, int]]:
+def uncut_segments(clip: Clip) -> list[tuple[int, int]]:
     """Stretches without a cut: first frame, frame after the last."""
     p, _ = dynamics.forward_kinematics(clip.character, clip.frames)
     step = np.sqrt(np.mean(np.sum(np.diff(p, axis=0) ** 2, axis=-1), axis=-1))
@@ -194,25 +194,27 @@ def parts(clip: Clip) -> list[tuple[int, int]]:
 # standing feet
 
 
-def _feet_held(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) -> Floats:
+def _lock_feet(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) -> Floats:
     """Filtered frames, corrected so that standing points are where they were in the clip's own."""
     character, fps = clip.character, clip.fps
     stood = positions(character, contacts.points, clip.frames)
     now = positions(character, contacts.points, frames)
-    holds = firm(contacts, speeds(stood, fps) < STILL * math.sqrt(9.81 * size_of(character)))
+    holds = still_contacts(
+        contacts, speeds(stood, fps) < STILL * math.sqrt(9.81 * size_of(character))
+    )
     if not holds.any():
         return frames
     fade = max(2, round(FADE * fps))
     offset = np.zeros_like(now)
     for i in range(len(contacts.points)):
         for a, b in runs(holds[:, i]):
-            offset[a:b, i] = _without_noise(stood[a:b, i], fps) - now[a:b, i]
-        bridge(offset[:, i], holds[:, i], fade)
+            offset[a:b, i] = _smooth_places(stood[a:b, i], fps) - now[a:b, i]
+        fade_offsets(offset[:, i], holds[:, i], fade)
         offset[:, i] = lowpass(offset[:, i], min(2.0 * cutoff, 0.45 * fps), fps)
-    return held(character, frames, contacts.points, offset, joints=KEEP, root=KEEP)
+    return move_points(character, frames, contacts.points, offset, joints=KEEP, root=KEEP)
 
 
-def firm(contacts: Contacts, still: Mask) -> Mask:
+def still_contacts(contacts: Contacts, still: Mask) -> Mask:
     """The part of each contact from the first to the last frame in which the point is still."""
     found = np.zeros_like(contacts.on)
     for i, a, b in contacts.point_phases():
@@ -222,7 +224,7 @@ def firm(contacts: Contacts, still: Mask) -> Mask:
     return found
 
 
-def _without_noise(p: Floats, fps: float) -> Floats:
+def _smooth_places(p: Floats, fps: float) -> Floats:
     """Places of a point over its stance (k, 3), by parabolas over a quarter of a second, twice.
 
     Once, fast noise comes through: the fit of a parabola has side lobes of a fifth.
@@ -268,7 +270,7 @@ class Despiked(NamedTuple):
     lost: bool = False
 
 
-def without_spikes(clip: Clip) -> Despiked:
+def remove_spikes(clip: Clip) -> Despiked:
     """A clip whose joints do not leave their course for a moment.
 
     Args:
@@ -281,7 +283,7 @@ def without_spikes(clip: Clip) -> Despiked:
     for name, at, _ in configuration.rotations(clip.character):
         spiky = _spikes(frames[:, at], size)
         if spiky.any() and (~spiky).sum() > 3:
-            frames[:, at] = _bridged(frames[:, at], ~spiky)
+            frames[:, at] = _interpolate(frames[:, at], ~spiky)
             found[name] = float(spiky.sum() / clip.fps)
     if not found:
         return Despiked(clip, {})
@@ -300,7 +302,7 @@ def _spikes(quat: Floats, size: int) -> Mask:
     return np.asarray(binary_dilation(far, iterations=BESIDE)) if far.any() else far
 
 
-def _bridged(quat: Floats, good: Mask) -> Floats:
+def _interpolate(quat: Floats, good: Mask) -> Floats:
     """Rotations (k, 4) with those that are not good taken from the good ones beside them."""
     at = np.flatnonzero(good)
     k = np.clip(np.arange(len(quat)), at[0], at[-1])

@@ -30,7 +30,7 @@ FADE = 0.12
 """Time in which a correction fades in the air [s]."""
 
 
-def held(
+def move_points(
     character: Character,
     frames: Floats,
     points: Sequence[Point],
@@ -65,7 +65,7 @@ def held(
     return found
 
 
-def bridge(offset: Floats, on: Mask, fade: int) -> None:
+def fade_offsets(offset: Floats, on: Mask, fade: int) -> None:
     """Let offsets (k, 3) of frames that stand run out smoothly into those that do not, in place.
 
     Cubics that begin with the offset and its slope at the last frame that stands and end at zero,
@@ -122,7 +122,7 @@ LEAST = 1e-5
 """Smaller corrections are none [m]."""
 
 
-def planted(blend: Clip, before: Floats, after: Floats, first: int, n: int) -> Clip:
+def lock_blended_feet(blend: Clip, before: Floats, after: Floats, first: int, n: int) -> Clip:
     """A blend whose feet are where they stand in the clips, or do not count as standing.
 
     Args:
@@ -151,7 +151,7 @@ def planted(blend: Clip, before: Floats, after: Floats, first: int, n: int) -> C
     if len(moved):
         part = slice(moved[0], moved[-1] + 1)
         kept = all(bound.value.max() < 1e-6 for bound in excesses(character, frames[part]))
-        frames[part] = held(
+        frames[part] = move_points(
             character, frames[part], points, offset[part], joints=JOINTS, root=ROOT, limits=kept
         )
     off = np.linalg.norm(positions(character, points, frames) - wanted, axis=-1)
@@ -180,7 +180,7 @@ def _offsets(contacts: Contacts, away: Floats, on: Mask, fade: int) -> Floats:
         mean = offset[:, own].sum(axis=1) / np.maximum(on[:, own].sum(axis=1), 1)[:, None]
         for i in own:
             offset[some & ~on[:, i], i] = mean[some & ~on[:, i]]
-            bridge(offset[:, i], some, fade)
+            fade_offsets(offset[:, i], some, fade)
     return offset
 
 

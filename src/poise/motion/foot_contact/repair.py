@@ -18,7 +18,7 @@ from poise.model.character import Character
 from poise.motion import ik
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.detect import detect_contacts
-from poise.motion.foot_contact.planting import near
+from poise.motion.foot_contact.planting import closeness
 from poise.motion.retargeting.matching import MapLike
 
 PLAY, LOW = 0.08, 0.04
@@ -40,7 +40,7 @@ RAMP, CALM = 0.15, 6.0
 """Time in which a foot is taken hold of [s]; changes that are faster go [Hz]."""
 
 
-def on_firm_feet(
+def repair_foot_contact(
     clip: Clip,
     character: Character,
     progress: Progress | None = None,
@@ -57,11 +57,11 @@ def on_firm_feet(
         progress: Called with the share that is done, 0 to 1.
         map: As of `retarget`.
     """
-    firm = steadied(clip, firm_contacts(clip))
+    firm = hold_standing_feet(clip, repair_schedule(clip))
     return firm.retargeted(character, map=map, level_feet=True, progress=progress)
 
 
-def steadied(clip: Clip, contacts: Contacts) -> Clip:
+def hold_standing_feet(clip: Clip, contacts: Contacts) -> Clip:
     """The clip with feet that stray or turn while they stand held where they stood flat.
 
     Args:
@@ -84,9 +84,9 @@ def steadied(clip: Clip, contacts: Contacts) -> Clip:
             if off.max() > TURNS or np.linalg.norm(p[a:b, i] - middle, axis=1).max() > PLAY:
                 place[a:b], turn[a:b], weight[a:b] = p[best, i], R[best, i], 1.0
         if weight.any():
-            close = near(weight > 0.0, RAMP * clip.fps)
-            goals.append(ik.Place(foot, _carried(place, weight > 0.0), weight=HELD * close))
-            goals.append(ik.Turn(foot, _carried(turn, weight > 0.0), weight=TURNED * close))
+            close = closeness(weight > 0.0, RAMP * clip.fps)
+            goals.append(ik.Place(foot, _nearest_rows(place, weight > 0.0), weight=HELD * close))
+            goals.append(ik.Turn(foot, _nearest_rows(turn, weight > 0.0), weight=TURNED * close))
     if not goals:
         return clip.with_frames(clip.frames, contacts=contacts)
     keep = np.full(character.nv, KEPT)
@@ -102,7 +102,7 @@ def steadied(clip: Clip, contacts: Contacts) -> Clip:
     )
 
 
-def _carried(rows: Floats, on: Mask) -> Floats:
+def _nearest_rows(rows: Floats, on: Mask) -> Floats:
     """Rows (k, n) with those of the nearest frame that is on in the place of the others."""
     k, at = np.arange(len(on)), np.flatnonzero(on)
     after = np.minimum(np.searchsorted(at, k), len(at) - 1)
@@ -111,7 +111,7 @@ def _carried(rows: Floats, on: Mask) -> Floats:
     return rows[np.where(on, k, closer)]
 
 
-def firm_contacts(clip: Clip) -> Contacts:
+def repair_schedule(clip: Clip) -> Contacts:
     """When feet stand, as far as that can be told from how the whole body moves.
 
     A foot that hovers over the ground while another stands does not. One whose heel or toes rise
@@ -123,10 +123,10 @@ def firm_contacts(clip: Clip) -> Contacts:
     """
     contacts = clip.contacts or detect_contacts(clip)
     at = positions(clip.character, contacts.points, clip.frames)
-    on = _without_hovering(contacts, at)
+    on = _drop_hovering(contacts, at)
     contacts = Contacts(contacts.points, on, contacts.sliding, contacts.detected)
     on = np.array(on)
-    floats = _floating(clip, contacts)
+    floats = _is_floating(clip, contacts)
     for foot in contacts.feet:
         mine = contacts.of(foot)
         middle, low = at[:, mine, :2].mean(axis=1), at[:, mine, 2].min(axis=1)
@@ -141,7 +141,7 @@ def firm_contacts(clip: Clip) -> Contacts:
     return Contacts(contacts.points, on, contacts.sliding, contacts.detected)
 
 
-def _without_hovering(contacts: Contacts, at: Floats) -> Mask:
+def _drop_hovering(contacts: Contacts, at: Floats) -> Mask:
     """Standing points without those of feet that hover while another foot is on the ground."""
     on = np.array(contacts.on)
     low = {foot: at[:, contacts.of(foot), 2].min(axis=1) for foot in contacts.feet}
@@ -154,7 +154,7 @@ def _without_hovering(contacts: Contacts, at: Floats) -> Mask:
     return on
 
 
-def _floating(clip: Clip, contacts: Contacts) -> Mask:
+def _is_floating(clip: Clip, contacts: Contacts) -> Mask:
     """When nothing stands although the mass centre does not fall freely, shape (k,)."""
     height = measure.center_of_mass(clip.character, clip.frames)[:, 2]
     out = np.zeros(len(height), dtype=bool)

@@ -115,7 +115,7 @@ class Checked:
         return self.goal.name or self.goal.link
 
 
-def checked(character: Character, goals: list[Goal], k: int) -> list[Checked]:
+def check_goals(character: Character, goals: list[Goal], k: int) -> list[Checked]:
     """Goals with their arrays brought to k frames; says which goal is wrong, and how."""
     where = {link.name: i for i, link in enumerate(character.links)}
     return [_check(goal, where, k) for goal in goals]

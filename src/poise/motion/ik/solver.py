@@ -36,7 +36,7 @@ from poise.math.arrays import Floats, Progress
 from poise.model import configuration
 from poise.model.character import Character
 from poise.motion import limits as bounds
-from poise.motion.ik.goals import Above, Aim, Checked, Goal, Place, Report, Turn, checked
+from poise.motion.ik.goals import Above, Aim, Checked, Goal, Place, Report, Turn, check_goals
 from poise.motion.ik.kinematics import Placed, Tree, cross, tree_of
 
 # equations
@@ -249,13 +249,13 @@ def solve(
     rows = np.atleast_2d(start)
     if rows.ndim != 2 or rows.shape[1] != character.nq:
         raise ClipError(f"q has shape {start.shape}, expected (frames, {character.nq})")
-    asked = checked(character, list(goals), len(rows))
+    asked = check_goals(character, list(goals), len(rows))
     stay = np.broadcast_to(np.asarray(posture, dtype=np.float64), (character.nv,)) + 1e-9
     out = np.empty_like(rows)
     rounds = np.zeros(len(rows), dtype=np.int64)
     for a in range(0, len(rows), CHUNK):
         b = min(a + CHUNK, len(rows))
-        part = _Solver(character, [_cut(goal, a, b) for goal in asked], stay, limits, b - a)
+        part = _Solver(character, [_slice(goal, a, b) for goal in asked], stay, limits, b - a)
         out[a:b], rounds[a:b] = part.run(rows[a:b], iterations, tolerance, NEAR if near else USUAL)
         if progress is not None:
             progress(b / len(rows))
@@ -332,7 +332,7 @@ class _Solver:
 
     def inside(self, q: Floats) -> Floats:
         """Poses within the joints' limits, if these are kept."""
-        return bounds.clamped(self.character, q) if self.hard else q.copy()
+        return bounds.clamp(self.character, q) if self.hard else q.copy()
 
     def cost(self, q: Floats, start: Floats, frames: Frames) -> Floats:
         """Cost (k,) of poses (k, nq)."""
@@ -415,7 +415,7 @@ def _steps(A: Floats, g: Floats, damp: Floats) -> Floats:
     return step
 
 
-def _cut(item: Checked, a: int, b: int) -> Checked:
+def _slice(item: Checked, a: int, b: int) -> Checked:
     return Checked(item.goal, item.link, item.target[a:b], item.weight[a:b])
 
 

@@ -31,7 +31,7 @@ from poise.math import rotation
 from poise.math.arrays import Floats, Mask
 from poise.model import configuration
 from poise.model.character import Character, Link, Vector
-from poise.motion.authoring.spacetime import Travel, powers
+from poise.motion.authoring.spacetime import Travel, travel_power
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.ik.goals import Place
 from poise.motion.keyframes.keys import Keyframes, Reach, Stand
@@ -39,11 +39,11 @@ from poise.motion.keyframes.targets import (
     FIRM,
     MISS,
     freedoms_of,
+    joints_at_limit,
     limb_of,
-    solved_by,
-    tight_in,
+    solve_limbs,
     tip,
-    unreachable,
+    unreachable_error,
 )
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ SOFT = 1e-4
 """Weight of a part of the foot that is up, as a fraction: joint limits are stiffer."""
 
 
-def footed(keys: Keyframes, times: Floats, q: Floats) -> Floats:
+def place_feet(keys: Keyframes, times: Floats, q: Floats) -> Floats:
     """Poses (k, nq) with every standing foot that has a foothold on it."""
     stands = [stand for stand in keys.stands if stand.foothold is not None]
     if not stands:
@@ -252,15 +252,15 @@ def footed(keys: Keyframes, times: Floats, q: Floats) -> Floats:
     feet = dict.fromkeys(stand.foot for stand in stands)
     free = {foot: limb_of(character, foot) for foot in feet}
     moving = [link for limb in free.values() for link in limb]
-    solved, miss = solved_by(character, q, goals, moving)
+    solved, miss = solve_limbs(character, q, goals, moving)
     soft = [goal for foot in feet for goal in _rolling(keys, foot, times, solved)]
     if soft:
-        solved, miss = solved_by(character, q, [*goals, *soft], moving, len(goals))
+        solved, miss = solve_limbs(character, q, [*goals, *soft], moving, len(goals))
     worst = int(miss.max(axis=1).argmax())
     if miss[worst].max() > MISS:
         i, stand, goal = int(miss[worst].argmax()), asked[worst], goals[worst]
         target = tuple(np.asarray(goal.target)[i].tolist())
-        raise unreachable(
+        raise unreachable_error(
             f"{keys.source}:{stand.foothold_line}: foothold of {stand.foot!r} at {times[i]:.3f} s",
             character, solved[i], goal.link, goal.point, target, float(miss[worst, i]),
         )  # fmt: skip
@@ -270,7 +270,7 @@ def footed(keys: Keyframes, times: Floats, q: Floats) -> Floats:
         on = np.any([keys.standing(s, times).any(axis=1) for s in of], axis=0)
         v = [i for x in limb for i in freedoms_of(character, x)]
         _check_steady(keys, foot, limb, times, solved, step[:, v], on)
-        step[:, v] = _bridged(step[:, v], on, keys.loop is not None)
+        step[:, v] = _interpolate(step[:, v], on, keys.loop is not None)
     return configuration.integrate(character, q, step)
 
 
@@ -336,13 +336,13 @@ def _check_steady(
     turn = np.abs(np.diff(step, axis=0)).max(axis=1) * both
     if not both.any() or turn.max() < FASTEST * (times[1] - times[0]):
         return
-    i = int(turn.argmax()) + int(tight_in(keys.character, q[turn.argmax() + 1], limb) != [])
+    i = int(turn.argmax()) + int(joints_at_limit(keys.character, q[turn.argmax() + 1], limb) != [])
     line = next(
         s.foothold_line
         for s in keys.stands
         if s.foot == foot and keys.standing(s, times[i : i + 1]).any()
     )
-    names = ", ".join(tight_in(keys.character, q[i], limb)) or "none"
+    names = ", ".join(joints_at_limit(keys.character, q[i], limb)) or "none"
     raise ClipError(
         f"{keys.source}:{line}: foothold of {foot!r}: the limb jumps by "
         f"{np.degrees(turn.max()):.0f} degrees at {times[i]:.3f} s to stay on it; joints at their "
@@ -374,14 +374,14 @@ def _of_stand(keys: Keyframes, stand: Stand, times: Floats) -> list[Place]:
         target = np.tile(spot, (len(times), 1))
         for cycle in (-1, 1):
             if keys.loop is not None and on[:, cycle + 1].any():
-                shift, angle = powers(keys.loop, cycle)
+                shift, angle = travel_power(keys.loop, cycle)
                 turn = rotation.turn((0.0, 0.0, 1.0), angle)
                 target[on[:, cycle + 1]] = rotation.rotate(turn, spot) + shift
         goals.append(Place(link, target, point, FIRM * on.any(axis=1)))
     return goals
 
 
-def _bridged(step: Floats, on: Mask, loop: bool) -> Floats:
+def _interpolate(step: Floats, on: Mask, loop: bool) -> Floats:
     """Steps (k, n), zero where not on, led smoothly from one stretch of on to the next."""
     k = len(step)
     if on.all():

@@ -147,10 +147,10 @@ class Keyframes:
         Args:
             fps: Frames per second; the file's unless given.
         """
-        from poise.motion.keyframes.contacts import footed
+        from poise.motion.keyframes.contacts import place_feet
 
         times = self.times(fps)
-        return footed(self, times, self.q(times))
+        return place_feet(self, times, self.q(times))
 
     def clip(self, fps: float | None = None) -> Clip:
         """The motion as a clip."""
@@ -181,10 +181,10 @@ class Keyframes:
         """The joints' tracks with keys where inverse kinematics brought them to their reaches."""
         if not self.reaches:
             return self.joints
-        from poise.motion.keyframes.targets import reached
+        from poise.motion.keyframes.targets import meet_reaches
 
         times = np.array(sorted({reach.time for reach in self.reaches}))
-        return reached(self, times, self._sampled(times, self.joints))
+        return meet_reaches(self, times, self._sampled(times, self.joints))
 
     def contacts(self, k: int | None = None) -> Contacts:
         """Which points stand in k frames from time 0 to the end; the file's frames unless given."""

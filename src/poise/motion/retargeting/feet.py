@@ -47,10 +47,18 @@ from poise.model import configuration
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.detect import detect_contacts
-from poise.motion.foot_contact.planting import STEP, Sole, near, pitch_of, planted, tidied, turning
-from poise.motion.limits import clamped
+from poise.motion.foot_contact.planting import (
+    STEP,
+    Sole,
+    close_gaps,
+    closeness,
+    is_pivoting,
+    pitch_of,
+    plant_foot,
+)
+from poise.motion.limits import clamp
 from poise.motion.retargeting.matching import Match
-from poise.motion.retargeting.transfer import Rested, Wanted, sole_points
+from poise.motion.retargeting.transfer import DesiredMotion, RestPose, sole_points
 
 # feet
 
@@ -67,7 +75,7 @@ SHORT = 0.04
 
 
 @dataclass(frozen=True, eq=False)
-class Foot:
+class StandingFoot:
     """A foot of the target, and when it stands.
 
     Attributes:
@@ -94,11 +102,11 @@ class Foot:
     tip: tuple[Point, ...] = ()
 
 
-def feet_of_match(
-    clip: Clip, found: Match, wanted: Wanted, level: bool, required: bool
-) -> list[Foot]:
+def match_feet(
+    clip: Clip, found: Match, wanted: DesiredMotion, level: bool, required: bool
+) -> list[StandingFoot]:
     """Feet of the target, and when they stand, as the source's do."""
-    source, body = Rested(found.source), Rested(found.target)
+    source, body = RestPose(found.source), RestPose(found.target)
     points = body.points
     theirs = source.points if clip.contacts is None else clip.contacts.points
     pairs, odd = _same_feet(found, points, theirs)
@@ -107,7 +115,7 @@ def feet_of_match(
         text = f"feet are not kept in place: {why}; {found.in_line()}"
         if required:
             raise ClipError(text)
-        warnings.warn(text, stacklevel=outside())
+        warnings.warn(text, stacklevel=caller_stack_level())
     if not pairs:
         return []
     contacts = clip.contacts or detect_contacts(clip, theirs)
@@ -116,13 +124,13 @@ def feet_of_match(
         heel, toe = _heel_and_toe(contacts, other, source)
         foot = _make_foot(body, ours, points, heel | toe, heel & toe, level)
         i = foot.sole.link
-        stands = tidied(foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, clip.fps)
-        part_at_cuts(stands, wanted, clip.fps)
+        stands = close_gaps(foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, clip.fps)
+        clear_standing_at_cuts(stands, wanted, clip.fps)
         feet.append(replace(foot, stands=stands))
     return feet
 
 
-def part_at_cuts(stands: Mask, wanted: Wanted, fps: float) -> None:
+def clear_standing_at_cuts(stands: Mask, wanted: DesiredMotion, fps: float) -> None:
     """No foot stands across a cut, nor in what is too short to stand in, as a T-pose; in place."""
     for a, b in wanted.pieces:
         if a > 0:
@@ -131,7 +139,9 @@ def part_at_cuts(stands: Mask, wanted: Wanted, fps: float) -> None:
             stands[a:b] = False
 
 
-def contacts_of(feet: list[Foot], body: Body, wanted: Wanted, fps: float) -> Contacts | None:
+def target_schedule(
+    feet: list[StandingFoot], body: Body, wanted: DesiredMotion, fps: float
+) -> Contacts | None:
     """Which points of the target's soles stand, and of its hands."""
     if not feet:
         return None
@@ -143,7 +153,7 @@ def contacts_of(feet: list[Foot], body: Body, wanted: Wanted, fps: float) -> Con
         pitch = pitch_of(foot.sole, R, foot.level)
         stands = foot.stands
         if len(foot.local) > 1:  # one point may turn in place
-            stands = stands & ~turning(foot.sole, R, stands, fps)
+            stands = stands & ~is_pivoting(foot.sole, R, stands, fps)
         for i, point in enumerate(points):
             if point.foot == foot.name and not foot.tip:
                 on[:, i] = stands & (pitch * foot.side[i] >= 0.0)
@@ -165,7 +175,7 @@ def _no_feet(odd: dict[str, str], one: Character, other: Character) -> str:
     return f"in their rest poses no feet of {one.name!r} match feet of {other.name!r}"
 
 
-def outside() -> int:
+def caller_stack_level() -> int:
     """The stack level, for the caller's warning, of the code that called this package."""
     level, frame = 0, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("poise."):
@@ -206,7 +216,7 @@ def is_foot(body: Body, name: str) -> bool:
     return where is None or where[2] in ("foot", "toe", "hand")
 
 
-def _along(body: Rested, points: list[Point]) -> Floats:
+def _along(body: RestPose, points: list[Point]) -> Floats:
     """How far points are to the front at rest [m], shape (n,)."""
     forward = body.sole(points[0].foot)[:, 0]
     at = [body.at(x.link) + rotate(body.turned(x.link), np.array(x.pos)) for x in points]
@@ -214,7 +224,7 @@ def _along(body: Rested, points: list[Point]) -> Floats:
     return ahead
 
 
-def _heel_and_toe(contacts: Contacts, foot: str, body: Rested) -> tuple[Mask, Mask]:
+def _heel_and_toe(contacts: Contacts, foot: str, body: RestPose) -> tuple[Mask, Mask]:
     """When heel and toes of a foot of the source stand."""
     own = contacts.of(foot)
     ahead = _along(body, [contacts.points[i] for i in own])
@@ -227,8 +237,8 @@ def _heel_and_toe(contacts: Contacts, foot: str, body: Rested) -> tuple[Mask, Ma
 
 
 def _make_foot(
-    body: Rested, name: str, points: tuple[Point, ...], stands: Mask, flat: Mask, level: bool
-) -> Foot:
+    body: RestPose, name: str, points: tuple[Point, ...], stands: Mask, flat: Mask, level: bool
+) -> StandingFoot:
     """A foot with its sole as seen from its link."""
     axes = body.sole(name)
     # turn the sole so that it is level
@@ -256,10 +266,10 @@ def _make_foot(
         side[[x.link in toes for x in points]] = 1
     sole = Sole(body.index[name], turned, laid, heel, toe, left, height)
     level_toes = tuple((x, multiply(lay, body.turned(x))) for x in toes)
-    return Foot(name, sole, own, side, stands, flat, level, level_toes)
+    return StandingFoot(name, sole, own, side, stands, flat, level, level_toes)
 
 
-def _corners(body: Rested, name: str, turned: Floats, forward: Floats, left: Floats) -> Floats:
+def _corners(body: RestPose, name: str, turned: Floats, forward: Floats, left: Floats) -> Floats:
     """Corners of a link's sole in its frame [m], (n, 3): its lowest points when it is level."""
     shapes = body.character.link(name).shapes
     points = np.concatenate([surface_points(shape) for shape in shapes])
@@ -270,7 +280,7 @@ def _corners(body: Rested, name: str, turned: Floats, forward: Floats, left: Flo
     return points[sorted(picked)]
 
 
-def level_soles(feet: list[Foot], wanted: Wanted) -> None:
+def level_soles(feet: list[StandingFoot], wanted: DesiredMotion) -> None:
     """Turn each foot by a constant so that it is level, on the average, while all of it stands.
 
     What a rig calls its foot need not be level at rest.
@@ -287,19 +297,19 @@ def level_soles(feet: list[Foot], wanted: Wanted) -> None:
             wanted.R[:, foot.sole.link] = multiply(R, multiply(conjugate(foot.sole.level), turn))
 
 
-def settle(feet: list[Foot], wanted: Wanted, fps: float) -> None:
+def shift_to_ground(feet: list[StandingFoot], wanted: DesiredMotion, fps: float) -> None:
     """Shift the motion up or down so that what stands is on the ground, on the average.
 
     Floors of captures slope, so the shift follows the feet, slowly. What a cut leaves too short to
     stand in is shifted by itself.
     """
-    _settle(feet, wanted, fps)
+    _shift_slowly(feet, wanted, fps)
     for a, b in wanted.pieces:
         if b - a < STEP * fps and b - a < len(wanted.p):
             wanted.p[a:b, :, 2] -= _lowest(feet, wanted)[a:b].min()
 
 
-def _lowest(feet: list[Foot], wanted: Wanted) -> Floats:
+def _lowest(feet: list[StandingFoot], wanted: DesiredMotion) -> Floats:
     """Height of the lowest point of the soles [m], shape (k,)."""
     low = []
     for foot in feet:
@@ -309,12 +319,12 @@ def _lowest(feet: list[Foot], wanted: Wanted) -> Floats:
     return np.asarray(np.min(low, axis=0))
 
 
-def _settle(feet: list[Foot], wanted: Wanted, fps: float) -> None:
+def _shift_slowly(feet: list[StandingFoot], wanted: DesiredMotion, fps: float) -> None:
     k = len(wanted.p)
     total, count = np.zeros(k), np.zeros(k)
     for foot in feet:
         i, stands = foot.sole.link, foot.stands
-        p, _ = planted(
+        p, _ = plant_foot(
             foot.sole, wanted.p[:, i], wanted.R[:, i], stands, fps, foot.level, wanted.pieces
         )
         total += np.where(stands, p[:, 2] - wanted.p[:, i, 2], 0.0)
@@ -349,9 +359,9 @@ PAD = 0.03 * np.array([(1.0, 1.0, 0.0), (1.0, -1.0, 0.0), (-1.0, 1.0, 0.0), (-1.
 DOWN = np.array([0.0, 0.0, -1.0])
 
 
-def hands_of_match(
-    clip: Clip, found: Match, wanted: Wanted, feet: Sequence[Foot], required: bool
-) -> list[Foot]:
+def match_hands(
+    clip: Clip, found: Match, wanted: DesiredMotion, feet: Sequence[StandingFoot], required: bool
+) -> list[StandingFoot]:
     """Hands of the target that stand because the source's do.
 
     Warns of what else stands in the source and does not in the target, or raises if `required`.
@@ -366,7 +376,7 @@ def hands_of_match(
     contacts = clip.contacts
     if contacts is None or contacts.detected or contacts.sliding:
         return []
-    body = Rested(found.target)
+    body = RestPose(found.target)
     limbs = {found.target.limb_of(foot.name) for foot in feet}
     first = {found.source.limb_of(name): name for name in reversed(contacts.feet)}
     hands, left = [], []
@@ -384,11 +394,11 @@ def hands_of_match(
         if limb not in limbs or not (first[limb] == name or is_foot(found.source, name)):
             left.append(name)
     if left:
-        _tell(found, left, required)
+        _report_left(found, left, required)
     return hands
 
 
-def _tell(found: Match, left: list[str], required: bool) -> None:
+def _report_left(found: Match, left: list[str], required: bool) -> None:
     ours, theirs = found.target.character.name, found.source.character.name
     text = (
         f"not kept in place: {shorten([repr(name) for name in left], 8)} of {theirs!r} that "
@@ -396,7 +406,7 @@ def _tell(found: Match, left: list[str], required: bool) -> None:
     )
     if required:
         raise ClipError(text)
-    warnings.warn(text, stacklevel=outside())
+    warnings.warn(text, stacklevel=caller_stack_level())
 
 
 def _is_end(body: Body, name: str) -> bool:
@@ -415,14 +425,14 @@ def _end_of(body: Body, limb: tuple[str, str] | None) -> str | None:
 
 
 def _make_hand(
-    body: Rested, name: str, contacts: Contacts, other: str, wanted: Wanted, fps: float
-) -> Foot:
+    body: RestPose, name: str, contacts: Contacts, other: str, wanted: DesiredMotion, fps: float
+) -> StandingFoot:
     """A hand that stands when that of the source does."""
     tip = _tip(body, name)
     hand = _on_points(body, name, tip, contacts.standing(other))
     i = hand.sole.link
-    stands = tidied(hand.sole, wanted.p[:, i], wanted.R[:, i], hand.stands, fps)
-    part_at_cuts(stands, wanted, fps)
+    stands = close_gaps(hand.sole, wanted.p[:, i], wanted.R[:, i], hand.stands, fps)
+    clear_standing_at_cuts(stands, wanted, fps)
     R = wanted.R[stands, i]
     up = rotate(multiply(R, conjugate(hand.sole.level)), -DOWN)
     own = contacts.on[hand.stands][:, contacts.of(other)]
@@ -433,7 +443,7 @@ def _make_hand(
     return _on_points(body, name, tip, stands, firm)
 
 
-def _tip(body: Rested, name: str) -> tuple[Point, ...]:
+def _tip(body: RestPose, name: str) -> tuple[Point, ...]:
     """The corners of a flat end of a hand, or the one point in which a round one or a finger ends.
 
     Fingers of their own stay as they are at rest.
@@ -447,7 +457,7 @@ def _tip(body: Rested, name: str) -> tuple[Point, ...]:
     return (points[int(np.argmax(far))],)
 
 
-def _outline(body: Rested, name: str) -> list[Point]:
+def _outline(body: RestPose, name: str) -> list[Point]:
     """Points of the shapes of a hand and of what hangs on it."""
     inside, points = {name}, []
     for link in body.character.links:  # parents come first
@@ -459,13 +469,13 @@ def _outline(body: Rested, name: str) -> list[Point]:
     return points
 
 
-def _in_hand(body: Rested, name: str, points: Sequence[Point]) -> Floats:
+def _in_hand(body: RestPose, name: str, points: Sequence[Point]) -> Floats:
     """Where points are at rest in the frame of a hand [m], shape (n, 3)."""
     placed = positions(body.character, points, body.character.rest_q)
     return rotate(conjugate(body.turned(name)), placed - body.at(name))
 
 
-def _hand_direction(body: Rested, name: str) -> Floats:
+def _hand_direction(body: RestPose, name: str) -> Floats:
     """Direction of a hand, in its frame (3,)."""
     link = body.character.link(name)
     along = np.concatenate([surface_points(shape) for shape in link.shapes]).mean(axis=0)
@@ -477,8 +487,8 @@ def _hand_direction(body: Rested, name: str) -> Floats:
 
 
 def _on_points(
-    body: Rested, name: str, tip: tuple[Point, ...], stands: Mask, firm: bool = False
-) -> Foot:
+    body: RestPose, name: str, tip: tuple[Point, ...], stands: Mask, firm: bool = False
+) -> StandingFoot:
     """A hand that stands on points of its tip; a firm one does not turn about a single one."""
     local, normal = _in_hand(body, name, tip), _hand_direction(body, name)
     if len(tip) > 2:
@@ -493,7 +503,7 @@ def _on_points(
     middle = laid.mean(axis=0)
     sole = Sole(body.index[name], level, laid, middle, middle, body.body.frame[:, 1])
     none = np.zeros(len(stands), dtype=bool)
-    return Foot(name, sole, local, np.zeros(0, dtype=np.int64), stands, none, True, (), tip)
+    return StandingFoot(name, sole, local, np.zeros(0, dtype=np.int64), stands, none, True, (), tip)
 
 
 # ankles
@@ -508,9 +518,9 @@ FARTHEST = 1.6
 """A foot that would have to turn back farther flips about [rad]: it stays as its source has it."""
 
 
-def within_reach(
-    character: Character, feet: list[Foot], wanted: Wanted, start: Floats, fps: float
-) -> Wanted:
+def limit_ankles(
+    character: Character, feet: list[StandingFoot], wanted: DesiredMotion, start: Floats, fps: float
+) -> DesiredMotion:
     """What a character shall do, its feet in the air within the limits of their ankles.
 
     Args:
@@ -521,14 +531,14 @@ def within_reach(
         fps: Frames per second.
     """
     p, R = wanted.p.copy(), wanted.R.copy()
-    step = configuration.difference(character, start, clamped(character, start))
+    step = configuration.difference(character, start, clamp(character, start))
     index = {link.name: i for i, link in enumerate(character.links)}
     for foot in feet:
         joints = character.link(foot.name).joints
         if foot.tip or len(joints) != 1 or joints[0].kind != "ball":
             continue
         change = step[:, character.v_slice(joints[0])]
-        change = change * (1.0 - near(foot.stands, RAMP * fps))[:, None]
+        change = change * (1.0 - closeness(foot.stands, RAMP * fps))[:, None]
         for a, b in runs(change.any(axis=1)):
             if np.linalg.norm(change[a:b], axis=1).max() > FARTHEST:
                 change[a:b] = 0.0
@@ -540,13 +550,13 @@ def within_reach(
         i = index[foot.name]
         turned = multiply(wanted.R[:, i], exp(change))
         by = multiply(turned, conjugate(wanted.R[:, i]))
-        for j in _outer(character, i):
+        for j in _descendants(character, i):
             p[:, j] = wanted.p[:, i] + rotate(by, wanted.p[:, j] - wanted.p[:, i])
             R[:, j] = multiply(by, wanted.R[:, j])
     return replace(wanted, p=p, R=R)
 
 
-def _outer(character: Character, i: int) -> list[int]:
+def _descendants(character: Character, i: int) -> list[int]:
     """A link and all that hang on it."""
     found, names = [i], {character.links[i].name}
     for j, link in enumerate(character.links):

@@ -23,7 +23,7 @@ from poise.math.rotation import multiply, rotate
 from poise.model import configuration
 from poise.model.character import Character, Shape
 from poise.motion import ik
-from poise.motion.foot_contact.planting import spread
+from poise.motion.foot_contact.planting import spread_in_time
 
 SLOW = 8.0
 """Corrections that change faster than this go [Hz]."""
@@ -44,7 +44,7 @@ CLOSE = 0.01
 """A link that comes as near to the ground is watched [m]."""
 
 
-def calmed(
+def smooth_corrections(
     body: Body,
     start: Floats,
     q: Floats,
@@ -83,7 +83,7 @@ def calmed(
                 change[a:b, calm] = lowpass(change[a:b, calm], slow, fps)
         q, _ = ik.solve(
             character,
-            bent(body, configuration.integrate(character, start, change), goals, fps),
+            bend_elbows(body, configuration.integrate(character, start, change), goals, fps),
             goals,
             limits=limits,
             posture=keep,
@@ -100,7 +100,7 @@ def _from(done: int, rounds: int, progress: Progress) -> Progress:
     return lambda share: progress((done + share) / rounds)
 
 
-def clear_of_ground(character: Character, q: Floats, without: Collection[str]) -> list[ik.Goal]:
+def clearance_goals(character: Character, q: Floats, without: Collection[str]) -> list[ik.Goal]:
     """Goals that keep links above the ground, of those that come near it in poses q (k, nq).
 
     Args:
@@ -124,7 +124,7 @@ def clear_of_ground(character: Character, q: Floats, without: Collection[str]) -
     return goals
 
 
-def bent(body: Body, q: Floats, goals: Sequence[ik.Goal], fps: float) -> Floats:
+def bend_elbows(body: Body, q: Floats, goals: Sequence[ik.Goal], fps: float) -> Floats:
     """Poses with elbows bent where a hand would be in the ground, and shortly before and after.
 
     A straight arm does not know which way to bend, and its elbow would break as well as bend.
@@ -132,7 +132,7 @@ def bent(body: Body, q: Floats, goals: Sequence[ik.Goal], fps: float) -> Floats:
     Args:
         body: The character's body.
         q: Its poses, shape (k, nq).
-        goals: Those of `clear_of_ground`; others do not count.
+        goals: Those of `clearance_goals`; others do not count.
         fps: Frames per second.
     """
     watched = [goal for goal in goals if isinstance(goal, ik.Above)]
@@ -153,7 +153,7 @@ def bent(body: Body, q: Floats, goals: Sequence[ik.Goal], fps: float) -> Floats:
             depth = np.maximum(np.asarray(goal.target)[0] - tip[:, 2], 0.0)
             bend = np.maximum(bend, _shortening(shoulder, elbow, tip, depth))
         if bend.any():
-            _bend(body.character, lower[0], spread(bend, EARLY * fps), q)
+            _bend(body.character, lower[0], spread_in_time(bend, EARLY * fps), q)
     return q
 
 

@@ -27,19 +27,19 @@ from poise.math.rotation import conjugate, multiply, rotate
 from poise.model.character import Character, Link
 from poise.motion import ik, load_clip
 from poise.motion.clip import Clip
-from poise.motion.foot_contact.planting import near, pitch_of, planted
+from poise.motion.foot_contact.planting import closeness, pitch_of, plant_foot
 from poise.motion.retargeting.feet import (
-    Foot,
-    contacts_of,
-    feet_of_match,
-    hands_of_match,
+    StandingFoot,
     level_soles,
-    settle,
-    within_reach,
+    limit_ankles,
+    match_feet,
+    match_hands,
+    shift_to_ground,
+    target_schedule,
 )
-from poise.motion.retargeting.finishing import bent, calmed, clear_of_ground
+from poise.motion.retargeting.finishing import bend_elbows, clearance_goals, smooth_corrections
 from poise.motion.retargeting.matching import MapLike, Match, match
-from poise.motion.retargeting.transfer import Rested, Wanted, sole_points, transfer
+from poise.motion.retargeting.transfer import DesiredMotion, RestPose, sole_points, transfer
 
 STAND, SWING = 3e4, 1e3
 """Weights of a foot's points while it stands and while it swings [1/m^2], of all its points."""
@@ -124,21 +124,21 @@ def retarget(
     if map is None:
         _check_stance(found)
     wanted = transfer(clip, found, scale)
-    feet: list[Foot] = []
+    feet: list[StandingFoot] = []
     if keep_feet is not False:
-        feet = feet_of_match(clip, found, wanted, level_feet, bool(keep_feet))
+        feet = match_feet(clip, found, wanted, level_feet, bool(keep_feet))
     if feet:
-        feet += hands_of_match(clip, found, wanted, feet, bool(keep_feet))
+        feet += match_hands(clip, found, wanted, feet, bool(keep_feet))
         level_soles(feet, wanted)
-        settle(feet, wanted, clip.fps)
-        wanted = within_reach(character, feet, wanted, pose_of(character, wanted), clip.fps)
+        shift_to_ground(feet, wanted, clip.fps)
+        wanted = limit_ankles(character, feet, wanted, pose_of(character, wanted), clip.fps)
     start = pose_of(character, wanted)
     body = _body_goals(character, found, wanted)
     firm = _firm_goals(character, feet, start, wanted, clip.fps)
     say = progress or (lambda share: None)
     q, first = ik.solve(
         character,
-        bent(found.target, start, firm, clip.fps),
+        bend_elbows(found.target, start, firm, clip.fps),
         body + firm,
         limits=limits,
         posture=1e-3,
@@ -147,7 +147,7 @@ def retarget(
         near=True,
         progress=lambda share: say(FIRST * share),
     )
-    q = calmed(
+    q = smooth_corrections(
         found.target,
         start,
         q,
@@ -164,7 +164,7 @@ def retarget(
         q,
         clip.fps,
         name=clip.name,
-        contacts=contacts_of(feet, found.target, wanted, clip.fps),
+        contacts=target_schedule(feet, found.target, wanted, clip.fps),
         notes=clip.notes,
     )
     return Retargeted(made, found, report, wanted.scale)
@@ -187,7 +187,7 @@ def _check_stance(found: Match) -> None:
 
 def _check_sides(body: Body) -> None:
     """Refuse a body whose toes point backward as its names of left and right have it."""
-    rest, forward = Rested(body), body.frame[:, 0]
+    rest, forward = RestPose(body), body.frame[:, 0]
     backward = []
     for side in SIDES:
         for foot in body.get("leg", side, "foot")[:1]:
@@ -204,9 +204,9 @@ def _check_sides(body: Body) -> None:
 # goals
 
 
-def _body_goals(character: Character, found: Match, wanted: Wanted) -> list[ik.Goal]:
+def _body_goals(character: Character, found: Match, wanted: DesiredMotion) -> list[ik.Goal]:
     """Directions of limbs, orientations of the rest, the path of the hips."""
-    body = Rested(found.target)
+    body = RestPose(found.target)
     root = character.links[0].name
     hips = rotate(conjugate(body.R[0]), body.hips())
     path = wanted.p[:, 0] + rotate(wanted.R[:, 0], hips)
@@ -230,7 +230,7 @@ def _body_goals(character: Character, found: Match, wanted: Wanted) -> list[ik.G
 
 
 def _firm_goals(
-    character: Character, feet: list[Foot], start: Floats, wanted: Wanted, fps: float
+    character: Character, feet: list[StandingFoot], start: Floats, wanted: DesiredMotion, fps: float
 ) -> list[ik.Goal]:
     """Goals that come first: feet and hands where they stand, and nothing in the ground."""
     if not feet:
@@ -238,16 +238,16 @@ def _firm_goals(
     own = [foot for foot in feet if not foot.tip]
     soles = {name for foot in own for name in (foot.name, *(toe for toe, _ in foot.toes))}
     goals = [goal for foot in feet for goal in _foot_goals(foot, wanted, fps)]
-    return goals + clear_of_ground(character, start, soles)
+    return goals + clearance_goals(character, start, soles)
 
 
-def _foot_goals(foot: Foot, wanted: Wanted, fps: float) -> list[ik.Goal]:
+def _foot_goals(foot: StandingFoot, wanted: DesiredMotion, fps: float) -> list[ik.Goal]:
     """Places of the points of a sole."""
     i = foot.sole.link
-    p, R = planted(
+    p, R = plant_foot(
         foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, fps, foot.level, wanted.pieces
     )
-    close = near(foot.stands, RAMP * fps)
+    close = closeness(foot.stands, RAMP * fps)
     swing = LOOSE if foot.tip else SWING
     weight = swing * (STAND / swing) ** close / len(foot.local)
     goals: list[ik.Goal] = [
@@ -264,7 +264,7 @@ def _foot_goals(foot: Foot, wanted: Wanted, fps: float) -> list[ik.Goal]:
 # poses
 
 
-def pose_of(character: Character, wanted: Wanted) -> Floats:
+def pose_of(character: Character, wanted: DesiredMotion) -> Floats:
     """Poses (k, nq) whose links are turned as wanted, as far as each joint by itself can."""
     k = len(wanted.p)
     q = np.tile(character.rest_q, (k, 1))

@@ -29,7 +29,7 @@ from poise.math.arrays import Floats
 from poise.math.pose import quat_matrix
 from poise.math.rotation import conjugate, multiply, rotate
 from poise.motion.clip import Clip
-from poise.motion.editing.smoothing import parts
+from poise.motion.editing.smoothing import uncut_segments
 from poise.motion.foot_contact.detect import size_of
 from poise.motion.retargeting.matching import Match, Pair
 
@@ -38,7 +38,7 @@ from poise.motion.retargeting.matching import Match, Pair
 UP = np.array([0.0, 0.0, 1.0])
 
 
-class Rested:
+class RestPose:
     """A body in its rest pose: places, orientations, bones.
 
     Attributes:
@@ -214,7 +214,7 @@ STRAIGHT = 0.06
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class DesiredMotion:
     """What the target shall do.
 
     Attributes:
@@ -230,9 +230,9 @@ class Wanted:
     pieces: list[tuple[int, int]]
 
 
-def transfer(clip: Clip, match: Match, scale: float | None = None) -> Wanted:
+def transfer(clip: Clip, match: Match, scale: float | None = None) -> DesiredMotion:
     """What the target shall do, going by the source alone."""
-    source, target = Rested(match.source), Rested(match.target)
+    source, target = RestPose(match.source), RestPose(match.target)
     p, R = dynamics.forward_kinematics(clip.character, clip.frames)
     if scale is None:
         scale = size_ratio(source, target)
@@ -257,10 +257,10 @@ def transfer(clip: Clip, match: Match, scale: float | None = None) -> Wanted:
         else:
             offset = rotate(conjugate(target.R[above]), target.p[i] - target.p[above])
             out_p[:, i] = out_p[:, above] + rotate(out_R[:, above], offset)
-    return Wanted(out_p, out_R, scale, parts(clip))
+    return DesiredMotion(out_p, out_R, scale, uncut_segments(clip))
 
 
-def size_ratio(source: Rested, target: Rested) -> float:
+def size_ratio(source: RestPose, target: RestPose) -> float:
     """Size of the target by that of the source: legs by legs, else height by height."""
     legs = source.leg_length(), target.leg_length()
     if legs[0] and legs[1]:
@@ -269,7 +269,7 @@ def size_ratio(source: Rested, target: Rested) -> float:
 
 
 def _root_path(
-    source: Rested, target: Rested, p: Floats, R: Floats, turned: Floats, scale: float
+    source: RestPose, target: RestPose, p: Floats, R: Floats, turned: Floats, scale: float
 ) -> Floats:
     """Places of the target's root (k, 3): its hips where the scaled hips of the source are."""
     hips = p[:, 0] + rotate(multiply(R[:, 0], conjugate(source.R[0])), source.hips())
@@ -279,7 +279,7 @@ def _root_path(
 
 
 def alignments(
-    source: Rested, target: Rested, match: Match, p: Floats, R: Floats
+    source: RestPose, target: RestPose, match: Match, p: Floats, R: Floats
 ) -> dict[str, Floats]:
     """Of each matched link of the target, the turn (4,) that brings it at rest to its source."""
     whole = _quaternion(match.source.frame @ match.target.frame.T)
@@ -310,8 +310,8 @@ def alignments(
 
 
 def _align_bend(
-    source: Rested,
-    target: Rested,
+    source: RestPose,
+    target: RestPose,
     match: Match,
     limb: str,
     side: str,
@@ -345,7 +345,7 @@ def _bending(limb: str) -> tuple[str, str]:
     return ("thigh", "shank") if limb == "leg" else ("arm", "forearm")
 
 
-def flexion_axis(target: Rested, lower: Pair) -> tuple[Floats, bool] | None:
+def flexion_axis(target: RestPose, lower: Pair) -> tuple[Floats, bool] | None:
     """Axis on which a knee or elbow bends, in world axes at rest, and whether its sign is known."""
     link = target.character.link(lower.target)
     if len(link.joints) != 1:
@@ -360,7 +360,7 @@ def flexion_axis(target: Rested, lower: Pair) -> tuple[Floats, bool] | None:
     return None
 
 
-def _bend_of(source: Rested, upper: Pair, lower: Pair, R: Floats) -> Floats | None:
+def _bend_of(source: RestPose, upper: Pair, lower: Pair, R: Floats) -> Floats | None:
     """Axis about which a limb of the source bends, fixed in its upper link, at rest (3,)."""
     i, j = source.index[upper.source], source.index[lower.source]
     from_rest = [multiply(R[:, x], conjugate(source.R[x])) for x in (i, j)]
@@ -380,7 +380,7 @@ def limb_bones(match: Match) -> list[tuple[Pair, Floats, Floats]]:
 
     A foot's is along its sole. Hands and toes are left out: what a rig calls so may be a thumb.
     """
-    source, target = Rested(match.source), Rested(match.target)
+    source, target = RestPose(match.source), RestPose(match.target)
     found = []
     for pair in match.pairs:
         if pair.role in ("", "hand", "toe"):
@@ -392,7 +392,7 @@ def limb_bones(match: Match) -> list[tuple[Pair, Floats, Floats]]:
     return found
 
 
-def _bone(body: Rested, pair: Pair, name: str) -> Floats:
+def _bone(body: RestPose, pair: Pair, name: str) -> Floats:
     """Direction of a link's bone, or of its sole, in world axes at rest (3,)."""
     return body.sole(name)[:, 0] if name in body.soles else body.bone(pair, name)
 
