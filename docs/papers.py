@@ -33,7 +33,7 @@ INTRO = """\
 
 Every numbered equation of the four works that poise unites: what it says, the code that implements
 it, the slip that was corrected or the change that was made, and the tests that check it. Equations
-that form one step of an algorithm share a row. The tests compare with MuJoCo, Pinocchio, finite
+that form one step of an algorithm share an entry. The tests compare with MuJoCo, Pinocchio, finite
 differences, a closed form or another algorithm.
 
 Python names are given with their module. C++ names follow their header, which is in
@@ -223,21 +223,25 @@ def page(works: list[Any]) -> str:
 def _work(work: Any) -> str:
     parts = [f"\n## {work['title']}\n\n{_line(work['cite'])}\n\n{_line(work['about'])}\n"]
     for section in work["sections"]:
-        parts.append(f"\n### {section['heading']}\n\n")
-        parts.append("| equation | states | in poise | corrected or changed | tests |\n")
-        parts.append("|---|---|---|---|---|\n")
+        parts.append(f"\n### {section['heading']}\n")
         parts += [_row(row) for row in section["rows"]]
     return "".join(parts)
 
 
 def _row(row: Any) -> str:
-    code = "<br>".join(f"`{_shown(name)}`" for name in row.get("code", ()))
-    note = row.get("note", "" if code else "not implemented")
-    tests = "<br>".join(f"`{name.rpartition('::')[2]}`" for name in row.get("tests", ()))
+    """An entry of a definition list: the equation, then code, changes and tests."""
     label = re.sub(r"-(?=[\dA-D])", "–", _label(row)) if "equations" in row else _label(row)
-    where = "<br>".join(x for x in (code, _line(note)) if x)
-    cells = (label, _line(row["says"]), where, _line(row.get("changed", "")), tests)
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |\n"
+    code = ", ".join(f"`{_shown(name)}`" for name in row.get("code", ()))
+    note = row.get("note", "" if code else "not implemented")
+    tests = ", ".join(f"`{name.rpartition('::')[2]}`" for name in row.get("tests", ()))
+    parts = {
+        "Code": "; ".join(x for x in (code, _line(note)) if x),
+        "Changed": _line(row.get("changed", "")),
+        "Tests": tests,
+    }
+    lines = [f"\n**({label})** {_line(row['says'])}\n"]
+    lines += [f": *{name}:* {text}\n" for name, text in parts.items() if text]
+    return "".join(lines)
 
 
 def _shown(name: str) -> str:
