@@ -2,6 +2,7 @@
 
     python docs/papers.py            check every name, then write the page
     python docs/papers.py --check    check every name, and that the page is up to date
+    python docs/papers.py --fix      first follow names that have moved to one other module or file
 
 Names are looked up in the source text, without importing it, so that no extra is needed. What is
 stale is listed all at once, each with the nearest names that exist.
@@ -90,18 +91,33 @@ class Names:
         if "::" in name or name.startswith("test_"):
             return self._stale_test(name)
         where, _, what = name.rpartition(":")
-        files, mark = (self.cpp, "file") if where.startswith("cpp/") else (self.python, "module")
+        files = self._files(where)
         if what in files.get(where, ()):
             return None
-        if where in files:
-            lacks = f"{where} does not define {what!r}"
-        else:
-            lacks = f"there is no {mark} {where!r}"
-        moved = [f"{file}:{what}" for file, names in files.items() if what in names]
-        near = [f"{where}:{x}" for x in difflib.get_close_matches(what, files.get(where, ()))]
-        if not moved and where not in files:
-            near = difflib.get_close_matches(where, files)
-        return lacks + _hint([*moved[:3], *near[:3]])
+        if where not in files:
+            kind = "file" if where.startswith("cpp/") else "module"
+            return f"there is no {kind} {where!r}" + _hint(self.moved(name) or self._alike(name))
+        near = [*self.moved(name), *self._alike(name)]
+        return f"{where} does not define {what!r}" + (
+            _hint(near) or f"; it defines: {', '.join(sorted(files[where])[:40])}"
+        )
+
+    def moved(self, name: str) -> list[str]:
+        """Where else the same name is defined, in Python or in C++ as before."""
+        where, _, what = name.rpartition(":")
+        return [f"{file}:{what}" for file, names in self._files(where).items() if what in names]
+
+    def _alike(self, name: str) -> list[str]:
+        """Similar names: in the same file, or else in all files, then files with similar paths."""
+        where, _, what = name.rpartition(":")
+        files = self._files(where)
+        some = {where: files[where]} if where in files else files
+        names = {x: f"{file}:{x}" for file, defined in some.items() for x in defined}
+        near = [names[x] for x in difflib.get_close_matches(what, names)]
+        return near if where in files else [*near, *difflib.get_close_matches(where, files)]
+
+    def _files(self, where: str) -> dict[str, set[str]]:
+        return self.cpp if where.startswith("cpp/") else self.python
 
     def _stale_test(self, name: str) -> str | None:
         stem, _, test = name.rpartition("::")
@@ -204,6 +220,19 @@ def problems(works: list[Any], names: Names) -> list[str]:
     return found
 
 
+def follow_moves(names: Names, path: Path = DATA) -> list[str]:
+    """Rewrite names in the data whose definition is in exactly one other place; what was done."""
+    done, text = [], path.read_text(encoding="utf-8")
+    rows = [row for work in load(path) for row in rows_of(work)]
+    for name in sorted({name for row in rows for name in row.get("code", ())}):
+        moved = names.moved(name)
+        if names.stale(name) and len(moved) == 1:
+            text = re.sub(rf"(?<=- ){re.escape(name)}$", moved[0], text, flags=re.MULTILINE)
+            done.append(f"{name} -> {moved[0]}")
+    path.write_text(text, encoding="utf-8")
+    return done
+
+
 def _numbers(work: Any) -> list[str]:
     return [n for row in rows_of(work) if "equations" in row for n in numbers_in(row["equations"])]
 
@@ -259,9 +288,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Run as a command; 1 if something is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--fix", action="store_true", help="follow names that have moved")
     given = parser.parse_args(arguments)
+    names = Names()
+    if given.fix and not given.check:
+        print(*follow_moves(names), sep="\n")
     works = load()
-    wrong = problems(works, Names())
+    wrong = problems(works, names)
     text = page(works)
     if not given.check and not wrong:
         PAGE.write_text(text, encoding="utf-8")

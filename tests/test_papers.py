@@ -80,5 +80,15 @@ def test_all_problems_are_listed_at_once(papers: Any, names: Any) -> None:
         assert part in wrong
 
 
+def test_a_name_that_has_moved_is_followed(papers: Any, names: Any, tmp_path: Path) -> None:
+    data = tmp_path / "papers.yaml"
+    gone = "poise.gone:PoiseError", "poise.gone:nowhere_at_all"
+    code = "".join(f"      - {name}\n" for name in gone)
+    data.write_text(f"- sections:\n  - rows:\n    - code:\n{code}", encoding="utf-8")
+    assert papers.follow_moves(names, data) == ["poise.gone:PoiseError -> poise.errors:PoiseError"]
+    (work,) = papers.load(data)
+    assert papers.rows_of(work)[0]["code"] == ["poise.errors:PoiseError", gone[1]]
+
+
 def test_ranges_of_equations_are_spelled_out(papers: Any) -> None:
     assert papers.numbers_in("3.9-3.11, A.2, 7") == ["3.9", "3.10", "3.11", "A.2", "7"]
