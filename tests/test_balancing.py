@@ -1,4 +1,4 @@
-"""Clips made ready for balance: feet flat and still, the mass centre over them, little changed."""
+"""Clips prepared for balance: feet flat and still, the center of mass over them, little changed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 
 
 def leaning(clip: poise.Clip, by: float) -> poise.Clip:
-    """A clip whose trunk leans forward, so that its mass centre leaves the feet."""
+    """A clip whose trunk leans forward, so that its center of mass leaves the feet."""
     frames = clip.frames.copy()
     turn = rotation.turn(np.array([0.0, 1.0, 0.0]), np.full(len(frames), by))
     # about all joints of the trunk: each has its limits
@@ -59,7 +59,7 @@ def leaning(clip: poise.Clip, by: float) -> poise.Clip:
 
 
 def slow_margin(clip: poise.Clip) -> float:
-    """The least margin of the mass centre while it moves slowly [m], for a tenth of a second."""
+    """The least margin of the center of mass while it moves slowly [m], for a tenth of a second."""
     found = com_over_support(clip)
     speed = maximum_filter1d(found.speed, round(0.1 * clip.fps) + 1)
     return float(np.nanmin(found.margin[speed < 0.75 * SLOW]))
@@ -81,7 +81,7 @@ def test_a_clip_that_stands_is_left_alone(name: str) -> None:
     clip = poise.load_clip(name, BALL)
     made = prepare_balance(clip)
     np.testing.assert_array_equal(made.clip.frames, clip.frames)
-    assert made.notes == ("the mass centre is over the feet already",)
+    assert made.notes == ("the center of mass is over the feet already",)
 
 
 def test_feet_keep_their_places() -> None:
@@ -233,7 +233,7 @@ def test_recorded_clips_come_over_their_feet(
 
 @pytest.mark.slow
 def test_a_recorded_leap_is_told_to_be_out_of_reach(data_folder: Path) -> None:
-    """A kick with a run-up: from foot to foot, the mass centre beside them; its feet give way."""
+    """A kick with a run-up: from foot to foot, center of mass beside them; its feet give way."""
     ready = preprocess(poise.load_clip(data_folder / "cmu_bvh" / "10_01.bvh"), raw=True)
     notes = prepare_balance(repair_foot_contact(ready, BALL)).notes
     assert any("beside the feet" in note and "no steps" in note for note in notes)

@@ -75,7 +75,9 @@ def test_a_stride_has_the_numbers_it_was_made_with() -> None:
     stride = stride_of(Analysis(gait_clip(speed=1.3, period=1.1, duty=0.6)))
     frame = 1.0 / FPS / 1.1  # of a stride
     assert stride.period == pytest.approx(1.1)
-    assert stride.speed == pytest.approx(1.3, rel=1e-3)  # the swinging shins move the mass centre
+    assert stride.speed == pytest.approx(
+        1.3, rel=1e-3
+    )  # the swinging shins move the center of mass
     assert stride.duty[LEFT] == pytest.approx(0.6, abs=frame)
     assert abs(stride.lag(LEFT, RIGHT)) == pytest.approx(0.5, abs=frame)
     assert stride.leg == pytest.approx(0.88)  # the height of the humanoid's hips

@@ -112,7 +112,7 @@ def test_a_pose_is_found_again_from_its_links(name: str) -> None:
         character, q, np.random.default_rng(1).normal(size=(20, character.nv)) * 0.2
     )
     found, report = ik.solve(character, start, goals_of(character, q), posture=0.0, iterations=50)
-    assert report.miss.max() < 1e-4  # steps below 1e-5 end the search
+    assert report.residual.max() < 1e-4  # steps below 1e-5 end the search
     np.testing.assert_allclose(configuration.difference(character, q, found), 0.0, atol=2e-3)
 
 
@@ -137,14 +137,14 @@ def test_frames_of_weight_zero_may_ask_for_anything(humanoid: Character) -> None
         humanoid, q, [ik.Place("left_forearm", target, weight=np.array([0.0, 1.0]))]
     )
     np.testing.assert_array_equal(found[0], q[0])
-    assert report.miss[0, 0] == 0.0
+    assert report.residual[0, 0] == 0.0
 
 
 def test_an_aim_straight_back_is_found(humanoid: Character) -> None:
     q = humanoid.rest_q
     goal = ik.Aim("left_upper_arm", (0.0, 0.0, -1.0), (0.0, 0.0, 1.0))
     _, report = ik.solve(humanoid, q, [goal], limits=False, posture=0.0)
-    assert report.miss.max() < 1e-4
+    assert report.residual.max() < 1e-4
 
 
 def test_what_is_below_its_height_comes_up_and_what_is_above_stays(humanoid: Character) -> None:
@@ -152,7 +152,7 @@ def test_what_is_below_its_height_comes_up_and_what_is_above_stays(humanoid: Cha
     hold = ik.Turn("chest", (1.0, 0.0, 0.0, 0.0), 1e3)
     height = np.array([[1.2], [0.1]])  # the elbow is in between
     found, report = ik.solve(humanoid, q, [hold, ik.Above("left_forearm", height, weight=1e6)])
-    assert report.miss[1].max() < 1e-4  # a weight of 1e6 against a posture of 1e-3
+    assert report.residual[1].max() < 1e-4  # a weight of 1e6 against a posture of 1e-3
     i = [link.name for link in humanoid.links].index("left_forearm")
     was, now = (dynamics.forward_kinematics(humanoid, x)[0][:, i, 2] for x in (q, found))
     assert 0.1 < was[0] < 1.2 - 1e-3

@@ -55,7 +55,7 @@ def test_who_stands_still_is_carried_by_the_ground(humanoid: Character) -> None:
     # the forces' own small weight keeps a hundred-thousandth of the residual
     assert np.allclose(found.forces.sum(axis=1), [0.0, 0.0, weight], atol=1e-4 * weight)
     assert np.abs(found.residual).max() < 1e-4
-    # their centre of pressure lies under the mass centre
+    # their centre of pressure lies under the center of mass
     at = feet.positions(humanoid, points, motion.q)
     pressure = np.einsum("kp,kpc->kc", found.forces[..., 2], at) / weight
     assert np.allclose(pressure[:, :2], found.center[:, :2], atol=1e-3)
@@ -121,7 +121,7 @@ def test_forces_with_a_barrier_answer_as_their_derivative_says(humanoid: Charact
         for w in (wrench + step, wrench - step)
     )
     _, ways = ground_forces.cone_forces(mass, wrench, arms, on, 0.7, center, 1e-5)
-    answer = ways.answer[0] @ (step * scale)[0]
+    answer = ways.response[0] @ (step * scale)[0]
     edges = (answer[:, None] * ways.force).reshape(len(points), -1, 3)
     # the method stops at a thousandth of mu
     assert np.allclose((more - less)[0] / 2.0, edges.sum(axis=1), atol=0.01 * np.abs(edges).max())

@@ -119,7 +119,7 @@ def check(
     """Say what is unphysical in a clip, and when; the exit code is 1 if anything is.
 
     \b
-    In flight the mass centre falls with g (5 %), the angular momentum stays (10 %).
+    In flight the center of mass falls with g (5 %), the angular momentum stays (10 %).
     Standing feet move less than 5 mm. Joint limits are kept.
     The ground explains the motion, to 10 % of body weight, outside of impacts.
     A strong person has the torques.

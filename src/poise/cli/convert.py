@@ -55,7 +55,9 @@ def convert(
     ] = False,
     balanced: Annotated[
         bool,
-        typer.Option("--balanced", help="Level standing feet and bring the mass centre over them."),
+        typer.Option(
+            "--balanced", help="Level standing feet and bring the center of mass over them."
+        ),
     ] = False,
     refine: Annotated[
         bool,

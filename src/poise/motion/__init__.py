@@ -59,13 +59,13 @@ def load_clip(
 
     Raw motion that gets a character is prepared, so that it can be followed in a world: a pose that
     was put in before the first frame is left out, noise is smoothed away, and standing feet come to
-    the height of the ground. What was done is in the notes of the clip, and a `ClipNotice` tells it
-    once for each file.
+    the height of the ground. The notes of the clip list the changes, and a `ClipNotice` reports
+    them once for each file.
 
     Args:
         source: Path to a .bvh, .amc, .glb, .gltf, .npz (ours or AMASS) or DeepMimic .txt/.json
             file, or to keyframes, .keys.yaml; or the name of a built-in clip.
-        character: Whose motion it shall be. If its joints are those of the file, or it is the same
+        character: The character that moves. If its joints are those of the file, or it is the same
             body as the clip's (`Character.same_body`), it moves as the file says; else the motion
             is retargeted (`Clip.retargeted`). None takes the character
             of the clip, or makes one from the file's own skeleton.
@@ -73,7 +73,7 @@ def load_clip(
             None prepares it if a character is given. Built-in clips, keyframes and other clips that
             know their contacts and have no jumps are taken as they are.
         map: Which link moves which when retargeting: a dictionary or a YAML file.
-        progress: Called while retargeting with the share that is done, 0 to 1.
+        progress: Called while retargeting with the finished fraction, 0 to 1.
         options: What the format's own `read` takes besides: `poise.motion.formats`.
     """
     if prepare is not None and not isinstance(prepare, bool):
@@ -89,7 +89,7 @@ def load_clip(
 
 
 _NOTIFIED: set[str] = set()
-"""Files whose preparation was told."""
+"""Files whose preparation was reported."""
 
 
 def _notify_once(source: str | os.PathLike[str], notes: tuple[str, ...]) -> None:
@@ -140,7 +140,7 @@ def read_motion(
 
 
 def _is_raw(clip: Clip) -> bool:
-    """Whether nobody has looked for contacts; retargeting does, but leaves a jump in its place."""
+    """Whether its contacts are unknown; retargeting does, but leaves a jump in its place."""
     return clip.contacts is None or bool(clip.jumps)
 
 
@@ -155,7 +155,7 @@ def fit_to_character(
 
     Args:
         clip: The motion.
-        character: Who shall have it; None is the clip's own.
+        character: The character that gets the motion; None is the clip's own.
         source: Where it came from.
         map: As of `load_clip`.
         progress: As of `load_clip`.
@@ -182,7 +182,7 @@ def _read(path: Path, character: Character | None, options: dict[str, Any]) -> C
     _check_options(reader.read, options, path)
     clip: Clip
     if path.suffix.lower() in (".npz", ".txt", ".json") and character is not None:
-        # these may not say whose joints they are
+        # these files may not name their joints
         try:
             clip = reader.read(path, character=character, **options)
         except ClipError as error:
@@ -214,7 +214,7 @@ def save_clip(
     Args:
         clip: The motion.
         path: Where to.
-        like: A clip or file whose rig the result shall have: same joints, offsets and order.
+        like: A clip or file with the rig of the result: same joints, offsets and order.
         options: What the format's own `write` takes besides: `poise.motion.formats`.
     """
     suffix_of(path, "clips", ClipError)

@@ -6,11 +6,11 @@ muscles, or any motors, could.
 
 A step is a jump if the joint is faster in it than FASTEST, and FACTOR times as fast as it is CLOSE
 before and after: it would have to start and stop within that time. Limits of speed alone do not
-tell a throw from a flip. The fastest limb that turns about one axis is the forearm of a pitcher,
-2,300 to 2,600 degrees per second at the elbow (40 to 45 rad/s), and the shoulder's twist reaches
-7,240 +- 1,090 (126 rad/s; Fleisig and others, Journal of Biomechanics 32, 1999, 1371-1375); but the
-arm needs about 30 ms to get there. From rest to 40 rad/s and back within 17 ms on each side means
-2,400 rad/s^2 twice, with opposite signs: 500 N·m at an outstretched arm of 0.2 kg m^2, where
+distinguish a throw from a flip. The fastest limb that turns about one axis is the forearm of a
+pitcher, 2,300 to 2,600 degrees per second at the elbow (40 to 45 rad/s), and the shoulder's twist
+reaches 7,240 +- 1,090 (126 rad/s; Fleisig and others, Journal of Biomechanics 32, 1999, 1371-1375);
+but the arm needs about 30 ms to get there. From rest to 40 rad/s and back within 17 ms on each side
+means 2,400 rad/s^2 twice, with opposite signs: 500 N·m at an outstretched arm of 0.2 kg m^2, where
 shoulders have less than 150. Hips do not travel faster than a sprinter, 12.4 m/s.
 """
 
@@ -79,12 +79,12 @@ class Clip(Sealed):
     last the pose is held, at rest.
 
     Args:
-        character: Whose motion it is.
+        character: The character that moves.
         q: Frames, shape (k, nq). Signs of quaternions are aligned in time.
         fps: Frames per second.
         source: The rig of the file it came from, or None.
         name: What to call it.
-        contacts: Which points stand on the ground in each frame, or None if nobody has looked.
+        contacts: Which points stand on the ground in each frame, or None if unknown.
         notes: What was done to it when and since it was read, a sentence each.
     """
 
@@ -233,7 +233,7 @@ class Clip(Sealed):
         """Without noise, standing feet where they stood: `poise.motion.editing.smoothing`.
 
         Args:
-            cutoff: What is slower passes [Hz]; None finds it by residual analysis, 0 is off.
+            cutoff: Low-pass cutoff [Hz]; None finds it by residual analysis, 0 disables filtering.
             feet: Keep standing feet in place.
         """
         return editing.smoothing.smooth(self, cutoff, feet=feet)
@@ -302,11 +302,11 @@ class Clip(Sealed):
         """The same motion on another character, standing feet in place: `poise.motion.retargeting`.
 
         Args:
-            character: Who shall have it.
-            map: Which link moves which, where names and shape do not tell.
+            character: The character that gets the motion.
+            map: Which link moves which, where names and shape are not enough.
             scale: Size of the character by that of the clip's; None takes it from the legs.
             level_feet: Make feet that stand flat, heel and toes on the ground.
-            progress: Called with the share that is done, 0 to 1.
+            progress: Called with the finished fraction, 0 to 1.
         """
         from poise.motion.retargeting.retarget import retarget
 

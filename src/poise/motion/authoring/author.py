@@ -1,6 +1,6 @@
-"""Keyframes made true: the clip of a keyframe file, refined until the ground explains it.
+"""Clips from keyframes, refined until the ground explains them.
 
-`options` of the file are those of `refine.Options`, and:
+`options` of the file are those of `Options`, and:
     symmetric: true    both sides move alike, at the same time
     sagittal: true     and joints turn fore and aft only, as a somersault's
     cycles: 3          of a loop, how many cycles the clip has
@@ -75,7 +75,7 @@ class Options:
         stand: Weight of a centimetre of a standing point off its place.
         clearance: Height of swinging feet [m].
         limits: Weight of 0.1 rad beyond a joint's limits.
-        center: Weight of a centimetre of the mass centre off the middle of the feet, while the
+        center: Weight of a centimetre of the center of mass off the middle of the feet, while the
             fewest of them stand.
         rest: Whether the motion starts and ends at rest.
         still: How long it rests at both ends [s].
@@ -123,7 +123,7 @@ def refine(
     """Make a sketch true.
 
     Args:
-        character: Whose motion it is.
+        character: The character that moves.
         sketch: Frames, (k, nq); of a loop one cycle, without the frame that starts the next.
         fps: Frames per second.
         contacts: Which points stand when.
@@ -305,10 +305,10 @@ class _Task:
         return least
 
     def _center(self) -> Term:
-        """Keep the mass centre over the middle of the standing feet, on the ground.
+        """Keep the center of mass over the middle of the standing feet, on the ground.
 
         It counts while the fewest feet stand: on one foot, or always where both stand always. In
-        between it goes from foot to foot as it likes.
+        between it moves freely from foot to foot.
         """
         names = dict.fromkeys(point.foot for point in self.points)
         of = np.array([[point.foot == name for point in self.points] for name in names])
@@ -406,14 +406,14 @@ def options_of(source: str, given: Mapping[str, Any]) -> Options:
     for name, value in given.items():
         if name not in known:
             raise ClipError(f"{source}: options: {unknown_name('option', name, known)}")
-        wanted: Any = (
+        desired: Any = (
             Mapping
             if name in ("joints", "strength")
             else bool
             if known[name] == "bool"
             else (int, float)
         )
-        if not isinstance(value, wanted) or (wanted == (int, float) and isinstance(value, bool)):
+        if not isinstance(value, desired) or (desired == (int, float) and isinstance(value, bool)):
             raise ClipError(f"{source}: options: {name} is {value!r:.40}, it must be {known[name]}")
         if known[name] == "int" and value != int(value):
             raise ClipError(f"{source}: options: {name} is {value}, it must be a whole number")

@@ -2,7 +2,7 @@
 
 The sketch is a row of frames with contacts. We look for small steps of all frames, smooth in time,
 that let the ground explain the motion (`ground_forces`), keep standing points where they stand and
-others above the ground, keep joint limits, ask for little torque and jerk, and stay near the sketch
+others above the ground, keep joint limits, need little torque and jerk, and stay near the sketch
 (Witkin and Kass 1988; Liu, Hertzmann and Popovic 2005 for the terms).
 
 Frames q_k move by q_k ⊕ d(t_k), d(t) = sum_j B_j(t) c_j a cubic B-spline in the tangent space. With
@@ -107,7 +107,7 @@ def directions(nv: int, symmetry: Floats | None = None, fixed: Sequence[int] = (
     Args:
         nv: Number of velocities.
         symmetry: The matrix that mirrors a step, where both sides move alike; else None.
-        fixed: Velocities whose joints shall not move.
+        fixed: Velocities that stay zero.
     """
     moving = np.ones(nv, dtype=bool)
     moving[list(fixed)] = False
@@ -242,7 +242,7 @@ class Motion:
     """Frames of a motion with their derivatives, one cycle of a loop or the whole.
 
     Args:
-        character: Whose motion it is.
+        character: The character that moves.
         q: Frames, shape (k, nq).
         fps: Frames per second.
         travel: Of a loop, from frame 0 to the frame after the last; None: no loop.
@@ -308,7 +308,7 @@ def travel_power(travel: Travel, cycle: int) -> tuple[Floats, float]:
 
 
 Term = Callable[[Motion, bool], Sequence[Rows]]
-"""A term of the cost: (motion, whether derivatives are wanted) -> rows."""
+"""A term of the cost: (motion, whether derivatives are desired) -> rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,7 +347,7 @@ def optimize(
             first; in other motions both sides move alike.
         iterations: At most so many.
         tolerance: Stop where a step gains less than this share of the cost.
-        fixed: Velocities whose joints shall not move.
+        fixed: Velocities that stay zero.
         watch: Called with the iteration and its cost.
     """
     basis = Basis(len(motion.q), spacing, motion.travel is not None, motion.fps)

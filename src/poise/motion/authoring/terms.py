@@ -1,10 +1,10 @@
 """Terms of a space-time optimisation: what makes a motion true, and what keeps it near its sketch.
 
-Each maker returns a function (motion, derivatives wanted) -> rows of weighted residuals. Residuals
+Each maker returns a function (motion, derivatives desired) -> rows of weighted residuals. Residuals
 are made comparable: forces over body weight, torques over weight times height, lengths in
 centimetres, angles in a tenth of a radian, so that a weight of 1 means about as much in each.
 
-Terms of a space-time optimisation that ask for calm: little jerk, forces that change gently.
+Terms of rates keep the jerk small and let forces change gently.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def ground(
         D: Three = _dynamics(motion, found, points)
         scales = ground_forces.scales(character.mass, found.center)
         left = tuple(x * scales[..., None] for x in _wrench(motion, found, D))
-        left, D = _project(left, D, found.ways, _point_jacobians(motion, points))
+        left, D = _project(left, D, found.response, _point_jacobians(motion, points))
         out[0] = Rows(r, *(x * w[:, None, None] for x in left))
         out[1] = Rows(out[1].r, *(x * size[:, None] for x in D))
         out[2] = Rows(out[2].r, *(x * (beyond * (over != 0.0))[..., None] for x in D))
@@ -190,7 +190,7 @@ def limits(*, weight: float = 1.0, margin: float = 0.03) -> Term:
 
 
 def center_over(goal: Floats, weights: Floats) -> Term:
-    """Keep the mass centre at a goal (k, 3) [m]; weights (k, 3), of a centimetre."""
+    """Keep the center of mass at a goal (k, 3) [m]; weights (k, 3), of a centimetre."""
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         c = dynamics.center_of_mass(motion.character, motion.q)
@@ -302,7 +302,7 @@ def _wrenches(character: Character, points: Sequence[Point], q: Floats, forces: 
 def _wrench(motion: Motion, found: ground_forces.GroundForces, D: Three) -> Three:
     """Derivatives of the wrench that is left at the root, in world axes, (k, 6, nv) each.
 
-    About a fixed point, where the mass centre is now: N = R n + (x - c) x F.
+    About a fixed point, where the center of mass is now: N = R n + (x - c) x F.
     """
     q, left = motion.q, found.torque[:, :6]
     R = np.stack([rotation.rotate(q[:, 3:7], e) for e in np.eye(3)], axis=2)
@@ -326,19 +326,19 @@ def skew(x: Floats) -> Floats:
 
 
 def _project(
-    left: Three, torque: Three, ways: ground_forces.ForceResponse, J: Floats
+    left: Three, torque: Three, response: ground_forces.ForceResponse, J: Floats
 ) -> tuple[Three, Three]:
-    """Derivatives of residual and torques as the ground forces answer to a change.
+    """Derivatives of residual and torques, the ground forces responding (variable projection).
 
     Args:
         left: Of the residual, by q, v, a, with forces held, (k, 6, nv) each.
         torque: Of the torques, with forces held, (k, nv, nv) each.
-        ways: How forces can change.
+        response: How forces respond.
         J: Jacobians of the points, (k, points, 3, nv).
     """
-    answer = ways.answer
-    pull = np.einsum("kncv,nc->kvn", J[:, ways.point], ways.force)
-    by_force, by_pull = ways.effect @ answer, pull @ answer
+    by_residual = response.response
+    pull = np.einsum("kncv,nc->kvn", J[:, response.point], response.force)
+    by_force, by_pull = response.effect @ by_residual, pull @ by_residual
     return (
         tuple(w - by_force @ w for w in left),
         tuple(t - by_pull @ w for t, w in zip(torque, left, strict=True)),
@@ -401,7 +401,7 @@ def pressing(weight: ArrayLike = 1.0) -> Term:
     """Let the ground's force change gently; weight of a body weight in a tenth of a second, a
     number or (k,).
 
-    The force is F = m (c'' + g). A step d moves the mass centre by J d, hence the force by
+    The force is F = m (c'' + g). A step d moves the center of mass by J d, hence the force by
     m (J d)'' = m (J d'' + 2 J' d' + J'' d).
     """
 

@@ -21,7 +21,7 @@ def check(clip: Clip) -> list[Finding]:
     """
     if len(clip) < 2:
         raise ClipError(f"clip {clip.name!r} has one frame: there is no motion to check")
-    examined = Analysis(clip)
+    analysis = Analysis(clip)
     physical = (
         claims.check_continuity,
         claims.check_free_fall,
@@ -31,7 +31,7 @@ def check(clip: Clip) -> list[Finding]:
         claims.check_ground_reaction,
         strength.check_strength,
     )
-    return [one(examined) for one in physical] + gait.findings(examined)
+    return [one(analysis) for one in physical] + gait.findings(analysis)
 
 
 __all__ = ["Finding", "check"]

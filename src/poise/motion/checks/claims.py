@@ -27,7 +27,7 @@ from poise.motion.limits import excesses
 FALL = 0.05  # of g
 SPIN = 0.10  # of the angular momentum
 STEADY = 0.005  # [m]
-RESIDUAL = 0.10  # of body weight, and of body weight times the mass centre's height
+RESIDUAL = 0.10  # of body weight, and of body weight times the height of the center of mass
 LIMIT = math.radians(0.5)
 STRETCH = 0.001  # of a slide's limits [m]
 IMPACT = 0.05  # [s] before and after a touchdown
@@ -107,7 +107,7 @@ def spans(bad: tuple[Span, ...], most: int = 6) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """A clip with what checks ask about it, computed when first asked."""
+    """Quantities of a clip that checks need, computed at first use."""
 
     clip: Clip
 
@@ -171,13 +171,13 @@ class Analysis:
 
     @cached_property
     def spin(self) -> Floats:
-        """Angular momentum about the mass centre [N m s], (k, 3)."""
+        """Angular momentum about the center of mass [N m s], (k, 3)."""
         A, _ = dynamics.centroidal_momentum(self.clip.character, self.q, self.v)
         return np.asarray(np.einsum("kcv,kv->kc", A[:, 3:], self.v))
 
     @cached_property
     def center(self) -> Floats:
-        """Mass centre [m], (k, 3)."""
+        """Center of mass [m], (k, 3)."""
         return dynamics.center_of_mass(self.clip.character, self.q)
 
     @cached_property
@@ -275,79 +275,79 @@ class Analysis:
 # claims
 
 
-def check_continuity(examined: Analysis) -> Finding:
+def check_continuity(analysis: Analysis) -> Finding:
     """The pose does not jump from one frame to the next."""
     claim = "the pose does not jump"
-    jumps = examined.jumps
+    jumps = analysis.jumps
     if not jumps:
         return Finding(claim, True, 0.0, 0.0, "jumps")
-    times = [float(examined.times[k]) for k in jumps]
-    bad = tuple((t - 1.0 / examined.clip.fps, t) for t in times)
+    times = [float(analysis.times[k]) for k in jumps]
+    bad = tuple((t - 1.0 / analysis.clip.fps, t) for t in times)
     hint = "a T-pose that was added?" if jumps == [1] else ""
     return Finding(claim, False, float(len(jumps)), 0.0, "jumps", times[0], hint, bad)
 
 
-def check_free_fall(examined: Analysis) -> Finding:
-    """In flight the mass centre follows gravity.
+def check_free_fall(analysis: Analysis) -> Finding:
+    """In flight the center of mass follows gravity.
 
     Its acceleration is that of the parabolas that fit the path best, each over `SPAN`.
     """
-    claim = "in flight the mass centre falls with g"
-    if not examined.free or not examined.flights:
-        return Finding(claim, None, where=_grounded(examined))
-    fps, off = examined.clip.fps, np.zeros(len(examined.q))
-    for a, b in examined.flights:
+    claim = "in flight the center of mass falls with g"
+    if not analysis.free or not analysis.flights:
+        return Finding(claim, None, where=_grounded(analysis))
+    fps, off = analysis.clip.fps, np.zeros(len(analysis.q))
+    for a, b in analysis.flights:
         window = max(3, min(2 * round(SPAN * fps / 2) + 1, b - a - 1 + (b - a) % 2))
-        path = savgol_filter(examined.center[a:b], window, 2, deriv=2, delta=1.0 / fps, axis=0)
+        path = savgol_filter(analysis.center[a:b], window, 2, deriv=2, delta=1.0 / fps, axis=0)
         off[a:b] = np.linalg.norm(path + [0.0, 0.0, ground_forces.G], axis=1) / ground_forces.G
-    where = examined.mask(examined.flights)
-    return examined.found(claim, 100.0 * off, 100.0 * FALL, "% of g off", where)
+    where = analysis.mask(analysis.flights)
+    return analysis.found(claim, 100.0 * off, 100.0 * FALL, "% of g off", where)
 
 
-def check_angular_momentum(examined: Analysis) -> Finding:
-    """In flight the angular momentum about the mass centre stays."""
+def check_angular_momentum(analysis: Analysis) -> Finding:
+    """In flight the angular momentum about the center of mass stays."""
     claim = "in flight the angular momentum is constant"
-    if not examined.free or not examined.flights:
-        return Finding(claim, None, where=_grounded(examined))
-    length = examined.size
-    least = SLOW_SPIN * examined.clip.character.mass * length * math.sqrt(ground_forces.G * length)
-    spin, off = examined.spin, np.zeros(len(examined.q))
-    for a, b in examined.flights:
+    if not analysis.free or not analysis.flights:
+        return Finding(claim, None, where=_grounded(analysis))
+    length = analysis.size
+    least = SLOW_SPIN * analysis.clip.character.mass * length * math.sqrt(ground_forces.G * length)
+    spin, off = analysis.spin, np.zeros(len(analysis.q))
+    for a, b in analysis.flights:
         mean = spin[a:b].mean(axis=0)
         size = max(float(np.linalg.norm(mean)), least / SPIN)
         off[a:b] = np.linalg.norm(spin[a:b] - mean, axis=1) / size
-    where = examined.mask(examined.flights)
-    return examined.found(claim, 100.0 * off, 100.0 * SPIN, "% off its mean", where)
+    where = analysis.mask(analysis.flights)
+    return analysis.found(claim, 100.0 * off, 100.0 * SPIN, "% off its mean", where)
 
 
-def check_standing_feet(examined: Analysis) -> Finding:
+def check_standing_feet(analysis: Analysis) -> Finding:
     """Standing points stay where they first stood."""
     claim = "standing feet do not move"
-    contacts = examined.contacts
+    contacts = analysis.contacts
     if contacts.sliding:
         return Finding(claim, None, where="it slides")
     if not contacts.on.any():
         return Finding(claim, None, where="nothing stands")
-    at = feet.positions(examined.clip.character, contacts.points, examined.q)
+    at = feet.positions(analysis.clip.character, contacts.points, analysis.q)
     on = contacts.on
     if contacts.detected:
-        still = STILL * math.sqrt(ground_forces.G * examined.size)
-        on = smoothing.still_contacts(contacts, speeds(at, examined.clip.fps) < still)
+        still = STILL * math.sqrt(ground_forces.G * analysis.size)
+        on = smoothing.still_contacts(contacts, speeds(at, analysis.clip.fps) < still)
     far = np.zeros(on.shape)
     for i, column in enumerate(on.T):
-        for a, b in runs(column & examined.whole):
+        for a, b in runs(column & analysis.whole):
             far[a:b, i] = np.linalg.norm(at[a:b, i] - at[a, i], axis=1)
     worst = int(far.max(axis=0).argmax())
     foot = contacts.points[worst].foot
     size, where = far.max(axis=1), np.asarray(on.any(axis=1))
-    return examined.found(claim, 1000.0 * size, 1000.0 * STEADY, "mm", where, foot)
+    return analysis.found(claim, 1000.0 * size, 1000.0 * STEADY, "mm", where, foot)
 
 
-def check_limits(examined: Analysis) -> Finding:
+def check_limits(analysis: Analysis) -> Finding:
     """Joints stay inside their limits."""
     claim = "joint limits are kept"
-    character = examined.clip.character
-    bounds = excesses(character, examined.q)
+    character = analysis.clip.character
+    bounds = excesses(character, analysis.q)
     if not bounds:
         return Finding(claim, None, where="no joint has limits")
     # a slide's millimetre is as bad as half a degree
@@ -360,22 +360,22 @@ def check_limits(examined: Analysis) -> Finding:
     everywhere = np.ones(len(size), dtype=bool)
     if kind[worst.joint] == "slide":
         size *= 1000.0 * STRETCH / math.degrees(LIMIT)
-        return examined.found(claim, size, 1000.0 * STRETCH, "mm beyond", everywhere, what)
-    return examined.found(claim, size, math.degrees(LIMIT), "degrees beyond", everywhere, what)
+        return analysis.found(claim, size, 1000.0 * STRETCH, "mm beyond", everywhere, what)
+    return analysis.found(claim, size, math.degrees(LIMIT), "degrees beyond", everywhere, what)
 
 
-def check_ground_reaction(examined: Analysis) -> Finding:
+def check_ground_reaction(analysis: Analysis) -> Finding:
     """The ground explains what moves the root."""
     claim = "the ground explains the motion"
-    if not examined.free:
+    if not analysis.free:
         return Finding(claim, None, where="its root is fixed")
     unit = "% of body weight unexplained"
-    return examined.found(claim, 100.0 * examined.left, 100.0 * RESIDUAL, unit, examined.calm)
+    return analysis.found(claim, 100.0 * analysis.left, 100.0 * RESIDUAL, unit, analysis.calm)
 
 
-def _grounded(examined: Analysis) -> str:
+def _grounded(analysis: Analysis) -> str:
     """Why there is no flight to look at."""
-    if not examined.free:
+    if not analysis.free:
         return "its root is fixed"
-    flies = bool(examined.contacts.flight.any())
-    return "its flights are too short to tell" if flies else "it never flies"
+    flies = bool(analysis.contacts.flight.any())
+    return "its flights are too short to check" if flies else "it never flies"

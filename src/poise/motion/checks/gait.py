@@ -18,7 +18,7 @@ been measured, too narrow for what has not. The figures hold for a leg (hip to g
 metres. Others move alike at equal Froude numbers v^2 / (g l) (Alexander and Jayes 1983, J. Zool.
 201:135): speeds scale with sqrt(l), lengths with l, cadences with 1 / sqrt(l).
 
-`seen` tells which sources were read for this table; the others are quoted from memory, and their
+`seen` marks the sources that were read for this table; the others are quoted from memory, and their
 bounds are rounded outwards.
 """
 
@@ -57,7 +57,7 @@ class Range(NamedTuple):
     Attributes:
         least: Smallest.
         most: Largest.
-        source: Who measured it.
+        source: Publication.
         seen: Whether the figures were read there, or are quoted from memory.
     """
 
@@ -228,32 +228,32 @@ class Stride:
         return abs(self.lag(("leg", hind), ("arm", fore)))
 
 
-def findings(examined: Analysis) -> list[Finding]:
+def findings(analysis: Analysis) -> list[Finding]:
     """What there is to say about a gait; one finding if there is none."""
     claim = "the gait is one that is known"
     try:
-        stride = stride_of(examined)
+        stride = stride_of(analysis)
     except ClipError as error:
         return [Finding(claim, None, where=str(error))]
     if not stride.name:
         return [Finding(claim, None, where="its footfalls are those of no gait in the table")]
-    return [*in_ranges(stride), mirrors(examined, stride)]
+    return [*in_ranges(stride), mirrors(analysis, stride)]
 
 
-def stride_of(examined: Analysis) -> Stride:
+def stride_of(analysis: Analysis) -> Stride:
     """Find the strides of a clip, or say in a ClipError why there is no steady gait.
 
     A clip of one stride that ends as it began is taken as a loop.
     """
-    character, clip = examined.clip.character, examined.clip
-    contacts = examined.contacts
-    if not examined.free or contacts.sliding:
+    character, clip = analysis.clip.character, analysis.clip
+    contacts = analysis.contacts
+    if not analysis.free or contacts.sliding:
         raise ClipError("it does not walk on feet")
     feet = {p: foot for p, foot in pairs_of_feet(character).items() if foot in contacts.feet}
     if len(feet) not in (2, 4):
         raise ClipError("it does not stand on two or four feet, left and right")
     on = {place: contacts.standing(foot) for place, foot in feet.items()}
-    falls = {place: _touchdowns(x, examined.whole) for place, x in on.items()}
+    falls = {place: _touchdowns(x, analysis.whole) for place, x in on.items()}
     looped = max(map(len, falls.values())) < 2 and loops(clip)
     if looped:
         on = {place: np.tile(x[:-1], 3) for place, x in on.items()}
@@ -266,7 +266,7 @@ def stride_of(examined: Analysis) -> Stride:
         raise ClipError("its strides are uneven: not a steady gait")
     main = max(falls.values(), key=len)
     start, stop = (0, len(clip) - 1) if looped else (main[0], main[-1])
-    far = float(np.linalg.norm(examined.center[stop, :2] - examined.center[start, :2]))
+    far = float(np.linalg.norm(analysis.center[stop, :2] - analysis.center[start, :2]))
     leg = leg_of(character)
     if far * period / (stop - start) < TRAVEL * leg:
         raise ClipError("it stays in place: not a gait that travels")
@@ -343,13 +343,13 @@ def in_ranges(stride: Stride) -> list[Finding]:
     return found
 
 
-def mirrors(examined: Analysis, stride: Stride) -> Finding:
+def mirrors(analysis: Analysis, stride: Stride) -> Finding:
     """Both halves of a symmetrical gait mirror each other: joints, and the tilt of the root."""
     claim = "both halves of the gait mirror each other"
     if not stride.symmetrical:
         return Finding(claim, None, where=f"a {stride.name} is not symmetrical")
-    clip, half = examined.clip, stride.period / 2.0
-    times = examined.times[examined.times <= clip.duration - half + 1e-9]
+    clip, half = analysis.clip, stride.period / 2.0
+    times = analysis.times[analysis.times <= clip.duration - half + 1e-9]
     times = times[(times >= stride.start - 1e-9) & (times < stride.stop)]
     if not len(times):
         return Finding(claim, None, where="less than a stride and a half")
@@ -358,12 +358,12 @@ def mirrors(examined: Analysis, stride: Stride) -> Finding:
     except ClipError as error:
         return Finding(claim, None, where=str(error))
     joint = max(off, key=lambda name: float(off[name].max()))
-    size = np.zeros(len(examined.q))
+    size = np.zeros(len(analysis.q))
     frames = np.rint(times * clip.fps).astype(int)
     size[frames] = np.max(list(off.values()), axis=0)
     where = np.zeros(len(size), dtype=bool)
     where[frames] = True
-    return examined.found(claim, size, MIRROR, "degrees", where, joint)
+    return analysis.found(claim, size, MIRROR, "degrees", where, joint)
 
 
 def mirror_angles(character: Character, q: Floats, later: Floats) -> dict[str, Floats]:
@@ -384,7 +384,7 @@ def mirror_angles(character: Character, q: Floats, later: Floats) -> dict[str, F
         if place is None or joint.kind == "slide":
             continue
         if place[1] and mirror.joint(joint.name) == joint:
-            raise ClipError(f"joint {joint.name!r} does not tell left from right by its name")
+            raise ClipError(f"joint {joint.name!r} has no side, left or right, in its name")
         other = mirror.joint(joint.name)
         image = mirror.values(joint.name, q[:, character.q_slice(joint)])
         now = later[:, character.q_slice(other)]

@@ -1,6 +1,6 @@
 """Whether a person has the strength for a motion.
 
-The joint torques that a motion asks for, under the ground forces that explain it, are compared with
+The joint torques of a motion, under the ground forces that explain it, are compared with
 the largest moments that people were measured to hold: `anatomy.MOMENTS`, each with its source.
 These are means of ordinary young people who hold still or move slowly. More than that have
 
@@ -14,12 +14,12 @@ These are means of ordinary young people who hold still or move slowly. More tha
     and figures of the table that no source confirms count twice, ours.
 
 The bound is then 1.4 (1 + 2 x 0.3) = 2.24 times the table's figure, and these additions. What
-people are known to do lies inside: walking asks for about 1.6 N m/kg at the ankle (Winter 1991),
+people are known to do lies inside: walking needs about 1.6 N m/kg at the ankle (Winter 1991),
 running at 3.5 m/s for about 3 at ankle and knee, sprinting at 9 m/s for about 4 at the ankle, 3.6
 at the knee and 4.3 at the hip (Schache et al. 2011, Med. Sci. Sports Exerc. 43:1260; all three
 from memory).
 
-Where the ground does not explain the motion, nobody knows the torques; such frames and impacts are
+Where the ground does not explain the motion, the torques are unknown; such frames and impacts are
 left out. So are directions in which a joint has ligaments but no muscle (a knee to the side).
 """
 
@@ -72,7 +72,7 @@ with hanging arms and looks along +x. On the right, x and z are the other way ro
 
 
 class Demand(NamedTuple):
-    """A moment that a motion asks of a joint, frame by frame.
+    """A moment that a motion needs at a joint, frame by frame.
 
     Attributes:
         link: Name of the link that it turns.
@@ -89,20 +89,20 @@ class Demand(NamedTuple):
     bound: float
 
 
-def check_strength(examined: Analysis) -> Finding:
+def check_strength(analysis: Analysis) -> Finding:
     """The joint torques are ones that a strong person has, outside of impacts."""
     claim = "a strong person could do it"
-    character = examined.clip.character
+    character = analysis.clip.character
     why = why_not_human(character)
     if why:
         return Finding(claim, None, where=why)
-    found = joint_demands(character, examined.q, examined.explained.torque)
+    found = joint_demands(character, analysis.q, analysis.explained.torque)
     over = np.stack([one.moment / one.bound for one in found])
-    known = examined.calm & (examined.left <= RESIDUAL)
+    known = analysis.calm & (analysis.left <= RESIDUAL)
     worst = found[int(np.where(known, over, -np.inf).max(axis=1).argmax())]
     what = f"{worst.joint} {worst.way} of {worst.link}: there are {worst.bound:.2g} N m/kg"
     size = 100.0 * over.max(axis=0)
-    return examined.found(claim, size, 100.0, "% of the strength", known, what)
+    return analysis.found(claim, size, 100.0, "% of the strength", known, what)
 
 
 def why_not_human(character: Character) -> str:
@@ -124,7 +124,7 @@ def why_not_human(character: Character) -> str:
 
 
 def joint_demands(character: Character, q: Floats, torque: Floats) -> list[Demand]:
-    """Moments that torques (k, nv) ask of the joints of a person, in every direction it has."""
+    """Moments of torques (k, nv) at the joints of a person, in each of their directions."""
     body = body_of(character)
     found: list[Demand] = []
     for link, (joint, side) in rated_links(body).items():

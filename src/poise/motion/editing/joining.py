@@ -52,7 +52,7 @@ BESIDE = 0.06
 """Feet that end this near to where their next round begins are brought together [m]."""
 
 WIDE = 0.05
-"""Points this far from their middle tell how much a round turns [m]."""
+"""Points this far from their middle show how much a round turns [m]."""
 
 SLOPE = 0.1
 """Time over which the velocity at a seam is taken [s]: single frames have too much noise."""

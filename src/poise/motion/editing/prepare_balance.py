@@ -1,25 +1,25 @@
-"""Clips made ready for balance: feet flat and still, the mass centre over them.
+"""Preparation of a clip for balance: feet flat and still, the center of mass over them.
 
-A captured or keyed motion stands by luck: the body it is put on has other masses, and soles that
-are guessed. Three steps make it one that can be held:
+A captured or keyed motion stands by luck: the character has other masses than the captured person,
+and its soles are guessed. Three steps make it a motion that can be balanced:
 
-1. Feet that stand (`firm_feet`) become level and still (`retargeting`, onto the character itself).
-2. The mass centre is wanted over the supports while it moves slowly, and where the supports can
-   catch it while it does not, by the smallest smooth shift (`shifting`).
-3. All frames move together until the mass centre is there, joints are within their limits, and the
-   ground explains the motion (`carrying`).
+1. Standing feet (`foot_contact.repair`) become level and still (`retargeting`, onto the character
+   itself).
+2. The desired center of mass lies over the supports while it moves slowly, and where the supports
+   can catch it while it does not, by the smallest smooth shift.
+3. All frames move together until the center of mass is there, joints are within their limits, and
+   the ground explains the motion (`dynamic_consistency`).
 
-The smallest smooth shift that brings a mass centre over its supports.
-
-With c the mass centre seen from above, h its height, and s the shift, over all frames
+The shift: with c the center of mass seen from above, h its height, and s the shift, over all frames
 
     min  Σ |s|² + τ⁴ |s̈|²    such that   c + s ∈ P                        while it moves slowly,
                                           (c + s) - h/(g + ḧ) (c̈ + s̈) ∈ P'    while anything stands.
 
-P is the support polygon less a margin. The second point is where the ground would have to push if
-all the mass were at its centre (the cart on a table of Kajita 2003): a mass centre that is fast but
-can be caught by the feet stays so, and one that cannot is calmed. The problem is convex. ADMM (Boyd
-2011) alternates a banded solve with the nearest points of the polygons:
+P is the support polygon less a margin. The second point is the zero moment point (ZMP) of the
+cart-table model (Kajita 2003), where the ground would have to push if all the mass were in one
+point: a fast center of mass that the feet can catch stays so, and one that they cannot is slowed.
+The problem is convex. ADMM (Boyd 2011) alternates a banded solve with the nearest points of the
+polygons:
 
     s ← (1 + τ⁴ D'D + ρ₁ + A'ρ₂A)⁻¹ (ρ₁ (z₁ - u₁) + A'ρ₂ (z₂ - u₂)),
     z ← nearest(x + u),   u ← u + x - z,   x the two points
@@ -58,64 +58,64 @@ SPLITS, RHO, RELAX = 1000, (100.0, 0.1), 1.6
 """Most rounds of ADMM, weights of its two kinds of rows, and over-relaxation."""
 
 CLOSE = (2e-5, 5e-4)
-"""It ends when a mass centre is off by less than the first, a pivot by less than the second [m]."""
+"""Tolerances of the center of mass and of the ZMP [m]."""
 
 GRAVITY, LEAST_PULL = 9.81, 3.0
-"""[m/s²]; who falls faster than that difference cannot be steered by its feet."""
+"""[m/s²]; in a fall faster than their difference the feet cannot steer the center of mass."""
 
 
 class ZmpConstraint(NamedTuple):
-    """Where the ground would have to push.
+    """Constraint of the zero moment point.
 
     Attributes:
-        polygons: Where it can.
-        asked: In which frames it must, shape (k,).
-        height: Of the mass centre [m], shape (k,).
+        polygons: Where it may lie.
+        required: In which frames it must lie there, shape (k,).
+        height: Of the center of mass [m], shape (k,).
     """
 
     polygons: Polygons
-    asked: Mask
+    required: Mask
     height: Floats
 
 
 def smallest_com_shift(
     center: Floats,
     polygons: Polygons,
-    asked: Mask,
+    required: Mask,
     fps: float,
-    pivots: ZmpConstraint | None = None,
+    zmp_constraint: ZmpConstraint | None = None,
 ) -> Floats:
     """The smallest smooth shift that brings points into polygons, shape (k, 2) [m].
 
     Args:
         center: Points [m], shape (k, 2).
-        polygons: Where they shall be.
-        asked: In which frames, shape (k,).
+        polygons: Where they must lie.
+        required: In which frames, shape (k,).
         fps: Frames per second.
-        pivots: What their accelerations ask of the ground; None asks nothing.
+        zmp_constraint: Constraint of their ZMP; None is none.
     """
     k = len(center)
     if k < 3:
-        return nearest(polygons, center) - center if asked.all() else np.zeros((k, 2))
+        return nearest(polygons, center) - center if required.all() else np.zeros((k, 2))
     lag = np.zeros(k)
     rho = np.zeros((2, k))
-    rho[0, asked] = RHO[0]
-    if pivots is not None:
-        lag = zmp_lag(pivots.height, fps)
-        rho[1, pivots.asked & (lag > 0.0)] = RHO[1]
+    rho[0, required] = RHO[0]
+    if zmp_constraint is not None:
+        lag = zmp_lag(zmp_constraint.height, fps)
+        rho[1, zmp_constraint.required & (lag > 0.0)] = RHO[1]
     factor = _factor((TIME * fps) ** 4, lag, rho)
-    places = (polygons, polygons if pivots is None else pivots.polygons)
+    places = (polygons, polygons if zmp_constraint is None else zmp_constraint.polygons)
     begin = (center, zmp(center, lag))
-    goal, miss = np.zeros((2, 2, k, 2))
+    goal, dual = np.zeros((2, 2, k, 2))
     shift = np.zeros((k, 2))
     for _ in range(SPLITS):
-        pull = rho[:, :, None] * (goal - miss)
+        pull = rho[:, :, None] * (goal - dual)
         shift = cho_solve_banded((factor, True), pull[0] + _zmp_transposed(pull[1], lag))
         now = (shift, zmp(shift, lag))
         for i in range(2):
             bold = RELAX * now[i] + (1.0 - RELAX) * goal[i]
-            goal[i] = nearest(places[i], begin[i] + bold + miss[i]) - begin[i]
-            miss[i] += bold - goal[i]
+            goal[i] = nearest(places[i], begin[i] + bold + dual[i]) - begin[i]
+            dual[i] += bold - goal[i]
         off = [np.abs((now[i] - goal[i])[rho[i] > 0.0]).max(initial=0.0) for i in range(2)]
         if off[0] < CLOSE[0] and off[1] < CLOSE[1]:
             break
@@ -171,23 +171,23 @@ def _factor(stiff: float, lag: Floats, rho: Floats) -> Floats:
 # preparation
 
 MARGIN = 0.02
-"""How far inside of the supports the mass centre is brought [m]."""
+"""Margin of the center of mass inside of the supports [m]."""
 
 SLOW = 0.2
-"""A mass centre that moves faster over the ground need not be over the feet [m/s]..."""
+"""A center of mass that moves faster over the ground need not be over the feet [m/s]..."""
 
 EDGE, FAST = 0.005, 1.2
-"""... but must be caught by forces this far inside of the soles [m]. Who is still faster goes or
-runs, and is left alone [m/s]."""
+"""... but its ZMP must lie this far inside of the soles [m]. A center of mass that is still faster
+belongs to a walk or run and is not shifted [m/s]."""
 
 STILL = 2e-3
 """Standing points that stay within this are level and still [m]."""
 
 ROUNDS = 4
-"""In which frames it is slow is looked at this often."""
+"""Iterations that find the frames in which it is slow."""
 
 LACK = 1.5e-3
-"""A shift that is less is not worth it [m]."""
+"""Smaller shifts are not made [m]."""
 
 FLAT = 0.95
 """A foot of which all points stand in this part of the time in which any does is flat."""
@@ -199,15 +199,15 @@ LEAST = 8
 """Frames that a clip must have to be moved."""
 
 STRANGE, LONG = 0.1, 0.2
-"""Told: more of the weight unexplained; a mass centre that is beside the feet for longer [s]."""
+"""Thresholds of notes: unexplained fraction of the weight; time without support [s]."""
 
 
 class PreparedClip(NamedTuple):
-    """A clip that can be balanced, and what that took.
+    """A clip that can be balanced, and its changes.
 
     Attributes:
         clip: The clip, with contacts.
-        shift: How far the mass centre was moved [m], shape (k, 2).
+        shift: How far the center of mass was moved [m], shape (k, 2).
         notes: What was done, for people to read.
     """
 
@@ -217,12 +217,12 @@ class PreparedClip(NamedTuple):
 
 
 class ComOverSupport(NamedTuple):
-    """How the mass centre of a clip lies over its supports.
+    """How the center of mass of a clip lies over its supports.
 
     Attributes:
         margin: Distance to the edge of the support polygon [m], below zero outside; NaN in the
             air; shape (k,).
-        speed: Of the mass centre over the ground [m/s], shape (k,).
+        speed: Of the center of mass over the ground [m/s], shape (k,).
     """
 
     margin: Floats
@@ -230,7 +230,7 @@ class ComOverSupport(NamedTuple):
 
 
 def com_over_support(clip: Clip) -> ComOverSupport:
-    """How the mass centre of a clip lies over the points that stand, by its own contacts.
+    """How the center of mass of a clip lies over the points that stand, by its own contacts.
 
     Args:
         clip: A clip with contacts.
@@ -243,23 +243,23 @@ def com_over_support(clip: Clip) -> ComOverSupport:
 def prepare_balance(
     clip: Clip, *, margin: float = MARGIN, progress: Progress | None = None
 ) -> PreparedClip:
-    """A clip with level, still feet and its mass centre over them while it moves slowly.
+    """Levels standing feet and brings the center of mass over them while it moves slowly.
 
     Args:
         clip: The motion, of a character with feet and a free root.
-        margin: How far inside of the supports the mass centre is brought [m].
-        progress: Called with the share that is done, 0 to 1.
+        margin: Margin of the center of mass inside of the supports [m].
+        progress: Called with the finished fraction, 0 to 1.
     """
-    tell = progress or (lambda share: None)
+    report = progress or (lambda fraction: None)
     notes: list[str] = []
-    clip = _level_feet(clip, notes, lambda share: tell(0.3 * share))
+    clip = _level_feet(clip, notes, lambda fraction: report(0.3 * fraction))
     contacts = _contacts(clip)
     if not np.any(contacts.on):
         raise ClipError(f"clip {clip.name!r}: nothing ever stands; there is nothing to balance on")
     center = measure.center_of_mass(clip.character, clip.frames)[:, :2]
-    wanted, _ = _desired_com(clip.character, contacts, clip.frames, clip.fps, margin)
+    desired, _ = _desired_com(clip.character, contacts, clip.frames, clip.fps, margin)
     q = clip.frames
-    off = np.abs(wanted - center).max() > LACK or limit_excess(clip) > BEYOND
+    off = np.abs(desired - center).max() > LACK or limit_excess(clip) > BEYOND
     if off and len(clip) < LEAST:
         notes.append(f"too short to be moved: {len(clip)} frames, it takes {LEAST}")
     elif off:
@@ -267,12 +267,14 @@ def prepare_balance(
         def goal(q: Floats, fps: float) -> tuple[Floats, Mask]:
             return _desired_com(clip.character, _resample(contacts, len(q)), q, fps, margin)
 
-        q, left = make_consistent(clip, contacts, goal, lambda share: tell(0.3 + 0.7 * share))
+        q, left = make_consistent(
+            clip, contacts, goal, lambda fraction: report(0.3 + 0.7 * fraction)
+        )
         if left > STRANGE:
             notes.append(f"the ground does not explain it all: {100.0 * left:.0f} % of the weight")
     moved = measure.center_of_mass(clip.character, q)[:, :2] - center
     notes.append(_describe_shift(clip, q, moved))
-    tell(1.0)
+    report(1.0)
     made = clip if q is clip.frames else clip.with_frames(q, contacts=clip.contacts)
     return PreparedClip(made, moved, (*notes, *_describe_unsupported(made)))
 
@@ -280,23 +282,23 @@ def prepare_balance(
 def _desired_com(
     character: Character, contacts: Contacts, q: Floats, fps: float, margin: float
 ) -> tuple[Floats, Mask]:
-    """Where the mass centre of frames should be [m], (k, 2), and when that counts, (k,)."""
+    """Desired center of mass of frames [m], (k, 2), and when it counts, (k,)."""
     support = measure.polygon_of(positions(character, contacts.points, q), np.asarray(contacts.on))
     polygons = inside_by(support, margin)
     com = measure.center_of_mass(character, q)
     center = com[:, :2]
     walks = _speed(center, fps) > FAST
-    pivots = ZmpConstraint(inside_by(support, EDGE), polygons.some & ~walks, com[:, 2])
-    asked = np.zeros(len(center), dtype=bool)
+    zmp_constraint = ZmpConstraint(inside_by(support, EDGE), polygons.some & ~walks, com[:, 2])
+    required = np.zeros(len(center), dtype=bool)
     shift = np.zeros_like(center)
     for _ in range(ROUNDS):
         # a shift may slow it down where it was fast
         slow = polygons.some & (_speed(center + shift, fps) < SLOW)
-        if not (slow & ~asked).any():
+        if not (slow & ~required).any():
             break
-        asked |= slow
-        shift = smallest_com_shift(center, polygons, asked, fps, pivots)
-    return center + shift, asked
+        required |= slow
+        shift = smallest_com_shift(center, polygons, required, fps, zmp_constraint)
+    return center + shift, required
 
 
 def _resample(contacts: Contacts, count: int) -> Contacts:
@@ -305,7 +307,7 @@ def _resample(contacts: Contacts, count: int) -> Contacts:
     return replace(contacts, on=np.asarray(contacts.on)[at])
 
 
-def _level_feet(clip: Clip, notes: list[str], tell: Progress) -> Clip:
+def _level_feet(clip: Clip, notes: list[str], progress: Progress) -> Clip:
     """The clip with feet that are level and still while they stand."""
     contacts = repair_schedule(clip)
     same = clip.contacts is not None and (contacts.on == clip.contacts.on).all()
@@ -315,7 +317,7 @@ def _level_feet(clip: Clip, notes: list[str], tell: Progress) -> Clip:
         notes.append(f"feet are left as they are: {clip.character.name!r} has no pair of legs")
         return clip.with_frames(clip.frames, contacts=clip.contacts or contacts)
     clip = hold_standing_feet(clip, contacts)
-    made = retarget(clip, clip.character, level_feet=True, keep_feet=True, progress=tell).clip
+    made = retarget(clip, clip.character, level_feet=True, keep_feet=True, progress=progress).clip
     flat = clip.with_frames(made.frames, contacts=made.contacts)
     away = np.abs(flat.frames[:, :3] - clip.frames[:, :3]).max()
     notes.append(f"feet that stand are level and still; hips moved by up to {1e3 * away:.0f} mm")
@@ -375,19 +377,19 @@ def _speed(center: Floats, fps: float) -> Floats:
 
 
 def _describe_shift(clip: Clip, q: Floats, moved: Floats) -> str:
-    """What was done to the mass centre."""
+    """What was done to the center of mass."""
     far = float(np.linalg.norm(moved, axis=1).max())
     if far < 1e-4:
-        return "the mass centre is over the feet already"
+        return "the center of mass is over the feet already"
     turned = link_rotation(clip, q)
     return (
-        f"mass centre moved over the feet by up to {1e3 * far:.0f} mm; links turned by "
+        f"center of mass moved over the feet by up to {1e3 * far:.0f} mm; links turned by "
         f"{turned[0]:.1f} degrees on the average, {turned[1]:.1f} at most"
     )
 
 
 def _describe_unsupported(clip: Clip) -> list[str]:
-    """When the mass centre is not over the feet for long: nobody balances there without a step."""
+    """Note of the times in which the center of mass is not over the feet for long."""
     away = runs(~(com_over_support(clip).margin >= 0.0))
     long = [(a / clip.fps, (b - a) / clip.fps) for a, b in away if b - a > LONG * clip.fps]
     if not long:
@@ -397,7 +399,7 @@ def _describe_unsupported(clip: Clip) -> list[str]:
     if len(long) > 1:
         when = f"{len(long)} times, first {when}, longest for {max(time for _, time in long):.2f} s"
     return [
-        f"the mass centre is beside the feet {when}: balance takes no steps, and may fall there"
+        f"the center of mass is beside the feet {when}: balance takes no steps, and may fall there"
     ]
 
 

@@ -11,7 +11,7 @@ The cutoff comes from residual analysis (Winter, 3.4.4.3): the residual between 
 positions, over the cutoff, falls steeply while there is motion in it and as a line where there is
 only noise. That line, carried on to 0 Hz, is the noise of the clip; the cutoff is where the
 residual equals it. One cutoff serves the whole clip: a foot is the sum of the joints above it, and
-joints of different bandwidth would pull it about. The links of real takes ask for 4 to 9 Hz each,
+joints of different bandwidth would pull it about. The links of real takes need 4 to 9 Hz each,
 those of one take rarely for more than 2 Hz from their common one.
 
 A filter smears a footfall over its stance. So each point that stands firmly is brought back, by
@@ -86,11 +86,11 @@ class Displacement(NamedTuple):
 
 
 def smooth(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> Clip:
-    """A clip without its noise: low-passed without delay, standing feet where they stood.
+    """Low-passes a clip without delay; standing feet stay where they stood.
 
     Args:
         clip: The motion.
-        cutoff: What is slower passes [Hz]; None asks `residual_cutoff`, 0 changes nothing.
+        cutoff: Low-pass cutoff [Hz]; None takes `residual_cutoff`, 0 changes nothing.
         feet: Keep standing feet in place; their contacts are found unless the clip has them.
     """
     if cutoff is None:
@@ -134,8 +134,8 @@ def displacement(before: Clip, after: Clip) -> Displacement:
 def residual_cutoff(clip: Clip) -> float:
     """The cutoff [Hz] of a clip by Winter's residual analysis of its joints' positions.
 
-    Below 50 frames per second noise cannot be told from motion; then it is 6 Hz, or 0.4 of the
-    rate. It is never below 2 Hz.
+    Below 50 frames per second noise cannot be distinguished from motion; then it is 6 Hz, or 0.4 of
+    the rate. It is never below 2 Hz.
     """
     most = 0.4 * clip.fps
     a, b = max(uncut_segments(clip), key=lambda part: part[1] - part[0])
@@ -250,10 +250,10 @@ BESIDE = 2
 
 LOST = 2.0
 """Where taking out what seems to be spikes turns the links by more than this in the mean [degrees],
-the capture was lost for longer, and nobody knows what the body did: it is left as it is."""
+the capture was lost for longer and cannot be restored: it is left as it is."""
 
 LEAST_RATE = 60.0
-"""Below this rate a spike cannot be told from a fast motion [Hz]."""
+"""Below this rate a spike cannot be distinguished from a fast motion [Hz]."""
 
 
 class Despiked(NamedTuple):
@@ -271,7 +271,7 @@ class Despiked(NamedTuple):
 
 
 def remove_spikes(clip: Clip) -> Despiked:
-    """A clip whose joints do not leave their course for a moment.
+    """Removes spikes: joints that leave their course for a moment.
 
     Args:
         clip: The motion, as it was captured. Cuts stay: a median leaves a step where it is.

@@ -51,8 +51,8 @@ def move_points(
         root: Weight of keeping the root's place [1/m^2].
         limits: Keep the joints' limits; only for poses that do.
     """
-    wanted = positions(character, points, frames) + offset
-    goals = [ik.Place(point.link, wanted[:, i], point.pos) for i, point in enumerate(points)]
+    desired = positions(character, points, frames) + offset
+    goals = [ik.Place(point.link, desired[:, i], point.pos) for i, point in enumerate(points)]
     # a leg that is all but straight would bend its knee by centimetres for a millimetre of foot:
     # joints are held, the root may shift but not turn. Weights tuned on real clips
     posture = np.full(character.nv, joints)
@@ -116,7 +116,7 @@ SLOW = 10.0
 
 JOINTS, ROOT = 1e-3, 1.0
 """... and cost this much of the joints and of the root's place [1/rad^2, 1/m^2]. Tuned on our own
-gaits: with a lighter root the mass centre jolts."""
+gaits: with a lighter root the center of mass jolts."""
 
 LEAST = 1e-5
 """Smaller corrections are none [m]."""
@@ -136,8 +136,8 @@ def lock_blended_feet(blend: Clip, before: Floats, after: Floats, first: int, n:
     assert contacts is not None
     character, points = blend.character, contacts.points
     now, one, two = (positions(character, points, q) for q in (blend.frames, before, after))
-    wanted, on = _places(contacts, one, two, first, n, NEAR * size_of(character))
-    offset = _offsets(contacts, wanted - now, on, max(2, round(FADE * blend.fps)))
+    desired, on = _places(contacts, one, two, first, n, NEAR * size_of(character))
+    offset = _offsets(contacts, desired - now, on, max(2, round(FADE * blend.fps)))
     # in the air: not below where it is in both
     part = slice(first, first + n + 1)
     floor = np.minimum(one[part], two[: n + 1])[..., 2] - now[part, :, 2]
@@ -154,7 +154,7 @@ def lock_blended_feet(blend: Clip, before: Floats, after: Floats, first: int, n:
         frames[part] = move_points(
             character, frames[part], points, offset[part], joints=JOINTS, root=ROOT, limits=kept
         )
-    off = np.linalg.norm(positions(character, points, frames) - wanted, axis=-1)
+    off = np.linalg.norm(positions(character, points, frames) - desired, axis=-1)
     stands = contacts.on & (off < STEADY)
     whole = set(contacts.point_phases())
     for i, a, b in replace(contacts, on=stands).point_phases():
@@ -193,14 +193,14 @@ def _places(
     if that is near; else it does not stand inside of the blend.
     """
     half = first + n // 2
-    wanted = np.concatenate([one[:half], two[half - first :]])
+    desired = np.concatenate([one[:half], two[half - first :]])
     on = contacts.on.copy()
     across = [(i, a, b) for i, a, b in contacts.point_phases() if a < half < b]
     step = one[half] - two[half - first]
     for i, a, b in across:
         foot = contacts.of(contacts.points[i].foot)
         if max(np.linalg.norm(step[j]) for j, _, _ in across if j in foot) < near:
-            wanted[half:b, i] += step[i]
+            desired[half:b, i] += step[i]
         else:
             on[max(a, first + 1) : min(b, first + n), i] = False
-    return wanted, on
+    return desired, on

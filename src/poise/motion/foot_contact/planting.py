@@ -1,4 +1,4 @@
-"""Feet that stand: from where a foot would go to where it goes so that it stands still.
+"""Planting of feet: from the desired path of a foot to one on which it stands still.
 
 A foot stands from the frame in which its heel or toes touch to the one in which both have left.
 In that time it has one place and one heading on the ground, those that are nearest to what it would
@@ -85,7 +85,7 @@ def plant_foot(
     level: bool = False,
     pieces: Sequence[tuple[int, int]] = (),
 ) -> tuple[Floats, Floats]:
-    """Places (k, 3) and orientations (k, 4) of a foot's link that stands where it shall.
+    """Plants a foot: places (k, 3) and orientations (k, 4) of its link that stand still.
 
     Args:
         sole: The sole.

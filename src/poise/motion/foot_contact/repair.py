@@ -1,8 +1,7 @@
-"""Feet that really stand: told from the whole body, and held where they stood.
+"""Repair of foot contact: the schedule from the whole body, feet held where they stood.
 
 Captures mislead: a foot that hovers over the ground seems to stand, heels rise without a step, and
-in deep poses all feet float. What cannot be is put right here, before a clip is prepared for
-balance.
+in deep poses all feet float. These errors are corrected before a clip is prepared for balance.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ def repair_foot_contact(
     *,
     map: MapLike = None,
 ) -> Clip:
-    """Raw motion on another body, its feet level where those of the capture really stand.
+    """Retargets raw motion with its contact repaired: feet are level where the capture's stand.
 
-    What a foot does is best told on the skeleton that it was captured with.
+    Contact is detected best on the skeleton that the motion was captured with.
 
     Args:
         clip: The motion, its feet on the ground z = 0 where they stand.
-        character: Who shall have it.
-        progress: Called with the share that is done, 0 to 1.
+        character: The character that gets the motion.
+        progress: Called with the finished fraction, 0 to 1.
         map: As of `retarget`.
     """
     firm = hold_standing_feet(clip, repair_schedule(clip))
@@ -62,7 +61,7 @@ def repair_foot_contact(
 
 
 def hold_standing_feet(clip: Clip, contacts: Contacts) -> Clip:
-    """The clip with feet that stray or turn while they stand held where they stood flat.
+    """Holds feet that stray or turn while they stand where they stood flat.
 
     Args:
         clip: The motion.
@@ -112,7 +111,7 @@ def _nearest_rows(rows: Floats, on: Mask) -> Floats:
 
 
 def repair_schedule(clip: Clip) -> Contacts:
-    """When feet stand, as far as that can be told from how the whole body moves.
+    """The contact schedule, from the motion of the whole body.
 
     A foot that hovers over the ground while another stands does not. One whose heel or toes rise
     for a while without a step does. Where nothing stands and yet nothing falls, the capture is
@@ -155,7 +154,7 @@ def _drop_hovering(contacts: Contacts, at: Floats) -> Mask:
 
 
 def _is_floating(clip: Clip, contacts: Contacts) -> Mask:
-    """When nothing stands although the mass centre does not fall freely, shape (k,)."""
+    """When nothing stands although the center of mass does not fall freely, shape (k,)."""
     height = measure.center_of_mass(clip.character, clip.frames)[:, 2]
     out = np.zeros(len(height), dtype=bool)
     for a, b in runs(contacts.flight):

@@ -184,10 +184,10 @@ class Hierarchy:
                 yield number, word
         yield number, ""
 
-    def _next(self, words: Iterator[tuple[int, str]], wanted: str) -> tuple[int, str]:
+    def _next(self, words: Iterator[tuple[int, str]], desired: str) -> tuple[int, str]:
         line, word = next(words)
         if word == "":
-            raise self.fail(line, f"the hierarchy ends where {wanted} should be")
+            raise self.fail(line, f"the hierarchy ends where {desired} should be")
         return line, word
 
     def _tree(self, words: Iterator[tuple[int, str]]) -> list[_Draft]:

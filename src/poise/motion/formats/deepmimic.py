@@ -211,9 +211,10 @@ def read(
 
     Args:
         path: The file.
-        character: Whose motion it is; None takes poise's humanoid or dog, by the number of columns.
+        character: The character that moves; None takes poise's humanoid or dog, by the number of
+            columns.
         order: Names of the joints in the order of the file, the root left out, where the names of
-            the character do not tell.
+            the character are not enough.
     """
     path = Path(path)
     text = read_text(path, LARGEST_FILE, ClipError)

@@ -182,7 +182,7 @@ def _unique(names: list[str]) -> list[str]:
 
 
 def _stored_clip(motion: Motion) -> Clip | None:
-    """The clip of a file that poise wrote and nobody changed; None of any other."""
+    """The clip that poise stored in a file, if its nodes still move so; else None."""
     file = motion.file
     asset = file.json.get("asset")
     extras = asset.get("extras") if isinstance(asset, dict) else None

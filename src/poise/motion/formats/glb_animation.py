@@ -58,7 +58,7 @@ class Channel:
 
 
 def choose(file: GlbFile, animation: str | int | None) -> int:
-    """Which animation of a file is meant; -1 where it has none and none is asked for.
+    """Index of the chosen animation; -1 if the file has none and none is given.
 
     Args:
         file: The file.
@@ -185,7 +185,7 @@ keys an age apart are no long motion."""
 
 MOST_FPS = 10_000.0
 USUAL_FPS = 30.0
-"""Rate of a motion whose keys are too far apart to tell one."""
+"""Rate of a motion with keys too far apart to show one."""
 
 
 class Motion:
@@ -258,7 +258,7 @@ class Motion:
             return USUAL_FPS
         times = max((channel.times for channel in all_channels), key=len)
         steps = np.diff(times)
-        # a few keys, as an animator sets them, do not tell a rate
+        # a few keys, as an animator sets them, show no rate
         if len(steps) == 0 or np.median(steps) > 0.11:
             return USUAL_FPS
         step = float(np.median(steps))
@@ -326,12 +326,12 @@ class Motion:
 
     def place(self, nodes: Iterable[int], t: Floats | None) -> dict[int, tuple[Floats, Floats]]:
         """Nodes in the world: linear parts (n, 3, 3) and positions (n, 3); None: at rest."""
-        wanted = {ancestor for node in nodes for ancestor in self.ancestors(node)}
-        if len(wanted) > 2 * MOST_JOINTS:
-            self.file.fail(f"a skeleton below {len(wanted)} nodes; at most {MOST_JOINTS} are read")
+        desired = {ancestor for node in nodes for ancestor in self.ancestors(node)}
+        if len(desired) > 2 * MOST_JOINTS:
+            self.file.fail(f"a skeleton below {len(desired)} nodes; at most {MOST_JOINTS} are read")
         placed: dict[int, tuple[Floats, Floats]] = {}
         for node in self.order:
-            if node in wanted:
+            if node in desired:
                 L, p = self.local(node, t)
                 if self.parent[node] != -1:
                     L_P, p_P = placed[self.parent[node]]

@@ -32,7 +32,7 @@ MAGIC, JSON, BIN = 0x46546C67, 0x4E4F534A, 0x004E4942
 
 
 class GlbFile:
-    """A GLB or .gltf file whose parts are checked when asked for; its numbers are in `numbers`.
+    """A GLB or .gltf file whose parts are checked at first use; its numbers are in `numbers`.
 
     Args:
         path: The file; errors name it, and the byte or the JSON value that is wrong.
@@ -227,7 +227,7 @@ class View(NamedTuple):
 
 
 class Numbers:
-    """The numbers of a file, read when asked for, within bounds.
+    """The numbers of a file, read at first use, within bounds.
 
     Args:
         file: The file.

@@ -205,10 +205,10 @@ class Skeleton:
                 return channel.values[:, 1] if cubic else channel.values
         return self.motion.local(node, None)[1]
 
-    # what else they tell
+    # ends and slides
 
     def ends(self) -> dict[int, Floats]:
-        """Ends of the last bones, from their joints, as far as they can be told.
+        """Ends of the last bones, from their joints, as far as they are known.
 
         Files name where bones begin, not where they end. The last bone of a chain goes on along
         its own y axis if the others do, as Blender's, else straight on, half as far as the bone

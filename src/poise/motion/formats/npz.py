@@ -8,7 +8,7 @@ A clip is an .npz archive of three arrays or four, without pickles:
                 of the file that the clip came from, or null; notes, a list of texts, if there are
     contacts    which points stand, 0 or 1, uint8, shape (frames, points); then meta has a list of
                 the same name with [foot, link, [x, y, z]] of each point, "sliding" if they slide,
-                and "detected" if they were found from the motion. Left out if nobody looked
+                and "detected" if they were found from the motion. Left out if unknown
 
 Everything comes back bit for bit, and the same clip gives the same bytes. A file of AMASS has the
 same ending; `read` hands it on.
@@ -61,7 +61,7 @@ def read(
 
     Args:
         path: The file.
-        character: Whose motion it shall be; its joints must be those of the clip. None takes the
+        character: The character that moves; its joints must be those of the clip. None takes the
             character in the file.
         offsets: Of a clip of AMASS: the joints of its subject's model, see `amass.read`.
     """
@@ -108,19 +108,19 @@ def read(
     return clip
 
 
-def _same(own: Character, wanted: Character | None) -> Character:
-    """The wanted character, if it has the joints of the file's own."""
-    if wanted is None:
+def _same(own: Character, desired: Character | None) -> Character:
+    """The desired character, if it has the joints of the file's own."""
+    if desired is None:
         return own
-    if not isinstance(wanted, Character):
-        raise ClipError(f"a clip moves a Character, got {wanted!r:.80}")
-    a, b = ([(joint.name, joint.kind) for joint in x.joints] for x in (own, wanted))
+    if not isinstance(desired, Character):
+        raise ClipError(f"a clip moves a Character, got {desired!r:.80}")
+    a, b = ([(joint.name, joint.kind) for joint in x.joints] for x in (own, desired))
     if a != b:
         raise ClipError(
-            f"the clip moves {own.name!r}, whose joints are not those of {wanted.name!r}: "
+            f"the clip moves {own.name!r}, whose joints are not those of {desired.name!r}: "
             f"{shorten((name for name, _ in a), 12)}"
         )
-    return wanted
+    return desired
 
 
 def _meta(meta: Any, where: str) -> tuple[str, float, Rig | None, tuple[str, ...]]:

@@ -60,7 +60,7 @@ def write(clip: Clip, path: str | os.PathLike[str], *, skin: bool = True) -> Non
             raise ClipError(f"{path}: cannot be written: no folder {target.parent}")
         stage = Usd.Stage.CreateInMemory()
         _fill(stage, clip, skin)
-        # usd-core tells the format by the ending, so the part keeps it
+        # usd-core chooses the format by the ending, so the part keeps it
         part = target.with_name(f".{target.stem}.{secrets.token_hex(4)}{target.suffix.lower()}")
         stage.GetRootLayer().Export(str(part))
         os.replace(part, target)

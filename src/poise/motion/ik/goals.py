@@ -1,10 +1,10 @@
-"""Goals of inverse kinematics: where a point shall be, how a link shall be turned, where it aims.
+"""Goals of inverse kinematics: the place of a point, the orientation or the direction of a link.
 
-Each goal has a target and a weight for every frame; a frame of weight 0 asks nothing, and its
+Each goal has a target and a weight for every frame; a frame of weight 0 has no effect, and its
 target may be anything. The cost of a frame is the sum of weight times squared miss.
 `equations` evaluates them.
 
-What a solve left over, and whether that is too much.
+`Report` has the residuals of a solution.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from poise.model.character import Character, Vector
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A point of a link shall be at a place.
+    """Place of a point of a link.
 
     Args:
         link: Name of the link.
@@ -41,7 +41,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """A link shall be turned so.
+    """Orientation of a link.
 
     Args:
         link: Name of the link.
@@ -59,7 +59,7 @@ class Turn:
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """A direction of a link shall point along a direction of the world.
+    """Direction of a link, in the world.
 
     Args:
         link: Name of the link.
@@ -79,7 +79,7 @@ class Aim:
 
 @dataclass(frozen=True, eq=False)
 class Above:
-    """A point of a link shall not be below a height; above it, it is free.
+    """Least height of a point of a link.
 
     Args:
         link: Name of the link.
@@ -138,14 +138,14 @@ def _check(goal: Goal, where: dict[str, int], k: int) -> Checked:
         raise ClipError(f"{at}weights must be finite and not negative")
     target = np.array(np.broadcast_to(target, (k, goal.width)))
     weight = np.array(np.broadcast_to(weight, (k,)))
-    asked = weight > 0.0
-    bad = asked & ~np.isfinite(target).all(axis=1)
+    active = weight > 0.0
+    bad = active & ~np.isfinite(target).all(axis=1)
     if bad.any():
         raise ClipError(f"{at}target of frame {int(np.argmax(bad))} is not finite")
     if isinstance(goal, (Place, Above)):
-        target[~asked] = 0.0
+        target[~active] = 0.0
         return Checked(goal, where[goal.link], target, weight)
-    target[~asked] = np.eye(goal.width)[0]
+    target[~active] = np.eye(goal.width)[0]
     length = np.linalg.norm(target, axis=1, keepdims=True)
     if (length < 1e-9).any():
         raise ClipError(f"{at}target of frame {int(np.argmin(length))} has length zero")
@@ -157,25 +157,25 @@ def _check(goal: Goal, where: dict[str, int], k: int) -> Checked:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What a solve left over.
+    """Residuals of a solution.
 
     Attributes:
         names: Names of the goals.
         units: "m" or "rad" of each goal.
-        miss: Distance from its target, 0 where the weight is 0, shape (goals, k).
+        residual: Distance from its target, 0 where the weight is 0, shape (goals, k).
         iterations: How many rounds each frame took, shape (k,).
     """
 
     names: tuple[str, ...]
     units: tuple[str, ...]
-    miss: Floats
+    residual: Floats
     iterations: NDArray[np.int64]
 
     def worst(self) -> list[tuple[str, int, float, str]]:
-        """Of each goal: name, frame of the largest miss, that miss, its unit."""
-        at = self.miss.argmax(axis=1) if self.miss.size else []
+        """Of each goal: name, frame of the largest residual, that residual, its unit."""
+        at = self.residual.argmax(axis=1) if self.residual.size else []
         return [
-            (name, int(i), float(self.miss[g, i]), unit)
+            (name, int(i), float(self.residual[g, i]), unit)
             for g, (name, i, unit) in enumerate(zip(self.names, at, self.units, strict=True))
         ]
 

@@ -1,24 +1,22 @@
 """Inverse kinematics of many frames at once: damped Gauss-Newton on the poses' manifold.
 
 Each frame is solved by itself. Its cost is sum w |e|^2 over the goals, plus `posture` times the
-squared step from where it started. With S (6, nv) the axes of the freedoms about one point of the
-frame, and G, f what a link and all that hangs on it ask (see `equations`), the normal equations are
+squared step from where it started. The residual e of a goal changes with the twist t = (linear,
+angular) of its link by a matrix E: that of a point at r from c by linear + angular x r, that of a
+rotation by the angular part, that of an aim along d by the part across d. A link and its
+descendants together have, about c,
+
+    G = sum w E^T E  (6, 6),   f = sum w E^T e  (6,)
+
+With S (6, nv) the axes of the degrees of freedom about one point of the frame, the normal equations
+are
 
     A_ij = S_i^T G_j S_j  for i above or at j,   g_j = S_j^T f_j
 
 as the mass matrix comes from composite inertias (CRBA). Steps solve (A + lambda diag A) d = g and
 are taken only where the cost falls (Levenberg, Marquardt), or where they are too small to matter.
 Where joint limits are kept, every pose is brought back to its bounds, and a joint at a bound that
-is pushed outwards is held (a projected method); limits that may give way are springs that act
-beyond the bound.
-
-Misses of goals and what they ask of the links, all goals and frames at once.
-
-The miss e of a goal changes with the twist t = (linear, angular) of its link by a matrix E: that of
-a point at r from c by linear + angular x r, that of a rotation by the angular part, that of an aim
-along d by what of it is across d. A link and all that hangs on it then ask, about c,
-
-    G = sum w E^T E  (6, 6),   f = sum w E^T e  (6,)
+is pushed outwards is held (a projected method); soft limits are springs that act beyond the bound.
 """
 
 from __future__ import annotations
@@ -93,7 +91,7 @@ class Equations:
         E[..., 4, 0], E[..., 5, 0] = r[..., 2], -r[..., 1]
         E[..., 3, 1], E[..., 5, 1] = -r[..., 2], r[..., 0]
         E[..., 3, 2], E[..., 4, 2] = r[..., 1], -r[..., 0]
-        # what is above its height asks nothing
+        # points above their height have no residual
         E[:, self.above, :, :2] = 0.0
         E[:, self.above] *= e[:, self.above, None, 2:] > 0.0
         wE = w[..., None, None] * E
@@ -237,10 +235,10 @@ def solve(
         posture: Weight of the step from the start [1/rad^2, 1/m^2], one number or shape (nv,).
         iterations: Most rounds.
         tolerance: Frames whose largest step is below this are done [rad, m].
-        near: The start is near what the goals ask: short, lightly damped steps.
+        near: The start is near the goals: short, lightly damped steps.
         strict: Raise ClipError if a goal is missed by more than 5 mm or 0.1 rad.
         fps: To name times instead of frames.
-        progress: Called with the share that is done, 0 to 1.
+        progress: Called with the finished fraction, 0 to 1.
 
     Returns:
         Poses of the shape of q, and a report.
@@ -249,17 +247,17 @@ def solve(
     rows = np.atleast_2d(start)
     if rows.ndim != 2 or rows.shape[1] != character.nq:
         raise ClipError(f"q has shape {start.shape}, expected (frames, {character.nq})")
-    asked = check_goals(character, list(goals), len(rows))
+    accepted = check_goals(character, list(goals), len(rows))
     stay = np.broadcast_to(np.asarray(posture, dtype=np.float64), (character.nv,)) + 1e-9
     out = np.empty_like(rows)
     rounds = np.zeros(len(rows), dtype=np.int64)
     for a in range(0, len(rows), CHUNK):
         b = min(a + CHUNK, len(rows))
-        part = _Solver(character, [_slice(goal, a, b) for goal in asked], stay, limits, b - a)
+        part = _Solver(character, [_slice(goal, a, b) for goal in accepted], stay, limits, b - a)
         out[a:b], rounds[a:b] = part.run(rows[a:b], iterations, tolerance, NEAR if near else USUAL)
         if progress is not None:
             progress(b / len(rows))
-    report = _report(character, asked, out, rounds)
+    report = _report(character, accepted, out, rounds)
     if strict:
         report.check(fps=fps)
     return out.reshape(start.shape), report

@@ -1,4 +1,4 @@
-"""Contacts of a keyframe file: who stands when, and where.
+"""Contacts of a keyframe file: which foot stands when, and where.
 
 contacts:
   left_foot: [[0, 0.6]]                                  # all of the foot, from 0 to 0.6 s
@@ -57,7 +57,7 @@ class StandReader(Reader):
     """Reads contacts and footholds of a clip whose frame is known.
 
     Attributes:
-        character: Whose motion it is.
+        character: The character that moves.
         duration: [s].
         loop: How the root travels in one cycle; None: no loop.
         mirrored: Whether the second half of the loop mirrors the first.
@@ -244,11 +244,11 @@ def place_feet(keys: Keyframes, times: Floats, q: Floats) -> Floats:
         return q
     character = keys.character
     goals: list[Place] = []
-    asked: list[Stand] = []
+    owners: list[Stand] = []
     for stand in stands:
         for goal in _of_stand(keys, stand, times):
             goals.append(goal)
-            asked.append(stand)
+            owners.append(stand)
     feet = dict.fromkeys(stand.foot for stand in stands)
     free = {foot: limb_of(character, foot) for foot in feet}
     moving = [link for limb in free.values() for link in limb]
@@ -258,7 +258,7 @@ def place_feet(keys: Keyframes, times: Floats, q: Floats) -> Floats:
         solved, miss = solve_limbs(character, q, [*goals, *soft], moving, len(goals))
     worst = int(miss.max(axis=1).argmax())
     if miss[worst].max() > MISS:
-        i, stand, goal = int(miss[worst].argmax()), asked[worst], goals[worst]
+        i, stand, goal = int(miss[worst].argmax()), owners[worst], goals[worst]
         target = tuple(np.asarray(goal.target)[i].tolist())
         raise unreachable_error(
             f"{keys.source}:{stand.foothold_line}: foothold of {stand.foot!r} at {times[i]:.3f} s",

@@ -9,7 +9,7 @@
     - time: 0.5
       joints: {left_elbow: [0, -80, 0]}
 
-docs/keyframes.md tells the whole format. Every error names the file and the line.
+docs/keyframes.md describes the format. Every error names the file and the line.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def load_keyframes(path: str | os.PathLike[str], character: Character | None = N
 
     Args:
         path: The file.
-        character: Whose motion it shall be; the one that the file names unless given.
+        character: The character that moves; the one that the file names unless given.
     """
     text = read_text(path, LARGEST_FILE, ClipError)
     return parse_keyframes(text, os.fspath(path), character)
@@ -69,7 +69,7 @@ def parse_keyframes(
     Args:
         text: The text of a file.
         name: What errors call the file; a character's path is taken from where it is.
-        character: Whose motion it shall be; the one that the text names unless given.
+        character: The character that moves; the one that the text names unless given.
     """
     return _File(name, character).keyframes(text)
 

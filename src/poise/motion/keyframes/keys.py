@@ -90,7 +90,7 @@ class Stand:
 
 @dataclass(frozen=True)
 class Reach:
-    """A link's outer end shall be at a place at the time of a key.
+    """Desired place of a link's outer end at the time of a key.
 
     Attributes:
         link: Name of the link.
@@ -111,7 +111,7 @@ class Keyframes:
 
     Args:
         name: Name of the clip.
-        character: Whose motion it is.
+        character: The character that moves.
         fps: Frames per second of the clip.
         duration: [s]; of a loop, of one cycle.
         joints: Tracks by joint; a joint without a track stays zero.

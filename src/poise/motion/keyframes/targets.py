@@ -117,9 +117,9 @@ def solve_limbs(
     free: Sequence[Link],
     firm: int | None = None,
 ) -> tuple[Floats, Floats]:
-    """Poses that meet the goals by moving the free links alone; misses (goals, k) [m].
+    """Poses that meet the goals by moving the free links alone; residuals (goals, k) [m].
 
-    Only the first `firm` goals are asked to be met, and have misses; all unless given.
+    Only the first `firm` goals must be met and have residuals; all unless given.
     """
     firm = len(goals) if firm is None else firm
     posture = np.full(character.nv, 1e9)
@@ -133,13 +133,13 @@ def solve_limbs(
         out, miss, open_ = start.copy(), np.empty((firm, len(q))), np.arange(len(q))
         for _ in range(3):
             # again from where it came to, so that the posture does not pull
-            asked = [_at(goal, open_) for goal in goals]
+            selected = [_at(goal, open_) for goal in goals]
             new, _ = ik.solve(
-                character, out[open_], asked, posture=posture, iterations=60, tolerance=1e-9
+                character, out[open_], selected, posture=posture, iterations=60, tolerance=1e-9
             )
             # ik cuts all joints to their limits; those that are not ours stay as keyed
             new[:, fixed] = q[open_][:, fixed]
-            out[open_], miss[:, open_] = new, _residuals(character, asked[:firm], new)
+            out[open_], miss[:, open_] = new, _residuals(character, selected[:firm], new)
             open_ = np.flatnonzero(miss.max(axis=0) > CLOSE)
             if not len(open_):
                 break
@@ -158,7 +158,7 @@ def _at(goal: Place, frames: NDArray[np.int64]) -> Place:
 
 
 def _residuals(character: Character, goals: Sequence[Place], q: Floats) -> Floats:
-    """Distances from the goals (goals, k) [m], 0 where they ask nothing."""
+    """Distances from the goals (goals, k) [m], 0 where their weight is 0."""
     at = positions(character, [Point(x.link, x.link, x.point) for x in goals], q)
     off = np.array([x.target for x in goals]) - at.transpose(1, 0, 2)
     on = np.array([x.weight for x in goals]) > 0.0
@@ -197,7 +197,7 @@ def unreachable_error(
     target: Sequence[float],
     miss: float,
 ) -> ClipError:
-    """Say by how much a target is missed, and how far the limb reaches."""
+    """An error with the residual of a target and the reach of its limb."""
     chain = limb_of(character, link)
     start, length = _length(character, q, chain, link, point)
     far = float(np.linalg.norm(np.array(target) - start))

@@ -8,12 +8,12 @@ Hands that stand, as those of a cartwheel: they are held in place as feet are.
 A clip says by its own contacts that a hand stands; contacts that are detected are those of feet. A
 hand is the end of an arm, and stands on its tip. If the source's does so with all of its points,
 upright within some degrees, the target's tip lies level; else it stands on its lowest point alone
-and turns about it as it likes.
+and may turn about it.
 
 Feet in the air, turned no farther than their ankles let them.
 
 Captures lose feet: in somersaults and cartwheels they are bent by 90 degrees and more against the
-shin. A foot that stands is told by the ground; one in the air follows its source as far as the
+shin. The ground determines a foot that stands; one in the air follows its source as far as the
 joints of the target reach.
 """
 
@@ -103,7 +103,7 @@ class StandingFoot:
 
 
 def match_feet(
-    clip: Clip, found: Match, wanted: DesiredMotion, level: bool, required: bool
+    clip: Clip, found: Match, desired: DesiredMotion, level: bool, required: bool
 ) -> list[StandingFoot]:
     """Feet of the target, and when they stand, as the source's do."""
     source, body = RestPose(found.source), RestPose(found.target)
@@ -124,15 +124,15 @@ def match_feet(
         heel, toe = _heel_and_toe(contacts, other, source)
         foot = _make_foot(body, ours, points, heel | toe, heel & toe, level)
         i = foot.sole.link
-        stands = close_gaps(foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, clip.fps)
-        clear_standing_at_cuts(stands, wanted, clip.fps)
+        stands = close_gaps(foot.sole, desired.p[:, i], desired.R[:, i], foot.stands, clip.fps)
+        clear_standing_at_cuts(stands, desired, clip.fps)
         feet.append(replace(foot, stands=stands))
     return feet
 
 
-def clear_standing_at_cuts(stands: Mask, wanted: DesiredMotion, fps: float) -> None:
+def clear_standing_at_cuts(stands: Mask, desired: DesiredMotion, fps: float) -> None:
     """No foot stands across a cut, nor in what is too short to stand in, as a T-pose; in place."""
-    for a, b in wanted.pieces:
+    for a, b in desired.pieces:
         if a > 0:
             stands[a - 1 : a + 1] = False
         if b - a < STEP * fps and b - a < len(stands):
@@ -140,16 +140,16 @@ def clear_standing_at_cuts(stands: Mask, wanted: DesiredMotion, fps: float) -> N
 
 
 def target_schedule(
-    feet: list[StandingFoot], body: Body, wanted: DesiredMotion, fps: float
+    feet: list[StandingFoot], body: Body, desired: DesiredMotion, fps: float
 ) -> Contacts | None:
     """Which points of the target's soles stand, and of its hands."""
     if not feet:
         return None
     points = sole_points(body)
-    on = np.zeros((len(wanted.p), len(points)), dtype=bool)
+    on = np.zeros((len(desired.p), len(points)), dtype=bool)
     tips = []
     for foot in feet:
-        R = wanted.R[:, foot.sole.link]
+        R = desired.R[:, foot.sole.link]
         pitch = pitch_of(foot.sole, R, foot.level)
         stands = foot.stands
         if len(foot.local) > 1:  # one point may turn in place
@@ -169,9 +169,9 @@ def _no_feet(odd: dict[str, str], one: Character, other: Character) -> str:
     if odd:
         pairs = shorten([f"{ours!r} with {theirs!r}" for ours, theirs in odd.items()], 8)
         return f"only one of each pair is a foot, of {one.name!r} and {other.name!r}: {pairs}"
-    for who in (one, other):
-        if [joint.kind for joint in who.links[0].joints] != ["free"]:
-            return f"{who.name!r} does not stand, its root is fixed"
+    for each in (one, other):
+        if [joint.kind for joint in each.links[0].joints] != ["free"]:
+            return f"{each.name!r} does not stand, its root is fixed"
     return f"in their rest poses no feet of {one.name!r} match feet of {other.name!r}"
 
 
@@ -205,7 +205,7 @@ def _same_feet(
 
 
 def ends_limb(body: Body, foot: str) -> bool:
-    """Whether what stands belongs to a leg or an arm, so that it can be put where it shall be."""
+    """Whether a foot ends a leg or an arm, which can move it to its place."""
     limb = body.limb_of(foot)
     return limb is not None and limb[0] in ("leg", "arm")
 
@@ -280,7 +280,7 @@ def _corners(body: RestPose, name: str, turned: Floats, forward: Floats, left: F
     return points[sorted(picked)]
 
 
-def level_soles(feet: list[StandingFoot], wanted: DesiredMotion) -> None:
+def level_soles(feet: list[StandingFoot], desired: DesiredMotion) -> None:
     """Turn each foot by a constant so that it is level, on the average, while all of it stands.
 
     What a rig calls its foot need not be level at rest.
@@ -288,55 +288,55 @@ def level_soles(feet: list[StandingFoot], wanted: DesiredMotion) -> None:
     for foot in feet:
         if foot.flat.sum() < 3:
             continue
-        R = wanted.R[:, foot.sole.link]
+        R = desired.R[:, foot.sole.link]
         D = multiply(R[foot.flat], conjugate(foot.sole.level))
         up = rotate(conjugate(D), UP)
         lean = rotation.between(np.median(up, axis=0), UP)
         if 2.0 * np.arccos(min(abs(float(lean[0])), 1.0)) < LEAN:
             turn = multiply(conjugate(lean), foot.sole.level)
-            wanted.R[:, foot.sole.link] = multiply(R, multiply(conjugate(foot.sole.level), turn))
+            desired.R[:, foot.sole.link] = multiply(R, multiply(conjugate(foot.sole.level), turn))
 
 
-def shift_to_ground(feet: list[StandingFoot], wanted: DesiredMotion, fps: float) -> None:
+def shift_to_ground(feet: list[StandingFoot], desired: DesiredMotion, fps: float) -> None:
     """Shift the motion up or down so that what stands is on the ground, on the average.
 
     Floors of captures slope, so the shift follows the feet, slowly. What a cut leaves too short to
     stand in is shifted by itself.
     """
-    _shift_slowly(feet, wanted, fps)
-    for a, b in wanted.pieces:
-        if b - a < STEP * fps and b - a < len(wanted.p):
-            wanted.p[a:b, :, 2] -= _lowest(feet, wanted)[a:b].min()
+    _shift_slowly(feet, desired, fps)
+    for a, b in desired.pieces:
+        if b - a < STEP * fps and b - a < len(desired.p):
+            desired.p[a:b, :, 2] -= _lowest(feet, desired)[a:b].min()
 
 
-def _lowest(feet: list[StandingFoot], wanted: DesiredMotion) -> Floats:
+def _lowest(feet: list[StandingFoot], desired: DesiredMotion) -> Floats:
     """Height of the lowest point of the soles [m], shape (k,)."""
     low = []
     for foot in feet:
         i = foot.sole.link
-        at = wanted.p[:, i, None] + rotate(wanted.R[:, i, None], foot.local[None])
+        at = desired.p[:, i, None] + rotate(desired.R[:, i, None], foot.local[None])
         low.append(at[..., 2].min(axis=1))
     return np.asarray(np.min(low, axis=0))
 
 
-def _shift_slowly(feet: list[StandingFoot], wanted: DesiredMotion, fps: float) -> None:
-    k = len(wanted.p)
+def _shift_slowly(feet: list[StandingFoot], desired: DesiredMotion, fps: float) -> None:
+    k = len(desired.p)
     total, count = np.zeros(k), np.zeros(k)
     for foot in feet:
         i, stands = foot.sole.link, foot.stands
         p, _ = plant_foot(
-            foot.sole, wanted.p[:, i], wanted.R[:, i], stands, fps, foot.level, wanted.pieces
+            foot.sole, desired.p[:, i], desired.R[:, i], stands, fps, foot.level, desired.pieces
         )
-        total += np.where(stands, p[:, 2] - wanted.p[:, i, 2], 0.0)
+        total += np.where(stands, p[:, 2] - desired.p[:, i, 2], 0.0)
         count += stands
     if not count.any():
-        wanted.p[..., 2] -= _lowest(feet, wanted).min()
+        desired.p[..., 2] -= _lowest(feet, desired).min()
         return
     middle = float(np.median(total[count > 0] / count[count > 0]))
     # a mean over the standing frames near in time; far from all of them, over all
     rise = gaussian_filter1d(total - middle * count, SETTLE * fps, mode="constant")
     weight = gaussian_filter1d(count, SETTLE * fps, mode="constant")
-    wanted.p[..., 2] += (middle + rise / (weight + 1e-3))[:, None]
+    desired.p[..., 2] += (middle + rise / (weight + 1e-3))[:, None]
 
 
 # hands
@@ -360,7 +360,7 @@ DOWN = np.array([0.0, 0.0, -1.0])
 
 
 def match_hands(
-    clip: Clip, found: Match, wanted: DesiredMotion, feet: Sequence[StandingFoot], required: bool
+    clip: Clip, found: Match, desired: DesiredMotion, feet: Sequence[StandingFoot], required: bool
 ) -> list[StandingFoot]:
     """Hands of the target that stand because the source's do.
 
@@ -369,7 +369,7 @@ def match_hands(
     Args:
         clip: The source.
         found: Which link moves which.
-        wanted: What the target shall do.
+        desired: Desired motion of the target.
         feet: Its feet, which are looked after.
         required: Whether all that stands must be held.
     """
@@ -388,7 +388,7 @@ def match_hands(
             end = _end_of(found.target, limb)
             if end is not None:
                 limbs.add(limb)
-                hands.append(_make_hand(body, end, contacts, name, wanted, clip.fps))
+                hands.append(_make_hand(body, end, contacts, name, desired, clip.fps))
                 continue
         # of a foot, its first link says when it stands; a toe of its own says no more
         if limb not in limbs or not (first[limb] == name or is_foot(found.source, name)):
@@ -425,15 +425,15 @@ def _end_of(body: Body, limb: tuple[str, str] | None) -> str | None:
 
 
 def _make_hand(
-    body: RestPose, name: str, contacts: Contacts, other: str, wanted: DesiredMotion, fps: float
+    body: RestPose, name: str, contacts: Contacts, other: str, desired: DesiredMotion, fps: float
 ) -> StandingFoot:
     """A hand that stands when that of the source does."""
     tip = _tip(body, name)
     hand = _on_points(body, name, tip, contacts.standing(other))
     i = hand.sole.link
-    stands = close_gaps(hand.sole, wanted.p[:, i], wanted.R[:, i], hand.stands, fps)
-    clear_standing_at_cuts(stands, wanted, fps)
-    R = wanted.R[stands, i]
+    stands = close_gaps(hand.sole, desired.p[:, i], desired.R[:, i], hand.stands, fps)
+    clear_standing_at_cuts(stands, desired, fps)
+    R = desired.R[stands, i]
     up = rotate(multiply(R, conjugate(hand.sole.level)), -DOWN)
     own = contacts.on[hand.stands][:, contacts.of(other)]
     firm = bool(own.all() and (up[:, 2] > np.cos(UPRIGHT)).all())
@@ -519,18 +519,22 @@ FARTHEST = 1.6
 
 
 def limit_ankles(
-    character: Character, feet: list[StandingFoot], wanted: DesiredMotion, start: Floats, fps: float
+    character: Character,
+    feet: list[StandingFoot],
+    desired: DesiredMotion,
+    start: Floats,
+    fps: float,
 ) -> DesiredMotion:
-    """What a character shall do, its feet in the air within the limits of their ankles.
+    """Limits the desired orientation of feet in the air to what their ankles allow.
 
     Args:
         character: The character.
         feet: Its feet, and when they stand.
-        wanted: What it shall do.
+        desired: Desired motion of the character.
         start: Poses that do it, shape (k, nq).
         fps: Frames per second.
     """
-    p, R = wanted.p.copy(), wanted.R.copy()
+    p, R = desired.p.copy(), desired.R.copy()
     step = configuration.difference(character, start, clamp(character, start))
     index = {link.name: i for i, link in enumerate(character.links)}
     for foot in feet:
@@ -544,16 +548,16 @@ def limit_ankles(
                 change[a:b] = 0.0
         if not change.any():
             continue
-        for a, b in wanted.pieces:
+        for a, b in desired.pieces:
             if b - a > 3:
                 change[a:b] = lowpass(change[a:b], min(SLOW, 0.4 * fps), fps)
         i = index[foot.name]
-        turned = multiply(wanted.R[:, i], exp(change))
-        by = multiply(turned, conjugate(wanted.R[:, i]))
+        turned = multiply(desired.R[:, i], exp(change))
+        by = multiply(turned, conjugate(desired.R[:, i]))
         for j in _descendants(character, i):
-            p[:, j] = wanted.p[:, i] + rotate(by, wanted.p[:, j] - wanted.p[:, i])
-            R[:, j] = multiply(by, wanted.R[:, j])
-    return replace(wanted, p=p, R=R)
+            p[:, j] = desired.p[:, i] + rotate(by, desired.p[:, j] - desired.p[:, i])
+            R[:, j] = multiply(by, desired.R[:, j])
+    return replace(desired, p=p, R=R)
 
 
 def _descendants(character: Character, i: int) -> list[int]:

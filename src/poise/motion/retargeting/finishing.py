@@ -59,13 +59,13 @@ def smooth_corrections(
 
     Args:
         body: The character's body.
-        start: Poses as smooth as they shall be, shape (k, nq).
+        start: Smooth poses, shape (k, nq).
         q: Poses made from them, shape (k, nq).
         goals: What must be met all the same.
         fps: Frames per second.
         pieces: Stretches of frames without a cut: first, and after the last.
         limits: Keep joint limits.
-        progress: Called with the share that is done, 0 to 1.
+        progress: Called with the finished fraction, 0 to 1.
     """
     character = body.character
     keep = np.full(character.nv, KEEP)

@@ -4,7 +4,7 @@ For every matched link the source's rotation from its rest pose is turned over t
 
     R_t(t) = R_s(t) R_s0^-1 A R_t0
 
-A aligns the target at rest with the source at rest, so that nobody has to pose them alike:
+A aligns the target at rest with the source at rest, so that they need not rest alike:
 - the trunk and head by which way the characters look;
 - limbs by the direction of their bones, and by the axis of knee or elbow: that of the target's
   joint with the one about which the source in fact bends;
@@ -210,12 +210,12 @@ BENT = 0.6
 which way the body looks [rad]: the neck of a dog that holds its head up."""
 
 STRAIGHT = 0.06
-"""A limb that on the average bends by less than this has no axis to tell [rad]."""
+"""A limb that on the average bends by less than this has no clear bending axis [rad]."""
 
 
 @dataclass(frozen=True, eq=False)
 class DesiredMotion:
-    """What the target shall do.
+    """Desired motion of the target's links.
 
     Attributes:
         p: Places of its links [m], shape (k, links, 3).
@@ -231,7 +231,7 @@ class DesiredMotion:
 
 
 def transfer(clip: Clip, match: Match, scale: float | None = None) -> DesiredMotion:
-    """What the target shall do, going by the source alone."""
+    """Desired motion of the target, from the source alone."""
     source, target = RestPose(match.source), RestPose(match.target)
     p, R = dynamics.forward_kinematics(clip.character, clip.frames)
     if scale is None:
