@@ -20,31 +20,31 @@ WHO: dict[str, Any] = {
 
 
 class Stage:
-    """A show with a character that balances, and a clock that the test moves."""
+    """A session with a character that balances, and a clock that the test moves."""
 
     def __init__(self, folder: Path, clip: str = "squat") -> None:
         self.clock = Clock()
-        self.show = Studio(folder, self.clock, clip=clip, **WHO)
-        self.show.ask(Play())
+        self.studio = Studio(folder, self.clock, clip=clip, **WHO)
+        self.studio.ask(Play())
 
     def play(self, seconds: float) -> Measures:
         """Go on, and see what is."""
         for _ in range(round(60 * seconds)):
             self.clock.now += 1 / 60 + 1e-9
-            self.show.advance(10.0)
+            self.studio.advance(10.0)
         return self.now
 
     def ask(self, *asked: Request) -> None:
         for one in asked:
-            self.show.ask(one)
+            self.studio.ask(one)
 
     @property
     def now(self) -> Measures:
-        return self.show.make_snapshot().measures
+        return self.studio.make_snapshot().measures
 
     @property
     def controller(self) -> BalanceController:
-        made = self.show.simulation.controller
+        made = self.studio.simulation.controller
         assert isinstance(made, BalanceController)
         return made
 

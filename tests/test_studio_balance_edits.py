@@ -100,13 +100,13 @@ def test_whatever_is_asked_of_it_it_goes_on(seed: int, tmp_path: Path) -> None:
         stage.ask(random.choice(kinds)(), Play())
         measures = stage.play(0.1)
         assert np.isfinite(measures.q).all()
-        assert not stage.show.simulation.diverged
+        assert not stage.studio.simulation.diverged
 
 
 def test_who_has_fallen_is_put_back(stage: Stage) -> None:
     stage.ask(Push("chest", 3000.0, "forward", 0.2))
     assert any(stage.play(0.25).fallen[0] for _ in range(12))
-    assert "fallen: R puts it back" in status(stage.show.make_snapshot(), 30.0)
+    assert "fallen: R puts it back" in status(stage.studio.make_snapshot(), 30.0)
     stage.ask(Restart())
     assert stage.now.time == 0.0
     assert not stage.play(1.5).fallen[0]
@@ -143,7 +143,7 @@ def test_pressure_and_pivot_explain_the_momentum(tmp_path: Path) -> None:
     for _ in range(5):
         before = stage.play(0.25)
         stage.clock.now += 1 / 120 + 1e-9
-        stage.show.advance(10.0)
+        stage.studio.advance(10.0)
         now, dt = stage.now, stage.now.time - before.time
         assert dt == pytest.approx(1 / 120)
         force, com = now.ground_force[0], 0.5 * (now.com[0] + before.com[0])
@@ -165,7 +165,7 @@ def test_pressure_is_where_it_was_planned_and_inside_the_support(stage: Stage) -
         assert (support.min(axis=0) <= measures.cop[0, :2]).all()
         assert (measures.cop[0, :2] <= support.max(axis=0)).all()
         assert (measures.margin[0] > 0.0).all()
-    curves = stage.show.series.stance(0, measures.time)
+    curves = stage.studio.series.stance(0, measures.time)
     assert curves["com_margin"][-1] == pytest.approx(100.0 * measures.margin[0, 0])
     assert np.allclose([curves[f"linear_{x}"][-1] for x in "xyz"], measures.linear[0])
 
@@ -186,7 +186,7 @@ def test_one_goes_on_from_the_past_bit_for_bit(stage: Stage) -> None:
     stage.ask(SetAdaptive(), SetGoal("left_hand", (0.3, 0.4, 1.2)))
     stage.ask(Push("chest", 150.0, "forward", 0.1))
     first = stage.play(1.0)
-    frames = stage.show.make_snapshot().frames
+    frames = stage.studio.make_snapshot().frames
     stage.ask(Scrub(25), Play())
     again = stage.play((frames - 26) / 60)
     assert again.time == first.time
@@ -204,10 +204,10 @@ def test_looking_does_not_change_what_happens(tmp_path: Path) -> None:
         for _ in range(30):
             stage.play(1 / 60)
             if looks:
-                stage.show.make_snapshot()
+                stage.studio.make_snapshot()
         stage.clock.now += 1 / 60
-        stage.show.advance(10.0)
-        ends.append(stage.show.simulation.world.state.q.copy())
+        stage.studio.advance(10.0)
+        ends.append(stage.studio.simulation.world.state.q.copy())
     assert np.array_equal(*ends)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from poise.math.pose import quat_matrix
 from poise.model.scene import scene_of
 from poise.studio.marks import GoalHandles, Marks, ViewOptions, torque_colors
 from poise.studio.requests import Drag, Release, Request, SetGoal
+from poise.studio.scene_index import SceneIndex
 from poise.studio.snapshot import Measures, Snapshot
 from poise.view.bodies import Bodies
 from poise.view.browser import Stage
@@ -22,9 +23,6 @@ from poise.view.camera import Camera, frame
 from poise.view.drawing import GHOST, drawing_of, hull_points
 from poise.view.ghosts import apart
 from poise.view.surroundings import ground_drawing, still_drawing
-
-if TYPE_CHECKING:
-    from poise.studio.scene_index import SceneIndex
 
 Vector = tuple[float, float, float]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,11 @@ from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.math.pose import quat_matrix
 from poise.simulation.contact.touches import Touches
+from poise.studio.scene_index import SceneIndex
 from poise.studio.snapshot import Measures
 from poise.trials.balance_trial import place_of
 from poise.view.browser import Stage
 from poise.view.overlay import FORCE, PATH, POINT
-
-if TYPE_CHECKING:
-    from poise.studio.scene_index import SceneIndex
 
 Rgb = tuple[float, float, float]
 

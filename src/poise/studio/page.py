@@ -18,6 +18,7 @@ from poise.errors import PoiseError
 from poise.studio.jobs import Downloads
 from poise.studio.live_view import LiveView
 from poise.studio.marks import ViewOptions
+from poise.studio.message_filter import install_filter
 from poise.studio.panel import Panel
 from poise.studio.readouts import Plots
 from poise.studio.session import Session
@@ -179,8 +180,6 @@ class RateMeter:
 def serve_viser(host: str, port: int) -> Any:
     """A viser server behind the message filter, on that port or the next free one."""
     from viser import ViserServer
-
-    from poise.studio.message_filter import install_filter
 
     free = free_port(host, port)
     with quiet():

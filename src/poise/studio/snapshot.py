@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.control.asked_profiles import AskedProfile
 from poise.math.arrays import Floats
+from poise.simulation.contact.touches import Touches
+from poise.studio.scene_index import SceneIndex
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from poise.control.asked_profiles import AskedProfile
-    from poise.simulation.contact.touches import Touches
-    from poise.studio.scene_index import SceneIndex
-
-    Bools = NDArray[np.bool_]
-
+Bools = NDArray[np.bool_]
 
 BALANCE = "balance"
 """Name of the controller that balances."""
