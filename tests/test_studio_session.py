@@ -270,6 +270,19 @@ def test_a_take_is_saved_opened_and_compared(tmp_path: Path) -> None:
     assert (snapshot.mode, snapshot.beside, snapshot.frames) == ("live", None, 41)
 
 
+def test_a_push_after_the_frame_that_one_goes_back_to_is_forgotten(tmp_path: Path) -> None:
+    studio = Studio(tmp_path)
+    for _ in range(2):
+        studio.ask(Step(5))
+        studio.ask(Push("chest", 50.0))
+    studio.ask(Scrub(7))
+    assert [push.at for push in studio.simulation.pushes] == pytest.approx([5 / 60, 10 / 60])
+    studio.ask(Step(5))
+    assert [push.at for push in studio.simulation.pushes] == pytest.approx([5 / 60])
+    studio.ask(Restart())
+    assert studio.simulation.pushes == []
+
+
 def test_a_take_of_a_scene_that_is_gone_can_be_saved(tmp_path: Path) -> None:
     studio = Studio(tmp_path)
     studio.ask(Record())

@@ -20,7 +20,8 @@ from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.recording import Recording
 from poise.recording.frames import Frames
-from poise.recording.notes import Note, block_of
+from poise.recording.notes import Note as Frame
+from poise.recording.notes import block_of
 from poise.simulation.state import State
 from poise.simulation.world import World
 from poise.studio.crowd_reference import CrowdReference
@@ -63,7 +64,7 @@ class Entry(NamedTuple):
         memory: What the controller remembers, or None.
     """
 
-    frame: Note
+    frame: Frame
     world: World
     controller: Controller
     reference: CrowdReference

@@ -16,7 +16,7 @@ from poise.math.arrays import Floats
 from poise.measure.centroid import Momentum
 from poise.measure.support import Support
 from poise.recording import Recording
-from poise.recording.notes import Note
+from poise.recording.notes import Note as Frame
 from poise.simulation.contact.touches import Touches
 from poise.studio.scene_index import Group, SceneIndex
 from poise.studio.snapshot import Measures
@@ -48,19 +48,19 @@ def measure_recording(index: SceneIndex, recording: Recording, i: int, copy: int
     return measure_frame(index, frame_of(recording, i), contacts, copy)
 
 
-def frame_of(recording: Recording, i: int) -> Note:
+def frame_of(recording: Recording, i: int) -> Frame:
     """A frame of a recording, without memory and contacts."""
     names = ("time", "q", "v", "torque", "gravity")
     time, q, v, torque, gravity = (recording.frames.column(name)[i] for name in names)
     projectiles, target = recording.thrown(i), recording.target(i)
     projectiles = projectiles[None] if recording.n == 1 else projectiles
     reference = None if target is None or target.v is None else (target.q, target.v)
-    return Note(time, q, v, torque, gravity, (), projectiles, None, reference)
+    return Frame(time, q, v, torque, gravity, (), projectiles, None, reference)
 
 
 def measure_frame(
     index: SceneIndex,
-    frame: Note,
+    frame: Frame,
     contacts: Touches,
     copy: int = 0,
     planned: Floats | None = None,

@@ -15,7 +15,8 @@ import numpy as np
 from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.recording import Recording
-from poise.recording.notes import Note, note_of
+from poise.recording.notes import Note as Frame
+from poise.recording.notes import note_of as read_frame
 from poise.simulation.contact.touches import touches_of
 from poise.simulation.pushes import Push
 from poise.simulation.run import Motion, run
@@ -202,14 +203,14 @@ class Simulation:
         """What the controller remembers from step to step, or None."""
         return memory_of(self.controller)
 
-    def frame(self, with_memory: bool = False) -> Note:
+    def frame(self, with_memory: bool = False) -> Frame:
         """The present.
 
         Args:
             with_memory: Whether to store the world's memory.
         """
         world = self.world
-        return note_of(world, world._core.time(), with_memory, self._present_reference())
+        return read_frame(world, world._core.time(), with_memory, self._present_reference())
 
     def _present_reference(self) -> tuple[Floats, Floats]:
         """Reference at this time, (nq,) and (nv,); objects are where they are."""
