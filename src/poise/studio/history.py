@@ -18,6 +18,7 @@ import numpy as np
 from poise.control.named import Controller
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
+from poise.model.objects import is_free_object
 from poise.recording import Recording
 from poise.recording.frames import Frames
 from poise.recording.notes import Note as Frame
@@ -25,7 +26,6 @@ from poise.recording.notes import block_of
 from poise.simulation.state import State
 from poise.simulation.world import World
 from poise.studio.crowd_reference import CrowdReference
-from poise.studio.scene_index import is_object
 
 if TYPE_CHECKING:
     from poise.studio.simulation import Simulation
@@ -135,7 +135,7 @@ class Take:
         """Names of the characters in the last frame's scene."""
         scene = self.entries[-1].world.scene
         parts = list(zip(scene.forest.parts, scene.characters, strict=True))
-        return [name for name, one in parts if not is_object(one)] or [parts[0][0]]
+        return [name for name, one in parts if not is_free_object(one)] or [parts[0][0]]
 
     def truncate(self, time: float) -> None:
         """Removes the frames after a time [s]: it is simulated again from there."""

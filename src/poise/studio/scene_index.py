@@ -20,6 +20,7 @@ from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.model.forest import KINDS, Part
+from poise.model.objects import is_free_object
 from poise.model.scene import Scene
 from poise.motion.checks.strength import JOINTS
 from poise.simulation.contact import HeightField, Plane, default_spares
@@ -77,7 +78,7 @@ class SceneIndex:
         self.projectiles = default_spares(settings.spares)
         parts = scene.forest.parts
         pairs = list(zip(parts.items(), scene.characters, strict=True))
-        chosen = [pair for pair in pairs if not is_object(pair[1])] or pairs
+        chosen = [pair for pair in pairs if not is_free_object(pair[1])] or pairs
         self.names = tuple(name for (name, _), _ in chosen)
         self.groups = _groups([(part, character) for (_, part), character in chosen])
         self.owner: Ints = np.full(scene.nl, -1)
@@ -170,11 +171,6 @@ class RangeLimits(NamedTuple):
         )  # fmt: skip
 
 
-def is_object(character: Character) -> bool:
-    """Whether it is one free link."""
-    return len(character.links) == 1 and [j.kind for j in character.joints] == ["free"]
-
-
 @lru_cache(maxsize=64)
 def size_of(character: Character) -> float:
     """Largest extent of its links at rest [m]."""
@@ -235,9 +231,7 @@ def _efforts(scene: Scene) -> tuple[Floats, Floats]:
     """Largest torque of every body's joint, and its scale; inf for roots."""
     forest = scene.forest
     effort = np.minimum.reduceat(forest.effort, forest.v_adr)
-    typical = np.concatenate([_typical_torque(character) for character in scene.characters])[
-        forest.link
-    ]
+    typical = np.concatenate([_typical_torque(one) for one in scene.characters])[forest.link]
     scale = np.where(np.isfinite(effort), np.maximum(effort, 1e-9), typical)
     root = forest.kind == KINDS["free"]
     return np.where(root, np.inf, effort), np.where(root, np.inf, scale)

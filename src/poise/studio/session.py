@@ -434,35 +434,34 @@ class Session:
         self.dirty = False
         self._number += 1
         began, simulation, playback = self._pace.clock(), self.simulation, self.playback
-        measures = self.shown.measures()
-        if self.playing or simulation.shown is None or playback is not None:
+        shown, beside = self.shown, self.beside
+        measures = shown.measures()
+        looks_back = playback is None and simulation.shown is not None
+        if self.playing or not looks_back:
             self.series.append(measures)
-        if playback is None:
-            history = simulation.history
-            frames, start, end = len(history), history[0].time, history[-1].time
-        else:
-            frames, start, end = len(playback), playback.start, playback.end
+        if beside is not None:
+            # at the same time after its start
+            start = 0.0 if playback is None else playback.start
+            beside.show_time(beside.start + measures.time - start)
         rates = self._pace.rates()
         watched = min(self.controls.watch, measures.index.count - 1)
         snapshot = Snapshot(
             number=self._number,
             measures=measures,
-            beside=None,
+            beside=None if beside is None else beside.measures(),
             mode="live" if playback is None else "recorded",
             name="" if playback is None else playback.name,
             made="" if playback is None else playback.recording.made,
-            beside_name="",
+            beside_name="" if beside is None else beside.name,
             playing=self.playing,
-            frame=self.shown.frame_number,
-            frames=frames,
-            start=start,
-            end=end,
+            frame=shown.frame_number,
+            frames=len(shown),
+            start=shown.start,
+            end=shown.end,
             pace=rates.pace,
             step_rate=rates.step_rate,
             load=rates.load,
-            diverged=""
-            if playback is not None or simulation.shown is not None
-            else simulation.diverged,
+            diverged="" if playback is not None or looks_back else simulation.diverged,
             trail=self.series.trail(watched, measures.time),
             recording=simulation.history.take is not None,
             taken=0.0 if self.take is None else self.take.duration,
@@ -471,13 +470,6 @@ class Session:
             files=self._files,
             message=self._message,
         )
-        if self.beside is not None:
-            # at the same time after its start
-            self.beside.show_time(
-                self.beside.start + measures.time - (0.0 if playback is None else start)
-            )
-            beside = self.beside.measures()
-            snapshot = replace(snapshot, beside=beside, beside_name=self.beside.name)
         self._pace.worked(began)
         return snapshot
 

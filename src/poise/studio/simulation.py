@@ -106,6 +106,19 @@ class Simulation:
         """Time step [s]."""
         return self.world.dt
 
+    def __len__(self) -> int:
+        return len(self.history)
+
+    @property
+    def start(self) -> float:
+        """Time of the first frame of the history [s]."""
+        return self.history[0].time
+
+    @property
+    def end(self) -> float:
+        """Time of the last frame of the history [s]."""
+        return self.history[-1].time
+
     @property
     def frame_number(self) -> int:
         """Number of the frame that is shown."""
