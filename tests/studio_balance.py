@@ -8,7 +8,7 @@ from typing import Any
 from studio_scenes import Clock, Studio
 
 from poise.dynamics import forward_kinematics
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.studio.balancing import Balancing
 from poise.studio.requests import Play, Request
 from poise.studio.snapshot import Moment

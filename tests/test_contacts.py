@@ -16,7 +16,7 @@ from poise import dynamics, load_character
 from poise.anatomy.contact_schedule import Contacts, Point, feet_of, positions, runs, tip_of
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion import Clip, ik, load_clip
 from poise.motion.foot_contact.detect import detect_contacts, ground_height, size_of

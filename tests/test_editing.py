@@ -13,7 +13,7 @@ from poise import dynamics, load_character
 from poise.anatomy.contact_schedule import feet_of, positions
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character, Joint, Link
 from poise.motion import Clip, load_clip, poses
 from poise.motion.checks import check

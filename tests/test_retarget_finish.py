@@ -10,7 +10,7 @@ from test_retarget import biped, squats
 import poise
 from poise import dynamics
 from poise.anatomy.body import body_of
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.motion import Clip, ik, limits, poses
 from poise.motion.retargeting.finishing import bent, calmed, clear_of_ground
 from poise.motion.retargeting.retarget import retarget

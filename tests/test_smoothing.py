@@ -11,7 +11,7 @@ from poise import load_character
 from poise.anatomy.contact_schedule import Contacts, positions
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask
 from poise.motion import Clip, poses
 from poise.motion.editing.smoothing import (
     STILL,
@@ -21,7 +21,7 @@ from poise.motion.editing.smoothing import (
     residual_cutoff,
     smoothing_report,
 )
-from poise.motion.foot_contact.detect import Mask, size_of, speeds
+from poise.motion.foot_contact.detect import size_of, speeds
 
 TWO_LINK = load_character("two-link")
 

@@ -24,7 +24,7 @@ import numpy as np
 from poise.anatomy.body_parts import part_of, side_of
 from poise.anatomy.tree_shape import ROLES, SIDES, AtRest, Limbs, limbs_by_shape
 from poise.errors import ClipError
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 
 LIMB = {role: limb for limb, roles in ROLES.items() for role in roles}

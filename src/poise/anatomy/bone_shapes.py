@@ -8,9 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from poise.anatomy.bones import Bones
-from poise.anatomy.rig import Floats
-from poise.math.pose import quat_from_z, quat_matrix
-from poise.math.rotation import conjugate, multiply, rotate
+from poise.math.arrays import Floats
+from poise.math.rotation import conjugate, multiply, quat_from_z, quat_matrix, rotate
 from poise.model.character import Shape, Vector
 
 RADII = {

@@ -19,7 +19,8 @@ from poise.anatomy.body_parts import (
     part_of,
     side_of,
 )
-from poise.anatomy.rig import Floats, Rig
+from poise.anatomy.rig import Rig
+from poise.math.arrays import Floats
 
 LEG_LENGTH = 0.491  # thigh and shank, as a fraction of stature
 

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from poise import dynamics
 from poise.errors import ClipError, unknown_name
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Shape, Vector
-from poise.model.forest import quat_matrix
 
 SOLE = 0.015
 """Points this far above the lowest one still belong to the sole [m]."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from poise.errors import PoiseError, unknown_name
-from poise.model.forest import Ints
+from poise.math.arrays import Ints
 from poise.model.scene import Scene, SceneLike, scene_of
 
 KINDS_OF_LIMBS = ("arm", "leg")

@@ -11,7 +11,7 @@ import numpy as np
 from poise import dynamics
 from poise.anatomy.contact_schedule import feet_of, surface_points
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 
 ROLES = {

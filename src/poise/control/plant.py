@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from poise.control.gains import Gains
 from poise.dynamics import GRAVITY
 from poise.errors import PoiseError, shorten, unknown_name
-from poise.math.arrays import Floats, floats, number
+from poise.math.arrays import Floats, Ints, floats, number
 from poise.model.character import Character
-from poise.model.forest import Ints, Part, compile_forest
+from poise.model.forest import Part, compile_forest
 from poise.model.objects import is_free_object
 from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, SceneLike, scene_of

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains, with_root
 from poise.control.plant import ActsOnPlant, PartLike, Plant
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, choice, finite, floats, number
-from poise.model.forest import Ints
+from poise.math.arrays import Floats, Ints, choice, finite, floats, number
 from poise.model.scene import SceneLike
 from poise.model.sealed import Sealed
 from poise.motion.jumps import check_followable

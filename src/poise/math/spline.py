@@ -32,7 +32,7 @@ from scipy.sparse.linalg import spsolve
 
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 
 WIDEST = np.radians(175.0)
 """Largest turn between two keys [rad]: near half a turn either way round is as short."""

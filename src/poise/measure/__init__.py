@@ -11,6 +11,8 @@ of a foot in the air, is NaN; a force that is not there is 0.
 
 from __future__ import annotations
 
+from poise.math.polygon import Polygons, convex_hulls
+from poise.math.polygon import edge_distance as support_margin
 from poise.measure.centroid import (
     Energy,
     Momentum,
@@ -39,7 +41,7 @@ from poise.measure.pressure import (
     foot_reactions,
     ground_reaction,
 )
-from poise.measure.support import Support, polygon_of, support_margin, support_polygon
+from poise.measure.support import support_polygon
 from poise.measure.touching import (
     Wrench,
     closed,
@@ -66,9 +68,9 @@ __all__ = [
     "Energy",
     "Footing",
     "Momentum",
+    "Polygons",
     "Reaction",
     "Summary",
-    "Support",
     "TrackingError",
     "Wrench",
     "allowed_on_ground",
@@ -80,6 +82,7 @@ __all__ = [
     "closed",
     "contact_wrench",
     "contacts_of",
+    "convex_hulls",
     "energy",
     "external_rate",
     "fallen",
@@ -100,7 +103,6 @@ __all__ = [
     "momentum",
     "momentum_rate",
     "per_copy",
-    "polygon_of",
     "power",
     "sinking",
     "slip",

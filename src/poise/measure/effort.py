@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, finite, floats, number
-from poise.measure.shapes import together
+from poise.math.arrays import Floats, broadcast, finite, floats, number
 from poise.model.forest import KINDS
 from poise.model.scene import SceneLike, scene_of
 
@@ -60,7 +59,7 @@ def power(tau: ArrayLike, v: ArrayLike) -> Floats:
         tau: Generalized forces, as of `world.torque`, shape (..., nv).
         v: Velocities, shape (..., nv).
     """
-    tau, v = together(tau=tau, v=v)
+    tau, v = broadcast(tau=tau, v=v)
     return np.asarray(tau * v)
 
 
@@ -84,7 +83,7 @@ def work(tau: ArrayLike, before: ArrayLike, after: ArrayLike, dt: float) -> Floa
         after: Velocities at its end, shape (..., nv).
         dt: Length of the step [s].
     """
-    tau, before, after = together(tau=tau, before=before, after=after)
+    tau, before, after = broadcast(tau=tau, before=before, after=after)
     return np.asarray(tau * (0.5 * (before + after)) * number(dt, "dt"))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from poise import dynamics
 from poise.errors import ClipError, PoiseError, unknown_name
 from poise.math.arrays import Floats, floats
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.measure.touching import (
     Copies,
     check_touches,

@@ -22,8 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.math.arrays import Floats, floats
-from poise.measure.shapes import vectors
+from poise.math.arrays import Floats, broadcast_vectors, floats
 from poise.measure.touching import (
     Copies,
     Links,
@@ -111,7 +110,7 @@ def center_of_pressure(
     Returns:
         NaN where the force does not point up: then there is no such point.
     """
-    f, tau, o = vectors(force=force, torque=torque, about=about)
+    f, tau, o = broadcast_vectors(force=force, torque=torque, about=about)
     h = o[..., 2] - floats(ground, "ground")
     fz = _carrying(f)
     x = o[..., 0] - (tau[..., 1] + h * f[..., 0]) / fz
@@ -130,7 +129,7 @@ def centroidal_moment_pivot(com: ArrayLike, force: ArrayLike, ground: ArrayLike 
     Returns:
         NaN where the force does not point up: then there is no such point.
     """
-    c, f = vectors(com=com, force=force)
+    c, f = broadcast_vectors(com=com, force=force)
     height = c[..., 2] - floats(ground, "ground")
     cmp: Floats = c - f * (height / _carrying(f))[..., None]
     return cmp

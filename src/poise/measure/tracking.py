@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, floats
-from poise.measure.shapes import together
+from poise.math.arrays import Floats, broadcast, floats
 from poise.model.scene import SceneLike, scene_of
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def tracking_error(character: SceneLike, q: ArrayLike, reference: ArrayLike) -> 
         reference: Positions of the reference, shape (..., nq).
     """
     scene = scene_of(character)
-    q, reference = together(q=q, reference=reference)
+    q, reference = broadcast(q=q, reference=reference)
     p, quat = dynamics.forward_kinematics(scene, q)
     p_ref, quat_ref = dynamics.forward_kinematics(scene, reference)
     inner = np.abs(np.sum(quat * quat_ref, axis=-1))

@@ -23,17 +23,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poise.errors import PoiseError, shorten
-from poise.math.pose import Pose, quat_from_z, quat_matrix
+from poise.math.arrays import Floats, Ints
+from poise.math.pose import Pose
+from poise.math.rotation import quat_from_z, quat_matrix
 from poise.model.inertia import composite_inertia, fixed_mass, merge_inertia
 
 if TYPE_CHECKING:
     from poise.model.character import Character, Joint, Link
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 KINDS = {"free": 0, "ball": 1, "hinge": 2, "slide": 3}
 """Number of each joint kind in `Forest.kind`."""
 

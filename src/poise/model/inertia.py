@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from poise.errors import PoiseError
-from poise.math.pose import product, quat_matrix
+from poise.math.arrays import Floats
+from poise.math.rotation import product, quat_matrix
 
 if TYPE_CHECKING:
     from poise.model.forest import Forest
 
-Floats = NDArray[np.float64]
 
 ROUNDS = 6
 """Rounds of Jacobi's rotations; they converge quadratically, four are enough for most."""

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.errors import CharacterError, check_direction, check_vector, unknown_name
-from poise.math.pose import Pose, product, quat_from_z, quat_matrix
+from poise.math.pose import Pose
+from poise.math.rotation import product, quat_from_z, quat_matrix
 from poise.model.values import Matrix, Vector, read_only, set_fields
 
 ShapeKind = Literal["sphere", "capsule", "box", "cylinder", "mesh"]

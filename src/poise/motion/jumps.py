@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.errors import UnfollowableTarget, warn_user
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.motion import poses
 
 if TYPE_CHECKING:

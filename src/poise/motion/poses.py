@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 
 

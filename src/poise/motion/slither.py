@@ -17,7 +17,7 @@ from scipy.interpolate import CubicSpline
 from poise.anatomy.contact_schedule import Contacts, Point
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion.clip import Clip
 

@@ -51,7 +51,7 @@ class Stance(NamedTuple):
     com: Floats
     cop: Floats
     cmp: Floats
-    support: measure.Support
+    support: measure.Polygons
     feet: tuple[str, ...]
     stands: Bools
     moved: Floats
@@ -101,7 +101,7 @@ def stance_of(recording: Recording, copy: int = 0) -> Stance:
         com,
         reaction.point,
         measure.centroidal_moment_pivot(com, reaction.force),
-        measure.polygon_of(at, touching),
+        measure.convex_hulls(at, touching),
         feet,
         stands,
         _moved(at, owner, stands),

@@ -8,7 +8,7 @@ from typing import Any
 from poise.control.balance.balance import OBJECTIVES
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError, unknown_name
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.studio import limits
 from poise.studio.choosing import balances
 from poise.studio.requests import RemoveGoal, SetAdaptive, SetGoal, SetObjective

@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from poise.errors import PoiseError, unknown_name
+from poise.math.arrays import Progress
 from poise.recording import Recording
-from poise.studio.jobs import Progress
 from poise.studio.player import Player
 from poise.studio.requests import Compare, Live, Open, Record, Save
 from poise.studio.saving import Material, save

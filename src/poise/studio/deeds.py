@@ -10,7 +10,7 @@ import numpy as np
 from poise import dynamics, measure
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.motion.editing.cutting import heading_of
 from poise.simulation import pushes as written
 from poise.simulation.state import State

@@ -11,7 +11,7 @@ import numpy as np
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.studio.marks import bytes_of
 from poise.studio.snapshot import Moment
 from poise.trials.balance_trial import place_of

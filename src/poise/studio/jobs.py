@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from poise.errors import PoiseError
+from poise.math.arrays import Progress
 from poise.studio.snapshot import Job
 
 log = logging.getLogger("poise.studio")
@@ -20,7 +21,6 @@ MOST_WAITING = 12
 KEPT = 8
 """Jobs that have ended and are still told of."""
 
-Progress = Callable[[float], None]
 Work = Callable[[Progress], Any]
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from poise import dynamics, measure
 from poise.math.arrays import Floats
+from poise.math.polygon import Polygons
 from poise.measure.centroid import Momentum
-from poise.measure.support import Support
 from poise.recording import Recording
 from poise.recording.notes import Note
 from poise.simulation.contact.touches import Touches, touches_of
@@ -158,7 +158,7 @@ def _fallen(cast: Cast, group: Group, q: Floats, mine: Touches) -> Bools:
     return measure.fallen(group.character, q, own, ground=level)
 
 
-def _support(cast: Cast, support: Support) -> tuple[Floats, ...]:
+def _support(cast: Cast, support: Polygons) -> tuple[Floats, ...]:
     """Corners of the support polygons, on the ground."""
     flat, sizes = support
     height = cast.ground(flat[..., 0], flat[..., 1])[..., None]

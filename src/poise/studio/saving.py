@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from poise.math.arrays import Progress
 from poise.recording import Recording
 from poise.simulation.pushes import Push
-
-Progress = Callable[[float], None]
 
 SHEET = 8, 2  # poses side by side, and rows of them
 

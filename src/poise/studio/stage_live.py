@@ -10,7 +10,7 @@ import numpy as np
 
 from poise.dynamics import forward_kinematics
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.studio.actors import Actors, goes, middle_of
 from poise.studio.goals import Goals
 from poise.studio.marks import See

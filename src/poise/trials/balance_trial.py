@@ -13,7 +13,7 @@ import numpy as np
 from poise.control.balance import Balance
 from poise.control.balance.balance import OBJECTIVES
 from poise.errors import PoiseError, unknown_name
-from poise.math.arrays import choice, number
+from poise.math.arrays import Progress, choice, number
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.preprocess import load_ready
@@ -21,7 +21,7 @@ from poise.recording import Recording
 from poise.simulation.pushes import Push
 from poise.simulation.run import run
 from poise.simulation.world import World
-from poise.trials.trial import Progress, Trial, body_of, trial_of_ready
+from poise.trials.trial import Trial, body_of, trial_of_ready
 
 CONTACTS = {"penalty": "thesis", "impulse": "cones"}
 """Models of contact, and the form of the balance that goes with each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from poise.control.asked_profiles import AskedProfile, profiled
 from poise.control.gains import ROOTS
 from poise.control.named import DEFAULT, Controller, named, named_controller
 from poise.errors import PoiseError, shorten, unknown_name
-from poise.math.arrays import number
+from poise.math.arrays import Progress, number
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.preprocess import load_ready
@@ -33,8 +33,6 @@ MOST_PUSHES = 8
 FREQUENCY = 16.0
 """How fast joints follow unless told otherwise [Hz]. Gains come from what a joint carries at rest,
 and a foot carries little, but has to stand: slower ones give way under dogs."""
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from poise.anatomy.contact_schedule import Point, positions
 from poise.control.balance import Balance
 from poise.errors import Diverged
 from poise.experiments.figures import lines
-from poise.experiments.macchietto2008.setup import Progress, standing, stood_text
+from poise.experiments.macchietto2008.setup import standing, stood_text
 from poise.experiments.report import Claim, Item
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, Progress
 from poise.recording import Recording
 from poise.recording.balance import balance_table, stance_of
 from poise.simulation.command import Command

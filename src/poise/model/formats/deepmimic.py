@@ -32,7 +32,7 @@ import numpy as np
 from poise.errors import CharacterError, check_name, check_number, unknown_name
 from poise.io.files import line_of_item, parse_json, read_text
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Joint, JointKind, Link, Shape, Vector
 from poise.reference.spatial import multiply
 

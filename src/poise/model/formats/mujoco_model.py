@@ -10,7 +10,8 @@ import numpy as np
 
 from poise.errors import LARGEST, CharacterError, check_number, shorten
 from poise.io.xml_elements import Element
-from poise.math.pose import Pose, quat_matrix
+from poise.math.pose import Pose
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Joint, Link, Vector
 from poise.model.formats.mujoco_compile import floats, import_mujoco, located
 from poise.model.formats.mujoco_shapes import can_touch, shapes_of

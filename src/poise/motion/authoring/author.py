@@ -16,7 +16,7 @@ import numpy as np
 
 from poise.anatomy.contact_schedule import Contacts
 from poise.errors import ClipError, unknown_name
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion.authoring.refine import Options, refine
 from poise.motion.authoring.spacetime import Motion, repeated

@@ -28,7 +28,7 @@ from poise.anatomy import contact_schedule
 from poise.anatomy.contact_schedule import Point
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 
 EDGES = 8

@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve, solveh_banded
 from scipy.sparse import csr_array, eye_array, kron, vstack
 
 from poise.errors import ClipError
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 
 SOFT = 0.3
 """What moves at little cost, as an elbow in the air, is damped as if it cost this part of the mean:

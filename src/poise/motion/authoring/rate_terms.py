@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
 from poise import dynamics
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.motion.authoring.ground_forces import G
 from poise.motion.authoring.spacetime import Motion, Rows, Term, turning
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from poise.anatomy import contact_schedule as feet
 from poise.anatomy.contact_schedule import Contacts, runs
 from poise.errors import ClipError
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion.authoring import rate_terms
 from poise.motion.authoring import terms as spacetime_terms

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion import poses
 from poise.motion.authoring.normal_equations import Basis, System, directions, gathered, mirrored

@@ -16,7 +16,7 @@ from poise import dynamics
 from poise.anatomy import contact_schedule
 from poise.anatomy.contact_schedule import Point
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion import poses
 from poise.motion.authoring import ground_forces

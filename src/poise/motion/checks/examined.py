@@ -8,19 +8,16 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poise import dynamics
 from poise.anatomy import contact_schedule as feet
 from poise.anatomy.body import body_of
 from poise.anatomy.contact_schedule import Contacts, runs
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask
 from poise.motion.authoring import ground_forces
 from poise.motion.clip import Clip
 from poise.motion.editing import smoothing
 from poise.motion.foot_contact.detect import detect_contacts, size_of
-
-Mask = NDArray[np.bool_]
 
 FALL = 0.05  # of g
 SPIN = 0.10  # of the angular momentum

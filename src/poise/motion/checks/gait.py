@@ -25,10 +25,10 @@ from poise.anatomy.body import body_of
 from poise.anatomy.contact_schedule import feet_of, positions, runs
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask
 from poise.model.character import Character
 from poise.motion.checks import gait_ranges
-from poise.motion.checks.examined import Examined, Finding, Mask
+from poise.motion.checks.examined import Examined, Finding
 from poise.motion.clip import Clip
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.foot_contact.detect import size_of

@@ -34,7 +34,7 @@ from poise.anatomy.body import Body, body_of
 from poise.anatomy.contact_schedule import feet_of
 from poise.anatomy.strength import MOMENTS, UNCONFIRMED
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion.checks.examined import RESIDUAL, Examined, Finding
 

@@ -12,7 +12,6 @@ are guessed. Three steps make it one that can be held:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -22,8 +21,8 @@ from numpy.typing import NDArray
 from poise import measure
 from poise.anatomy.contact_schedule import Contacts, positions, runs
 from poise.errors import ClipError
-from poise.math.polygon import inside_by
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Progress
+from poise.math.polygon import shrink
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.editing.carrying import carried
@@ -62,8 +61,6 @@ LEAST = 8
 STRANGE, LONG = 0.1, 0.2
 """Told: more of the weight unexplained; a mass centre that is beside the feet for longer [s]."""
 
-Progress = Callable[[float], None]
-
 
 class Balanced(NamedTuple):
     """A clip that can be balanced, and what that took.
@@ -98,7 +95,7 @@ def footing_of(clip: Clip) -> Footing:
     Args:
         clip: A clip with contacts.
     """
-    support = measure.polygon_of(*_standing(clip))
+    support = measure.convex_hulls(*_standing(clip))
     center = measure.center_of_mass(clip.character, clip.frames)[:, :2]
     return Footing(measure.support_margin(support, center), _speed(center, clip.fps))
 
@@ -144,17 +141,19 @@ def _wanted(
     character: Character, contacts: Contacts, q: Floats, fps: float, margin: float
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Where the mass centre of frames should be [m], (k, 2), and when that counts, (k,)."""
-    support = measure.polygon_of(positions(character, contacts.points, q), np.asarray(contacts.on))
-    polygons = inside_by(support, margin)
+    support = measure.convex_hulls(
+        positions(character, contacts.points, q), np.asarray(contacts.on)
+    )
+    polygons = shrink(support, margin)
     com = measure.center_of_mass(character, q)
     center = com[:, :2]
     walks = _speed(center, fps) > FAST
-    pivots = Pivots(inside_by(support, EDGE), polygons.some & ~walks, com[:, 2])
+    pivots = Pivots(shrink(support, EDGE), (polygons.size > 0) & ~walks, com[:, 2])
     asked = np.zeros(len(center), dtype=bool)
     shift = np.zeros_like(center)
     for _ in range(ROUNDS):
         # a shift may slow it down where it was fast
-        slow = polygons.some & (_speed(center + shift, fps) < SLOW)
+        slow = (polygons.size > 0) & (_speed(center + shift, fps) < SLOW)
         if not (slow & ~asked).any():
             break
         asked |= slow

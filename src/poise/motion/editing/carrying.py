@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from poise.anatomy import contact_schedule as feet
 from poise.anatomy.contact_schedule import Contacts, Point, runs
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Progress
 from poise.model.character import Character
 from poise.motion.authoring import ground_forces, rate_terms, terms
 from poise.motion.authoring.spacetime import Motion, Term, optimise
@@ -64,7 +64,6 @@ UNEXPLAINED, FRICTION = 0.05, 0.6
 
 Goal = Callable[[Floats, float], tuple[Floats, NDArray[np.bool_]]]
 """Where the mass centre of frames (k, nq) at a rate should be [m], (k, 2), and when, (k,)."""
-Progress = Callable[[float], None]
 
 
 class Feet(NamedTuple):

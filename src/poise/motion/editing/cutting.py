@@ -18,8 +18,7 @@ from scipy.interpolate import PchipInterpolator
 
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.arrays import floats, number
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, floats, number
 from poise.motion.clip import Clip
 
 UP = (0.0, 0.0, 1.0)

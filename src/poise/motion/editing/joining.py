@@ -18,8 +18,7 @@ import numpy as np
 from poise.anatomy.contact_schedule import Contacts, positions, runs
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.arrays import count, number
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, count, number
 from poise.motion import poses
 from poise.motion.clip import Clip
 from poise.motion.editing.cutting import UP, angle_of, carried, heading_of, resampled

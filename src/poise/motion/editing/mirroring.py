@@ -21,7 +21,7 @@ from poise import dynamics
 from poise.anatomy.contact_schedule import Contacts, Point
 from poise.errors import ClipError, shorten
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character, Joint
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.detect import size_of

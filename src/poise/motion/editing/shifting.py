@@ -11,7 +11,7 @@ can be caught by the feet stays so, and one that cannot is calmed. The problem i
 2011) alternates a banded solve with the nearest points of the polygons:
 
     s ← (1 + τ⁴ D'D + ρ₁ + A'ρ₂A)⁻¹ (ρ₁ (z₁ - u₁) + A'ρ₂ (z₂ - u₂)),
-    z ← nearest(x + u),   u ← u + x - z,   x the two points
+    z ← nearest_points(x + u),   u ← u + x - z,   x the two points
 
 with D the second difference and A s = s - h/(g + ḧ) s̈, both banded.
 """
@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve_banded, cholesky_banded
 
-from poise.math.polygon import Polygons, nearest
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
+from poise.math.polygon import Polygons, nearest_points
 
 TIME = 0.1
 """τ, the time over which a shift grows and fades [s]."""
@@ -72,7 +72,7 @@ def least_shift(
     """
     k = len(center)
     if k < 3:
-        return nearest(polygons, center) - center if asked.all() else np.zeros((k, 2))
+        return nearest_points(polygons, center) - center if asked.all() else np.zeros((k, 2))
     lag = np.zeros(k)
     rho = np.zeros((2, k))
     rho[0, asked] = RHO[0]
@@ -90,7 +90,7 @@ def least_shift(
         now = (shift, pivot(shift, lag))
         for i in range(2):
             bold = RELAX * now[i] + (1.0 - RELAX) * goal[i]
-            goal[i] = nearest(places[i], begin[i] + bold + miss[i]) - begin[i]
+            goal[i] = nearest_points(places[i], begin[i] + bold + miss[i]) - begin[i]
             miss[i] += bold - goal[i]
         off = [np.abs((now[i] - goal[i])[rho[i] > 0.0]).max(initial=0.0) for i in range(2)]
         if off[0] < CLOSE[0] and off[1] < CLOSE[1]:

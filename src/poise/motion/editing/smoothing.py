@@ -35,12 +35,11 @@ from scipy.signal import butter, savgol_filter, sosfiltfilt
 from poise import dynamics
 from poise.anatomy.contact_schedule import Contacts, feet_of, positions, runs
 from poise.errors import ClipError
-from poise.math.arrays import number
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask, number
 from poise.model.character import Character
 from poise.motion import poses
 from poise.motion.clip import Clip
-from poise.motion.foot_contact.detect import Mask, detect_contacts, size_of, speeds
+from poise.motion.foot_contact.detect import detect_contacts, size_of, speeds
 from poise.motion.foot_contact.locking import FADE, bridge, held
 
 NOISE = (10.0, 20.0)

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
 from poise import dynamics
@@ -34,12 +33,9 @@ from poise.anatomy.contact_schedule import (
 )
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.arrays import number
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask, number
 from poise.model.character import Character
 from poise.motion.clip import Clip
-
-Mask = NDArray[np.bool_]
 
 HEIGHTS = (0.06, 0.08)
 """Below these a contact begins and lasts, as parts of the character's size. Tuned on real clips."""

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poise.anatomy.contact_schedule import Point, positions, runs
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask
 from poise.model.character import Character
 from poise.motion import ik
-
-Mask = NDArray[np.bool_]
 
 FADE = 0.12
 """Time in which a correction fades in the air [s]."""

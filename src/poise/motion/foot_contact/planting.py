@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 
 from poise.anatomy.contact_schedule import runs
 from poise.math import rotation
-from poise.math.rotation import Floats, conjugate, multiply, rotate
-
-Mask = NDArray[np.bool_]
+from poise.math.arrays import Floats, Mask
+from poise.math.rotation import conjugate, multiply, rotate
 
 FADE = 0.25
 """Time in which a correction fades after a standing, at most [s]."""

@@ -7,14 +7,12 @@ balance.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics, measure
 from poise.anatomy.contact_schedule import Contacts, positions, runs
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Progress
 from poise.model.character import Character
 from poise.motion import ik, poses
 from poise.motion.clip import Clip
@@ -39,8 +37,6 @@ HELD, TURNED, KEPT, KEPT_PATH, KEPT_HEADING = 3e4, 100.0, 1.0, 1e4, 10.0
 
 RAMP, CALM = 0.15, 6.0
 """Time in which a foot is taken hold of [s]; changes that are faster go [Hz]."""
-
-Progress = Callable[[float], None]
 
 
 def on_firm_feet(

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from poise.anatomy.rig import Floats
 from poise.errors import ClipError, unknown_name
+from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.formats.asf import (

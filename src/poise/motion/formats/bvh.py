@@ -19,9 +19,10 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from poise.anatomy.rig import Floats, Rig, RigJoint, guess_unit, guess_up
+from poise.anatomy.rig import Rig, RigJoint, guess_unit, guess_up
 from poise.errors import ClipError
 from poise.io.files import decode, line_at, read_bounded
+from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.formats.bvh_channels import clip_from_channels

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from poise.anatomy.rig import AXES, IDENTITY, Floats, Rig, forward_kinematics, frames_on
+from poise.anatomy.rig import AXES, IDENTITY, Rig, forward_kinematics, frames_on
 from poise.anatomy.skeleton import character_from_rig
 from poise.errors import ClipError, PoiseError
-from poise.math.pose import quat_matrix
-from poise.math.rotation import conjugate, multiply, rotate, turn
+from poise.math.arrays import Floats
+from poise.math.rotation import conjugate, multiply, quat_matrix, rotate, turn
 from poise.model.character import Character
 from poise.motion.clip import Clip
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from poise.anatomy.rig import Floats, RigJoint
+from poise.anatomy.rig import RigJoint
 from poise.errors import ClipError
 from poise.io.files import line_at
+from poise.math.arrays import Floats
 from poise.motion.formats.bvh_hierarchy import LARGEST_NUMBER, number_in
 
 MOST_POSES = 4_000_000

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.anatomy.rig import IDENTITY, Floats, Rig, RigJoint, poses_of
+from poise.anatomy.rig import IDENTITY, Rig, RigJoint, poses_of
 from poise.errors import CharacterError, ClipError
 from poise.io.files import write_atomically
+from poise.math.arrays import Floats
 from poise.math.rotation import rotate
 from poise.model.character import Character
 from poise.motion.clip import Clip

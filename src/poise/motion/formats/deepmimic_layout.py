@@ -13,8 +13,7 @@ import numpy as np
 
 from poise.errors import ClipError, shorten, unknown_name
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
-from poise.math.rotation import rotate
+from poise.math.rotation import quat_matrix, rotate
 from poise.model.character import Character, Joint
 
 HUMANOID = (

@@ -17,8 +17,8 @@ import numpy as np
 from poise.anatomy.rig import Rig, RigJoint, frames_on
 from poise.errors import CharacterError, ClipError, PoiseError
 from poise.math.arrays import Floats
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character
-from poise.model.forest import quat_matrix
 from poise.motion.clip import Clip
 from poise.motion.formats.glb_data import to_float64
 from poise.motion.formats.glb_file import GlbFile

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.math.arrays import Floats
+from poise.math.rotation import quat_matrix
 from poise.model.character import Shape
-from poise.model.forest import quat_matrix
 
 GREY = (0.62, 0.64, 0.68)
 """Colour of a shape that has none."""

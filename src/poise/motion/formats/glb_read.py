@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from poise.math.arrays import Floats
-from poise.model.forest import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.motion.formats.glb_channels import (
     PATHS,
     Channels,

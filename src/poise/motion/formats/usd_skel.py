@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from poise.math.arrays import Floats
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character
-from poise.model.forest import quat_matrix
 from poise.motion.formats.glb_mesh import linear_color, placed_triangles
 from poise.motion.formats.glb_tree import Nodes
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.motion.ik.goals import Above, Aim, Checked, Place, Turn
 from poise.motion.ik.kinematics import Placed, Tree, cross
 

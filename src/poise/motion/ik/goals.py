@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.errors import ClipError, unknown_name
-from poise.math.arrays import floats
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, floats
 from poise.model.character import Character, Vector
 
 

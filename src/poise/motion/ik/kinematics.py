@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics
-from poise.math.pose import quat_matrix
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Joint
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.errors import ClipError
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dposv
 
 from poise.errors import ClipError
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion import limits as bounds
 from poise.motion import poses

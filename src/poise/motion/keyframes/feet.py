@@ -19,7 +19,7 @@ from poise import dynamics
 from poise.anatomy.contact_schedule import positions, runs
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Link, Vector
 from poise.motion import poses
 from poise.motion.authoring.spacetime import powers

@@ -29,7 +29,7 @@ from poise.errors import ClipError, PoiseError
 from poise.io.files import read_text
 from poise.io.yaml_nodes import Node
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character, Joint
 from poise.motion.authoring.spacetime import Travel
 from poise.motion.keyframes.keys import Keyframes, Reach, Track

@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from poise.anatomy.contact_schedule import Contacts, Point, feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation, spline
-from poise.math.arrays import number
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, number
 from poise.model.character import Character, Vector
 from poise.motion.authoring.spacetime import Travel
 from poise.motion.clip import Clip

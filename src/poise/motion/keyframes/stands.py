@@ -18,7 +18,7 @@ import numpy as np
 from poise.anatomy.contact_schedule import feet_of, tip_of
 from poise.errors import ClipError
 from poise.io.yaml_nodes import Node, Reader
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character, Vector
 from poise.motion.authoring.spacetime import Travel
 from poise.motion.editing.mirroring import Mirror

@@ -15,7 +15,7 @@ from poise import dynamics
 from poise.anatomy.contact_schedule import Point, positions, tip_of
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character, Link, Vector
 from poise.motion import ik, limits, poses
 from poise.motion.ik.goals import Place

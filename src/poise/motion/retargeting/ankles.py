@@ -12,7 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from poise.anatomy.contact_schedule import runs
-from poise.math.rotation import Floats, conjugate, exp, multiply, rotate
+from poise.math.arrays import Floats
+from poise.math.rotation import conjugate, exp, multiply, rotate
 from poise.model.character import Character
 from poise.motion import poses
 from poise.motion.editing.smoothing import lowpass

@@ -17,7 +17,8 @@ from poise.anatomy.body import Body
 from poise.anatomy.contact_schedule import surface_points
 from poise.anatomy.tree_shape import SIDES
 from poise.math import rotation
-from poise.math.rotation import Floats, multiply, rotate
+from poise.math.arrays import Floats
+from poise.math.rotation import multiply, rotate
 from poise.model.character import Character, Shape
 from poise.motion import ik, poses
 from poise.motion.editing.smoothing import lowpass

@@ -17,9 +17,10 @@ from poise.anatomy.body import Body
 from poise.anatomy.contact_schedule import Contacts, Point, positions, surface_points, tip_of
 from poise.errors import ClipError, shorten
 from poise.math import rotation
-from poise.math.rotation import Floats, conjugate, multiply, rotate
+from poise.math.arrays import Floats, Mask
+from poise.math.rotation import conjugate, multiply, rotate
 from poise.motion.clip import Clip
-from poise.motion.foot_contact.planting import Mask, Sole, tidied
+from poise.motion.foot_contact.planting import Sole, tidied
 from poise.motion.retargeting.matching import Match
 from poise.motion.retargeting.rested import Rested
 from poise.motion.retargeting.standing import Foot, is_foot, outside, part_at_cuts

@@ -8,8 +8,8 @@ from poise import dynamics
 from poise.anatomy.body import Body
 from poise.anatomy.contact_schedule import Point, feet_of, surface_points
 from poise.anatomy.tree_shape import SIDES
-from poise.math.pose import quat_matrix
-from poise.math.rotation import Floats, multiply, rotate
+from poise.math.arrays import Floats
+from poise.math.rotation import multiply, quat_matrix, rotate
 from poise.motion.retargeting.matching import Pair
 
 UP = np.array([0.0, 0.0, 1.0])

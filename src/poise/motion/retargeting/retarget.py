@@ -20,7 +20,8 @@ from poise.anatomy.body import Body
 from poise.anatomy.tree_shape import SIDES
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats, conjugate, multiply, rotate
+from poise.math.arrays import Floats
+from poise.math.rotation import conjugate, multiply, rotate
 from poise.model.character import Character, Link
 from poise.motion import ik
 from poise.motion.clip import Clip

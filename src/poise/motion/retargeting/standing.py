@@ -18,11 +18,12 @@ from poise.anatomy.body import Body
 from poise.anatomy.contact_schedule import SOLE, Contacts, Point, surface_points
 from poise.errors import ClipError, shorten
 from poise.math import rotation
-from poise.math.rotation import Floats, conjugate, multiply, rotate
+from poise.math.arrays import Floats, Mask
+from poise.math.rotation import conjugate, multiply, rotate
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.detect import detect_contacts
-from poise.motion.foot_contact.planting import STEP, Mask, Sole, pitch_of, planted, tidied, turning
+from poise.motion.foot_contact.planting import STEP, Sole, pitch_of, planted, tidied, turning
 from poise.motion.retargeting.matching import Match
 from poise.motion.retargeting.rested import Rested, sole_points
 from poise.motion.retargeting.transfer import Wanted

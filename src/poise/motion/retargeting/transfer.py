@@ -20,7 +20,8 @@ import numpy as np
 
 from poise import dynamics
 from poise.math import rotation
-from poise.math.rotation import Floats, conjugate, multiply, rotate
+from poise.math.arrays import Floats
+from poise.math.rotation import conjugate, multiply, rotate
 from poise.motion.clip import Clip
 from poise.motion.editing.smoothing import parts
 from poise.motion.foot_contact.detect import size_of
