@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 
 import poise
 from poise import measure
-from poise.anatomy.contact_schedule import Contacts, feet_of, positions
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.polygon import nearest_points, shrink

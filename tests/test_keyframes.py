@@ -12,17 +12,17 @@ import pytest
 from mutations import JUNK, NUMBERS
 from scipy.spatial.transform import Rotation
 
-from poise.anatomy.contact_schedule import positions
+from poise.anatomy.feet import positions
 from poise.characters import load_character
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
 from poise.math.spline import TooFar, curve, turning
 from poise.model.character import Character
+from poise.model.configuration import difference
 from poise.motion.authoring.refine import Options
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import Keyframes, load_keyframes, parse_keyframes
 from poise.motion.keyframes.targets import tip
-from poise.motion.poses import difference
 
 DOC = Path(__file__).parents[1] / "docs" / "keyframes.md"
 
@@ -241,7 +241,7 @@ def test_a_reach_is_met_at_its_key() -> None:
     keys = parse_keyframes(examples()[0])
     (reach,) = keys.reaches
     frames = keys.frames()
-    from poise.anatomy.contact_schedule import Point
+    from poise.anatomy.feet import Point
 
     point = Point(reach.link, reach.link, tip(keys.character, reach.link))
     assert positions(keys.character, [point], frames[60])[0] == pytest.approx(
@@ -308,7 +308,7 @@ def test_footholds_leave_the_root_and_the_trunk_alone() -> None:
 def test_the_leg_is_led_smoothly_from_foothold_to_foothold() -> None:
     keys = parse_keyframes(examples()[1])
     base, frames = keys.q(keys.times()), keys.frames()
-    moved = difference(keys.character, base, frames)
+    moved = difference(keys.character, frames, base)
     stands = keys.contacts().standing("left_foot")
     leg = [i for x in ("hip", "knee", "ankle") for i in _of(keys.character, f"left_{x}")]
     smooth, abrupt = moved[:, leg], moved[:, leg] * stands[:, None]

@@ -11,7 +11,8 @@ import poise
 from poise import dynamics
 from poise.anatomy.body import body_of
 from poise.math.arrays import Floats
-from poise.motion import Clip, ik, limits, poses
+from poise.model import configuration
+from poise.motion import Clip, ik, limits
 from poise.motion.retargeting.finishing import bent, calmed, clear_of_ground
 from poise.motion.retargeting.retarget import retarget
 
@@ -34,7 +35,7 @@ def acceleration(q: Floats) -> float:
 
 
 def test_a_jerk_that_nothing_asks_for_goes() -> None:
-    start = poses.move(HUMANOID, HUMANOID.rest_q, sway())
+    start = configuration.integrate(HUMANOID, HUMANOID.rest_q, sway())
     jerked = start.copy()
     knee = HUMANOID.q_slice("left_knee")
     jerked[120:, knee] += 0.2
@@ -51,7 +52,7 @@ def test_a_jerk_that_nothing_asks_for_goes() -> None:
 
 
 def test_what_is_asked_for_is_met_all_the_same() -> None:
-    start = poses.move(HUMANOID, HUMANOID.rest_q, sway())
+    start = configuration.integrate(HUMANOID, HUMANOID.rest_q, sway())
     foot = NAMES.index("left_foot")
     at = dynamics.forward_kinematics(HUMANOID, HUMANOID.rest_q)[0][foot]
     goal = ik.Place("left_foot", at, weight=3e4)
@@ -65,7 +66,7 @@ def test_what_is_asked_for_is_met_all_the_same() -> None:
 
 
 def test_a_cut_is_not_smoothed_over() -> None:
-    start = poses.move(HUMANOID, HUMANOID.rest_q, sway())
+    start = configuration.integrate(HUMANOID, HUMANOID.rest_q, sway())
     changed = start.copy()
     knee = HUMANOID.q_slice("left_knee")
     changed[120:, knee] += 0.2
@@ -124,7 +125,7 @@ def test_a_pose_before_the_first_frame_changes_nothing_after_it() -> None:
     with_pose = Clip(clip.character, np.concatenate([pose[None], clip.frames]), clip.fps)
     other = biped("b", 0.5)
     alone, after = (retarget(x, other).clip for x in (clip, with_pose))
-    gap = poses.difference(other, alone.frames, after.frames[1:])
+    gap = configuration.difference(other, after.frames[1:], alone.frames)
     assert np.abs(gap[3:]).max() < 2e-3  # the contact begins a frame later
     # the pose itself stands on the ground as it is
     assert lowest(other, after.frames[:1]).min() == pytest.approx(0.0, abs=1e-3)

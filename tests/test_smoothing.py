@@ -8,11 +8,14 @@ from scipy.ndimage import binary_erosion
 from test_contacts import HUMANOID, needs_data, stepping, take
 
 from poise import load_character
-from poise.anatomy.contact_schedule import Contacts, positions
+from poise.anatomy.body import size_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import positions
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
-from poise.motion import Clip, poses
+from poise.model import configuration
+from poise.motion import Clip
 from poise.motion.editing.smoothing import (
     STILL,
     firm,
@@ -21,7 +24,7 @@ from poise.motion.editing.smoothing import (
     residual_cutoff,
     smoothing_report,
 )
-from poise.motion.foot_contact.detect import size_of, speeds
+from poise.motion.foot_contact.detect import speeds
 
 TWO_LINK = load_character("two-link")
 
@@ -65,7 +68,7 @@ def test_a_steady_turn_passes_however_fast() -> None:
     q[:, 3:7] = rotation.turn((0.6, 0.0, 0.8), 4.0 * np.pi * t)
     clip = Clip(character, q, 120.0)
     smooth = clip.smoothed(3.0, feet=False)
-    turned = poses.difference(character, clip.frames, smooth.frames)[60:-60, 3:6]
+    turned = configuration.difference(character, smooth.frames, clip.frames)[60:-60, 3:6]
     # what is left comes in from the ends
     assert np.abs(turned).max() < 1e-3
 
@@ -124,7 +127,7 @@ def test_the_tuned_noise_is_gone_and_the_motion_left() -> None:
 def walking_noise(clip: Clip, seed: int = 0) -> Clip:
     rng = np.random.default_rng(seed)
     noise = 0.002 * rng.normal(size=(len(clip), clip.character.nv))
-    return clip.with_frames(poses.move(clip.character, clip.frames, noise))
+    return clip.with_frames(configuration.integrate(clip.character, clip.frames, noise))
 
 
 def stance_error(clip: Clip, truth: Clip, contacts: Contacts) -> Floats:
@@ -172,7 +175,7 @@ def test_a_jump_between_frames_is_a_cut() -> None:
     smooth = with_pose.smoothed(6.0, feet=False)
     assert np.abs(smooth.frames[0] - with_pose.frames[0]).max() < 1e-12
     plain = clip.smoothed(6.0, feet=False)
-    gap = poses.difference(HUMANOID, smooth.frames[1:], plain.frames)
+    gap = configuration.difference(HUMANOID, plain.frames, smooth.frames[1:])
     assert np.abs(gap).max() < 1e-9
 
 

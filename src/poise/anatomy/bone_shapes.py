@@ -9,7 +9,7 @@ import numpy as np
 
 from poise.anatomy.bones import Bones
 from poise.math.arrays import Floats
-from poise.math.rotation import conjugate, multiply, quat_from_z, quat_matrix, rotate
+from poise.math.rotation import conjugate, multiply, quat_from_z, rotate
 from poise.model.character import Shape, Vector
 
 RADII = {
@@ -209,12 +209,3 @@ def _quat(R: Floats) -> Vector:
     angle = float(np.arctan2(x[1], x[0]))
     whole = multiply(first, (np.cos(angle / 2), 0.0, 0.0, np.sin(angle / 2)))
     return tuple(whole.tolist())
-
-
-def lowest(shape: Shape) -> float:
-    """Lowest z of a shape in its link's frame."""
-    R = quat_matrix(shape.quat)
-    if shape.kind == "box":
-        return float(shape.pos[2] - np.abs(R[2]) @ np.array(shape.size))
-    half = shape.size[1] if shape.kind == "capsule" else 0.0
-    return float(shape.pos[2] - abs(R[2, 2]) * half - shape.size[0])

@@ -9,16 +9,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from poise.anatomy.body_parts import (
-    ARM,
-    FRONT,
-    FRONT_PARTS,
-    LEG,
-    is_animal,
-    is_tail,
-    part_of,
-    side_of,
-)
+from poise.anatomy.names import ARM, FRONT, FRONT_PARTS, LEG, is_animal, is_tail, part_of, side_of
 from poise.anatomy.rig import Rig
 from poise.math.arrays import Floats
 

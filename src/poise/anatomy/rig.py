@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.anatomy.body_parts import is_animal, is_person
+from poise.anatomy.names import is_animal, is_person
 from poise.errors import ClipError, shorten
 from poise.math.arrays import Floats
 from poise.math.rotation import conjugate, multiply, quat_matrix, rotate

@@ -20,12 +20,13 @@ from collections.abc import Collection
 
 import numpy as np
 
-from poise.anatomy.body_parts import ARM, LEG, is_tail, side_of
-from poise.anatomy.bone_shapes import lowest, shapes_of
+from poise.anatomy.bone_shapes import shapes_of
 from poise.anatomy.bones import Bones
+from poise.anatomy.names import ARM, LEG, is_tail, side_of
 from poise.anatomy.rig import Rig
 from poise.errors import CharacterError
 from poise.model.character import Character, Joint, Link, Shape
+from poise.model.geometry import lowest_z
 
 FRACTIONS = {
     "head": 0.081,
@@ -97,7 +98,7 @@ def _character(bones: Bones, name: str, mass: float | None) -> Character:
                 joints=_joints(bones, i, above < 0),
             )
         )
-    low = min(lowest(shape) + bones.rig.rest[i][2] for i in index for shape in shapes[i])
+    low = min(lowest_z(shape) + bones.rig.rest[i][2] for i in index for shape in shapes[i])
     base = (0.0, 0.0, float(bones.rig.rest[index[0]][2] - low))
     root = links[0]
     links[0] = Link.from_shapes(

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.anatomy.link_sets import links_of
+from poise.anatomy.names import links_of
 from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats, Ints, choice, finite, floats
 from poise.model.scene import Scene, SceneLike, scene_of

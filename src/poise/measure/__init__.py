@@ -30,7 +30,6 @@ from poise.measure.falling import (
     allowed_on_ground,
     fallen,
     head_height,
-    head_of,
     lying,
 )
 from poise.measure.footing import Footing, footing, sinking, slip
@@ -57,7 +56,6 @@ from poise.measure.tracking import (
     Summary,
     TrackingError,
     by_link,
-    limb_directions,
     summary,
     tracking_error,
     turns_per_frame,
@@ -92,11 +90,9 @@ __all__ = [
     "ground_contacts",
     "ground_reaction",
     "head_height",
-    "head_of",
     "jitter",
     "joint_power",
     "joint_torque",
-    "limb_directions",
     "link_wrenches",
     "lying",
     "mass",

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
-from poise.errors import ClipError, PoiseError, unknown_name
+from poise.anatomy.body import head_of, limbs_of
+from poise.anatomy.feet import feet_of, positions
+from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats, floats
 from poise.math.rotation import quat_matrix
 from poise.measure.touching import (
@@ -99,19 +101,6 @@ def lying(
     return np.asarray(per_copy(down, wrong, copies) > 0.0)
 
 
-def head_of(character: Character) -> str:
-    """Name of the head: the last link of the limb "head", else told by names and the rest pose."""
-    if not isinstance(character, Character):
-        raise PoiseError(f"expected a Character, got {character!r:.80}")
-    limb = character.limbs.get("head")
-    if limb:
-        return limb[-1]
-    head = _roles(character).get(("head", ""), {}).get("head")
-    if not head:
-        raise PoiseError(f"character {character.name!r} has no head; a limb 'head' says which")
-    return head[-1]
-
-
 @lru_cache(maxsize=64)
 def allowed_on_ground(character: Character) -> tuple[str, ...]:
     """Links that touch the ground without a fall: feet, toes, hands.
@@ -119,7 +108,7 @@ def allowed_on_ground(character: Character) -> tuple[str, ...]:
     Where an arm ends without a hand, its last link is one.
     """
     found = [character.links[i].name for links in feet_links(character).values() for i in links]
-    for (limb, _), roles in _roles(character).items():
+    for (limb, _), roles in limbs_of(character).items():
         if limb == "arm":
             found += roles.get("hand") or [names[-1] for names in roles.values() if names][-1:]
     return tuple(dict.fromkeys(found))
@@ -128,8 +117,6 @@ def allowed_on_ground(character: Character) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def _standing(character: Character) -> tuple[int, float]:
     """Index of the head, and its height above the soles at rest."""
-    from poise.anatomy.contact_schedule import feet_of, positions
-
     head, soles, q = _index(character, head_of(character)), feet_of(character), character.rest_q
     if not soles:
         raise PoiseError(
@@ -137,16 +124,6 @@ def _standing(character: Character) -> tuple[int, float]:
         )
     floor = positions(character, soles, q)[:, 2].min()
     return head, float(_height(scene_of(character), q, head) - floor)
-
-
-def _roles(character: Character) -> dict[tuple[str, str], dict[str, list[str]]]:
-    """Links by limb, side and role; nothing where the body cannot be told."""
-    from poise.anatomy.body import body_of
-
-    try:
-        return body_of(character).links
-    except ClipError:
-        return {}
 
 
 def _own(character: SceneLike, touches: Touches, part: str | None) -> tuple[Touches, str | None]:

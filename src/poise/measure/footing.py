@@ -47,7 +47,7 @@ def footing(character: Character, q: ArrayLike, contacts: Contacts, ground: floa
         contacts: Which points stand in each frame.
         ground: Height of the ground [m].
     """
-    from poise.anatomy.contact_schedule import positions
+    from poise.anatomy.feet import positions
 
     at = positions(character, contacts.points, floats(q, "q"))
     phases = contacts.point_phases()

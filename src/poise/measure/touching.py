@@ -213,7 +213,7 @@ def link_wrenches(character: SceneLike, q: ArrayLike, touches: Touches) -> Float
 @lru_cache(maxsize=64)
 def _feet(character: Character) -> dict[int, list[int]]:
     """Links of each foot, by the foot's own."""
-    from poise.anatomy.contact_schedule import feet_of
+    from poise.anatomy.feet import feet_of
 
     at = {link.name: i for i, link in enumerate(character.links)}
     feet: dict[int, list[int]] = {}

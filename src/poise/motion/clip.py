@@ -324,9 +324,9 @@ class Clip(Sealed):
         early = t - 2.0 * dt < 0.0
         if early.any():
             # before it began it came as it began
-            from poise.motion.poses import move
+            from poise.model.configuration import integrate
 
-            before = np.where(early[..., None], move(self.character, now, -dt * v), before)
+            before = np.where(early[..., None], integrate(self.character, now, -dt * v), before)
         return np.stack([now, before], axis=-2)
 
     def _sample(self, t: Any) -> tuple[Floats, Floats, Floats]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from poise.errors import UnfollowableTarget, warn_user
 from poise.math.arrays import Floats
-from poise.motion import poses
+from poise.model import configuration
 
 if TYPE_CHECKING:
     from poise.motion.clip import Clip
@@ -126,7 +126,7 @@ def _message(clip: Clip, jump: Jump) -> str:
 
 def _speeds(clip: Clip) -> tuple[Floats, list[str], NDArray[np.bool_]]:
     """Speeds of joints from frame to frame (k - 1, n), their names, and which of them travel."""
-    step = poses.difference(clip.character, clip.frames[:-1], clip.frames[1:]) * clip.fps
+    step = configuration.difference(clip.character, clip.frames[1:], clip.frames[:-1]) * clip.fps
     columns, names, travels = [], [], []
     for joint in clip.character.joints:
         own = step[:, clip.character.v_slice(joint)]

@@ -262,7 +262,7 @@ def _smoothed_if_long(clip: Clip, notes: list[str]) -> Clip:
 
 
 def _on_ground(clip: Clip, notes: list[str]) -> Clip:
-    from poise.anatomy.contact_schedule import feet_of
+    from poise.anatomy.feet import feet_of
 
     if not feet_of(clip.character):
         return clip

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics, measure
-from poise.anatomy.contact_schedule import feet_of, positions, runs
+from poise.anatomy.feet import feet_of, positions
 from poise.errors import PoiseError
 from poise.math import rotation
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, runs
 from poise.model.character import Character
 from poise.recording.metrics import all_contacts
 from poise.recording.recording import Recording
@@ -205,11 +205,11 @@ def _tilted(
 
 def _rates(character: Character, q: Floats, interval: float) -> Floats:
     """Velocities of frames (k, nq), by differences."""
-    from poise.motion import poses
+    from poise.model import configuration
 
     if len(q) < 2:
         return np.zeros((len(q), character.nv))
-    step = poses.difference(character, q[:-1], q[1:]) / interval
+    step = configuration.difference(character, q[1:], q[:-1]) / interval
     return np.concatenate([step, step[-1:]])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from poise.anatomy.body import place_of
 from poise.control.balance.balance import OBJECTIVES
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError, unknown_name
@@ -13,7 +14,6 @@ from poise.studio import limits
 from poise.studio.choosing import balances
 from poise.studio.requests import RemoveGoal, SetAdaptive, SetGoal, SetObjective
 from poise.studio.show import Show
-from poise.trials.balance_trial import place_of
 
 Point = tuple[float, float, float]
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from poise.anatomy.body import place_of
+from poise.anatomy.feet import check_can_stand
 from poise.control.balance.balance import OBJECTIVES
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
@@ -22,7 +24,7 @@ from poise.simulation.world import World
 from poise.studio.lineup import Lineup, Rounds
 from poise.studio.mind import Mind
 from poise.studio.snapshot import Controls
-from poise.trials.balance_trial import STEPS, check_can_stand, place_of
+from poise.trials.balance_trial import STEPS
 
 NAME = "balance"
 """What the controller is called."""

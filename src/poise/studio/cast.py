@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics, measure
-from poise.anatomy.body import body_of
+from poise.anatomy.body import body_of, head_of
 from poise.anatomy.strength import MOMENTS
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
@@ -227,7 +227,7 @@ def _indices(slices: Iterable[slice]) -> Ints:
 @lru_cache(maxsize=64)
 def _stands(character: Character) -> bool:
     try:
-        return bool(measure.head_of(character) and measure.feet_links(character))
+        return bool(head_of(character) and measure.feet_links(character))
     except PoiseError:
         return False
 

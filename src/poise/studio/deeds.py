@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from poise import dynamics, measure
+from poise.anatomy import body
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.math.rotation import quat_matrix
-from poise.motion.editing.cutting import heading_of
 from poise.simulation import pushes as written
 from poise.simulation.state import State
 from poise.simulation.world import World
@@ -123,11 +123,12 @@ def place_for(setup: Setup, world: World, asked: AddObject, who: int) -> tuple[f
 def heading(setup: Setup, world: World, who: int) -> float:
     """Which way a character looks now, from +x counterclockwise [rad]."""
     clip = setup.rounds.clip
-    front = written.heading_at(clip, 0.0)
+    front = body.heading(clip.character, clip.q(0.0))
     if who < 0 or not setup.rounds.free:
         return front
     q = world.state.q[setup.cast.part(who).q]
-    return front + float(heading_of(clip, q) - heading_of(clip, clip.q(0.0)))
+    yaw = [float(body.root_yaw(clip.character, x)) for x in (q, clip.q(0.0))]
+    return front + (yaw[0] - yaw[1])
 
 
 def _middle(setup: Setup, who: int) -> int:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from poise.anatomy.body import place_of
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.math.rotation import quat_matrix
 from poise.studio.marks import bytes_of
 from poise.studio.snapshot import Moment
-from poise.trials.balance_trial import place_of
 
 COLOR = (0.95, 0.62, 0.07)
 HANDLE, BALL, LINE = 0.2, 0.02, 0.005

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from poise.anatomy.body import heading
 from poise.control.asked_profiles import AskedProfile, profiled
 from poise.control.gains import ROOTS
 from poise.control.named import DEFAULT, Controller, named, named_controller
@@ -17,7 +18,7 @@ from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.preprocess import load_ready
 from poise.recording import Recording
-from poise.simulation.pushes import Push, heading_at
+from poise.simulation.pushes import Push
 from poise.simulation.run import run
 from poise.simulation.world import World
 
@@ -97,7 +98,10 @@ class Trial:
     @property
     def world_pushes(self) -> tuple[Push, ...]:
         """The pushes in world axes: forward is where the clip looks when a push starts."""
-        return tuple(push.in_world(heading_at(self.clip, push.at)) for push in self.pushes)
+        clip = self.clip
+        return tuple(
+            push.in_world(heading(clip.character, clip.q(push.at))) for push in self.pushes
+        )
 
     def _check_pushes(self) -> None:
         if len(self.pushes) > MOST_PUSHES:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.anatomy.link_sets import links_of
+from poise.anatomy.names import links_of
 from poise.control.balance.asked import K_GOAL, Asked
 from poise.control.balance.cones import EDGES, Cones
 from poise.control.balance.goals import Goals

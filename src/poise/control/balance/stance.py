@@ -77,7 +77,7 @@ def soles_of(character: Character, links: Sequence[str] | None = None) -> Soles:
         character: The character.
         links: Names; None is all feet.
     """
-    from poise.anatomy.contact_schedule import feet_of, tip_of
+    from poise.anatomy.feet import feet_of, tip_of
 
     if links is not None and not links:
         raise PoiseError("no supports: name a link that holds the character up, or take 'clip'")
@@ -147,7 +147,7 @@ class Schedule:
     """
 
     def __init__(self, clip: Clip | Contacts, fade: float = 0.15, fps: float | None = None) -> None:
-        from poise.anatomy.contact_schedule import runs
+        from poise.math.arrays import runs
 
         contacts = clip.contacts if isinstance(clip, Clip) else clip
         if contacts is None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from poise import dynamics
-from poise.anatomy.contact_schedule import feet_of
+from poise.anatomy.feet import feet_of
 from poise.errors import Diverged
 from poise.experiments.figures import lines
 from poise.experiments.macchietto2008.motions import follow

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import Point, positions
+from poise.anatomy.body import place_of
+from poise.anatomy.feet import Point, positions
 from poise.control.balance import Balance
 from poise.errors import Diverged
 from poise.experiments.figures import lines
@@ -19,7 +20,7 @@ from poise.recording.balance import balance_table, stance_of
 from poise.simulation.command import Command
 from poise.simulation.run import run
 from poise.simulation.world import World
-from poise.trials.balance_trial import STEPS, place_of
+from poise.trials.balance_trial import STEPS
 
 DRAG_TIME = 30.0  # [s]
 DRAGGED = {

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics, measure
-from poise.anatomy.contact_schedule import feet_of
+from poise.anatomy.feet import feet_of
 from poise.characters import load_character
 from poise.control.balance import Balance
 from poise.control.stable_pd import StablePD

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.anatomy import contact_schedule as feet
-from poise.anatomy.contact_schedule import Contacts, runs
+from poise.anatomy import feet
+from poise.anatomy.contact_schedule import Contacts
 from poise.errors import ClipError
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, runs
 from poise.model.character import Character
 from poise.motion.authoring import rate_terms
 from poise.motion.authoring import terms as spacetime_terms

@@ -28,8 +28,8 @@ import numpy as np
 
 from poise.math import rotation
 from poise.math.arrays import Floats
+from poise.model import configuration
 from poise.model.character import Character
-from poise.motion import poses
 from poise.motion.authoring.normal_equations import Basis, System, directions, gathered, mirrored
 from poise.motion.clip import Clip
 
@@ -95,7 +95,10 @@ class Motion:
     def moved(self, step: Floats) -> Motion:
         """The motion after steps (k, nv)."""
         return Motion(
-            self.character, poses.move(self.character, self.q, step), self.fps, self.travel
+            self.character,
+            configuration.integrate(self.character, self.q, step),
+            self.fps,
+            self.travel,
         )
 
 
@@ -263,7 +266,7 @@ def _added(x: Floats | None, more: Floats) -> Floats:
 def turning(motion: Motion, rate: Floats) -> Floats:
     """Of each frame the matrix of w x: zero but for joints that turn as a ball, (k, nv, nv)."""
     out = np.zeros((len(rate), motion.character.nv, motion.character.nv))
-    for _, _, at in poses.rotations(motion.character):
+    for _, _, at in configuration.quaternion_joints(motion.character):
         x, y, z = rate[:, at].T
         i = at.start
         out[:, i, i + 1], out[:, i + 1, i] = -z, z

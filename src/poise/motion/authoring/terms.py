@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
-from poise.anatomy import contact_schedule
-from poise.anatomy.contact_schedule import Point
+from poise.anatomy import feet
+from poise.anatomy.feet import Point
 from poise.math import rotation
 from poise.math.arrays import Floats
+from poise.model import configuration
 from poise.model.character import Character
-from poise.motion import poses
 from poise.motion.authoring import ground_forces
 from poise.motion.authoring.spacetime import Motion, Rows, Term
 from poise.motion.limits import excesses
@@ -141,7 +141,7 @@ def near(sketch: Floats, weights: Floats) -> Term:
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         scale = np.broadcast_to(weights, (len(sketch), motion.character.nv)) / TENTH
-        away = poses.difference(motion.character, sketch, motion.q)
+        away = configuration.difference(motion.character, motion.q, sketch)
         r = away * scale
         if not derivatives:
             return [Rows(r)]
@@ -156,7 +156,7 @@ def _by_step(character: Character, away: Floats) -> Floats:
     Of a rotation vector r it is 1 + [r]/2 + (1/t² - (1 + cos t)/(2 t sin t)) [r]², t = |r|.
     """
     out = np.tile(np.eye(character.nv), (len(away), 1, 1))
-    for _, _, at in poses.rotations(character):
+    for _, _, at in configuration.quaternion_joints(character):
         r = away[:, at]
         t = np.linalg.norm(r, axis=1)
         safe = np.clip(t, 1e-4, 3.0)
@@ -242,7 +242,7 @@ def _explained(
 
 
 def _points(motion: Motion, points: Sequence[Point]) -> Floats:
-    return contact_schedule.positions(motion.character, points, motion.q)
+    return feet.positions(motion.character, points, motion.q)
 
 
 def _point_jacobians(motion: Motion, points: Sequence[Point]) -> Floats:
@@ -272,7 +272,10 @@ def _dynamics(motion: Motion, found: ground_forces.Explained, points: Sequence[P
         wrenches = _wrenches(character, points, q, found.forces)
         return dynamics.inverse_dynamics(character, *full, external=wrenches)
 
-    pairs = [(torque(poses.move(character, q, s), v), torque(q, v + s)) for s in (steps, -steps)]
+    pairs = [
+        (torque(configuration.integrate(character, q, s), v), torque(q, v + s))
+        for s in (steps, -steps)
+    ]
     by_q, by_v = (
         ((ahead - behind) / (2.0 * STEP)).transpose(1, 2, 0)
         for ahead, behind in zip(*pairs, strict=True)

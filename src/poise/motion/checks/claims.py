@@ -7,8 +7,8 @@ import math
 import numpy as np
 from scipy.signal import savgol_filter
 
-from poise.anatomy import contact_schedule as feet
-from poise.anatomy.contact_schedule import runs
+from poise.anatomy import feet
+from poise.math.arrays import runs
 from poise.motion.authoring import ground_forces
 from poise.motion.checks.examined import (
     FALL,

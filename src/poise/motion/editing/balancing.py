@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import measure
-from poise.anatomy.contact_schedule import Contacts, positions, runs
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import positions
 from poise.errors import ClipError
-from poise.math.arrays import Floats, Progress
+from poise.math.arrays import Floats, Progress, runs
 from poise.math.polygon import shrink
 from poise.model.character import Character
 from poise.motion.clip import Clip

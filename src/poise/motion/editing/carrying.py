@@ -18,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.anatomy import contact_schedule as feet
-from poise.anatomy.contact_schedule import Contacts, Point, runs
-from poise.math.arrays import Floats, Progress
+from poise.anatomy import feet
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import Point
+from poise.math.arrays import Floats, Progress, runs
 from poise.model.character import Character
 from poise.motion.authoring import ground_forces, rate_terms, terms
 from poise.motion.authoring.spacetime import Motion, Term, optimise

@@ -18,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.anatomy.contact_schedule import Contacts, positions, runs
-from poise.math.arrays import Floats
-from poise.motion import poses
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import positions
+from poise.math.arrays import Floats, runs
+from poise.model import configuration
 from poise.motion.clip import Clip
 from poise.motion.editing.smoothing import KEEP, lowpass
 from poise.motion.foot_contact.locking import FADE, bridge, held
@@ -67,9 +68,9 @@ def nearer_limits(clip: Clip, share: float = SHARE) -> Nearer:
             beyond[one.joint] = max(far, beyond.get(one.joint, 0.0))
     if not beyond or len(clip) < 4 or share <= 0.0:
         return Nearer(clip, {})
-    step = poses.difference(character, clip.frames, clamped(character, clip.frames))
+    step = configuration.difference(character, clamped(character, clip.frames), clip.frames)
     step = lowpass(share * step, min(SLOW, 0.4 * clip.fps), clip.fps)
-    frames = poses.move(character, clip.frames, step)
+    frames = configuration.integrate(character, clip.frames, step)
     if clip.contacts is not None and clip.contacts.on.any():
         frames = _put_back(clip, frames, clip.contacts)
     return Nearer(clip.with_frames(frames, contacts=clip.contacts), beyond)

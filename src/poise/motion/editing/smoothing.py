@@ -33,13 +33,15 @@ import numpy as np
 from scipy.signal import butter, savgol_filter, sosfiltfilt
 
 from poise import dynamics
-from poise.anatomy.contact_schedule import Contacts, feet_of, positions, runs
+from poise.anatomy.body import size_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import feet_of, positions
 from poise.errors import ClipError
-from poise.math.arrays import Floats, Mask, number
+from poise.math.arrays import Floats, Mask, number, runs
+from poise.model import configuration
 from poise.model.character import Character
-from poise.motion import poses
 from poise.motion.clip import Clip
-from poise.motion.foot_contact.detect import detect_contacts, size_of, speeds
+from poise.motion.foot_contact.detect import detect_contacts, speeds
 from poise.motion.foot_contact.locking import FADE, bridge, held
 
 NOISE = (10.0, 20.0)
@@ -184,7 +186,7 @@ def _check_cutoff(cutoff: float, clip: Clip) -> None:
 
 def _filtered(character: Character, frames: Floats, cutoff: float, fps: float) -> Floats:
     out = lowpass(frames, cutoff, fps)
-    for _, quat, _ in poses.rotations(character):
+    for _, quat, _ in configuration.quaternion_joints(character):
         out[:, quat] /= np.linalg.norm(out[:, quat], axis=1, keepdims=True)
     return out
 

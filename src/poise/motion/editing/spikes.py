@@ -18,7 +18,7 @@ from scipy.ndimage import binary_dilation, median_filter
 
 from poise import measure
 from poise.math.arrays import Floats
-from poise.motion import poses
+from poise.model import configuration
 from poise.motion.clip import Clip
 
 WINDOW = 0.15
@@ -62,7 +62,7 @@ def without_spikes(clip: Clip) -> Despiked:
     if clip.fps < LEAST_RATE or len(clip) <= size:
         return Despiked(clip, {})
     frames, found = clip.frames.copy(), {}
-    for name, at, _ in poses.rotations(clip.character):
+    for name, at, _ in configuration.quaternion_joints(clip.character):
         spiky = _spikes(frames[:, at], size)
         if spiky.any() and (~spiky).sum() > 3:
             frames[:, at] = _bridged(frames[:, at], ~spiky)

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import Contacts, positions
+from poise.anatomy.body import size_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import positions
 from poise.math.arrays import Floats, Mask
 from poise.motion.clip import Clip
 from poise.motion.editing.smoothing import lowpass
-from poise.motion.foot_contact.detect import size_of
 from poise.motion.foot_contact.locking import FADE, bridge, held
 from poise.motion.limits import excesses
 

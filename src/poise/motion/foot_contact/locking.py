@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import Point, positions, runs
-from poise.math.arrays import Floats, Mask
+from poise.anatomy.feet import Point, positions
+from poise.math.arrays import Floats, Mask, runs
 from poise.model.character import Character
 from poise.motion import ik
 

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics, measure
-from poise.anatomy.contact_schedule import Contacts, positions, runs
-from poise.math.arrays import Floats, Progress
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import positions
+from poise.math.arrays import Floats, Progress, runs
+from poise.model import configuration
 from poise.model.character import Character
-from poise.motion import ik, poses
+from poise.motion import ik
 from poise.motion.clip import Clip
 from poise.motion.editing.smoothing import lowpass
 from poise.motion.foot_contact.planting import near
@@ -94,9 +96,11 @@ def steadied(clip: Clip, contacts: Contacts) -> Clip:
         character, clip.frames, goals, limits=False, posture=keep, iterations=20, near=True
     )
     change = lowpass(
-        poses.difference(character, clip.frames, q), min(CALM, 0.4 * clip.fps), clip.fps
+        configuration.difference(character, q, clip.frames), min(CALM, 0.4 * clip.fps), clip.fps
     )
-    return clip.with_frames(poses.move(character, clip.frames, change), contacts=contacts)
+    return clip.with_frames(
+        configuration.integrate(character, clip.frames, change), contacts=contacts
+    )
 
 
 def _carried(rows: Floats, on: NDArray[np.bool_]) -> Floats:

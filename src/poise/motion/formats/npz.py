@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.anatomy.contact_schedule import Contacts, Point
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import Point
 from poise.anatomy.rig import AXES, Rig, RigJoint
 from poise.characters import as_builtin
 from poise.errors import (

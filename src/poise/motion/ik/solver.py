@@ -24,9 +24,9 @@ from scipy.linalg.lapack import dposv
 
 from poise.errors import ClipError
 from poise.math.arrays import Floats
+from poise.model import configuration
 from poise.model.character import Character
 from poise.motion import limits as bounds
-from poise.motion import poses
 from poise.motion.ik.equations import Equations, Frames
 from poise.motion.ik.goals import Above, Checked, Goal, Place, checked
 from poise.motion.ik.kinematics import tree_of
@@ -165,7 +165,7 @@ class _Solver:
             step = _steps(A, g, damp[open_])
             size = np.abs(step).max(axis=1)
             step *= np.minimum(1.0, pace.stride / np.maximum(size, 1e-12))[:, None]
-            tried[open_] = self.inside(poses.move(self.character, best[frames], step))
+            tried[open_] = self.inside(configuration.integrate(self.character, best[frames], step))
             rounds[open_] += 1
             close = open_[(size < tolerance) & (size > 1e-12)]
             best[close] = tried[close]
@@ -191,7 +191,7 @@ class _Solver:
     def cost(self, q: Floats, start: Floats, frames: Frames) -> Floats:
         """Cost (k,) of poses (k, nq)."""
         cost = self.equations.cost(self.tree.places(q), frames)
-        off = poses.difference(self.character, q, start)
+        off = configuration.difference(self.character, start, q)
         cost += (off * off) @ self.stay
         if not self.hard and self.limits:
             for over in bounds.excesses(self.character, q):
@@ -212,7 +212,7 @@ class _Solver:
                 F[:, v] = S[:, v] @ G[:, link]
         A = S @ F.transpose(0, 2, 1)
         A *= self.tree.above
-        off = poses.difference(self.character, q, start)
+        off = configuration.difference(self.character, start, q)
         cost += (off * off) @ self.stay
         g = np.einsum("kvi,kvi->kv", S, f[:, self.tree.owner]) + off * self.stay
         nv = self.character.nv

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from poise import dynamics
-from poise.anatomy.contact_schedule import positions, runs
+from poise.anatomy.feet import positions
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, runs
+from poise.model import configuration
 from poise.model.character import Link, Vector
-from poise.motion import poses
 from poise.motion.authoring.spacetime import powers
 from poise.motion.ik.goals import Place
 from poise.motion.keyframes.stands import stances_of
@@ -73,14 +73,14 @@ def footed(keys: Keyframes, times: Floats, q: Floats) -> Floats:
             f"{keys.source}:{stand.foothold_line}: foothold of {stand.foot!r} at {times[i]:.3f} s",
             character, solved[i], goal.link, goal.point, target, float(miss[worst, i]),
         )  # fmt: skip
-    step = poses.difference(character, q, solved)
+    step = configuration.difference(character, solved, q)
     for foot, limb in free.items():
         of = [s for s in stands if s.foot == foot]
         on = np.any([keys.standing(s, times).any(axis=1) for s in of], axis=0)
         v = [i for x in limb for i in freedoms_of(character, x)]
         _check_steady(keys, foot, limb, times, solved, step[:, v], on)
         step[:, v] = _bridged(step[:, v], on, keys.loop is not None)
-    return poses.move(character, q, step)
+    return configuration.integrate(character, q, step)
 
 
 def _rolling(keys: Keyframes, foot: str, times: Floats, q: Floats) -> list[Place]:

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import feet_of, tip_of
+from poise.anatomy.feet import feet_of, tip_of
 from poise.errors import ClipError
 from poise.io.yaml_nodes import Node, Reader
 from poise.math.arrays import Floats

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics
-from poise.anatomy.contact_schedule import Point, positions, tip_of
+from poise.anatomy.feet import Point, positions, tip_of
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats
+from poise.model import configuration
 from poise.model.character import Character, Link, Vector
-from poise.motion import ik, limits, poses
+from poise.motion import ik, limits
 from poise.motion.ik.goals import Place
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def _bent(character: Character, q: Floats, free: Sequence[Link]) -> Floats:
         now = limits.swing_twist(at, axis)[1] if joint.kind == "ball" else at[:, 0]
         toward = np.clip((low + high) / 2.0 - now, -np.radians(30.0), np.radians(30.0))
         step[:, v] = toward[:, None] * axis
-    return poses.move(character, q, step)
+    return configuration.integrate(character, q, step)
 
 
 def freedoms_of(character: Character, link: Link) -> list[int]:

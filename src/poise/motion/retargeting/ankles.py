@@ -11,11 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import runs
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, runs
 from poise.math.rotation import conjugate, exp, multiply, rotate
+from poise.model import configuration
 from poise.model.character import Character
-from poise.motion import poses
 from poise.motion.editing.smoothing import lowpass
 from poise.motion.foot_contact.planting import near
 from poise.motion.limits import clamped
@@ -45,7 +44,7 @@ def within_reach(
         fps: Frames per second.
     """
     p, R = wanted.p.copy(), wanted.R.copy()
-    step = poses.difference(character, start, clamped(character, start))
+    step = configuration.difference(character, clamped(character, start), start)
     index = {link.name: i for i, link in enumerate(character.links)}
     for foot in feet:
         joints = character.link(foot.name).joints

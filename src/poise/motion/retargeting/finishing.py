@@ -13,14 +13,14 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 
 from poise import dynamics
-from poise.anatomy.body import Body
-from poise.anatomy.contact_schedule import surface_points
-from poise.anatomy.tree_shape import SIDES
+from poise.anatomy.body import SIDES, Body
 from poise.math import rotation
 from poise.math.arrays import Floats
 from poise.math.rotation import multiply, rotate
+from poise.model import configuration
 from poise.model.character import Character, Shape
-from poise.motion import ik, poses
+from poise.model.geometry import surface_points
+from poise.motion import ik
 from poise.motion.editing.smoothing import lowpass
 from poise.motion.foot_contact.planting import spread
 
@@ -74,7 +74,7 @@ def calmed(
     # hands that meet the ground jerk once more
     rounds = 2 if any(isinstance(goal, ik.Above) for goal in goals) else 1
     for done in range(rounds):
-        change = poses.difference(character, start, q)
+        change = configuration.difference(character, q, start)
         for a, b in pieces:
             # a turn of about half a circle has no direction to smooth
             calm = (np.abs(change[a:b]) < LARGEST).all(axis=0)
@@ -82,7 +82,7 @@ def calmed(
                 change[a:b, calm] = lowpass(change[a:b, calm], slow, fps)
         q, _ = ik.solve(
             character,
-            bent(body, poses.move(character, start, change), goals, fps),
+            bent(body, configuration.integrate(character, start, change), goals, fps),
             goals,
             limits=limits,
             posture=keep,

@@ -14,11 +14,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from poise.anatomy.body import Body
-from poise.anatomy.contact_schedule import Contacts, Point, positions, surface_points, tip_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import Point, positions, tip_of
 from poise.errors import ClipError, shorten
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
 from poise.math.rotation import conjugate, multiply, rotate
+from poise.model.geometry import surface_points
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.planting import Sole, tidied
 from poise.motion.retargeting.matching import Match

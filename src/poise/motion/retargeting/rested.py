@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from poise import dynamics
-from poise.anatomy.body import Body
-from poise.anatomy.contact_schedule import Point, feet_of, surface_points
-from poise.anatomy.tree_shape import SIDES
+from poise.anatomy.body import SIDES, Body
+from poise.anatomy.feet import Point, feet_of
 from poise.math.arrays import Floats
 from poise.math.rotation import multiply, quat_matrix, rotate
+from poise.model.geometry import surface_points
 from poise.motion.retargeting.matching import Pair
 
 UP = np.array([0.0, 0.0, 1.0])

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from poise.anatomy.body import Body
-from poise.anatomy.contact_schedule import SOLE, Contacts, Point, surface_points
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import SOLE, Point
 from poise.errors import ClipError, shorten
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
 from poise.math.rotation import conjugate, multiply, rotate
 from poise.model.character import Character
+from poise.model.geometry import surface_points
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.detect import detect_contacts
 from poise.motion.foot_contact.planting import STEP, Sole, pitch_of, planted, tidied, turning
