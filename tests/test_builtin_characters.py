@@ -20,7 +20,7 @@ from trees import random_state
 from poise import dynamics
 from poise.anatomy import strength
 from poise.characters import builtin_names, load_character
-from poise.characters.builtin.humanoid import FRACTION
+from poise.characters.humanoid import FRACTION
 from poise.cli.characters import bounds
 from poise.errors import CharacterError
 from poise.math.rotation import quat_matrix

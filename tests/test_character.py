@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poise.characters import builtin_names, load_character
-from poise.errors import CharacterError, Diverged, PoiseError, check_inertia, unknown_name
+from poise.errors import CharacterError, Diverged, PoiseError, unknown_name
 from poise.model.character import Character, Joint, JointKind, Link, Shape
+from poise.model.validation import check_inertia
 
 pytestmark = pytest.mark.arithmetic
 

@@ -5,12 +5,16 @@ Thicknesses are ours.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from poise.anatomy.bones import Bones
 from poise.math.arrays import Floats
 from poise.math.rotation import conjugate, multiply, quat_from_z, rotate
 from poise.model.character import Shape, Vector
+
+if TYPE_CHECKING:
+    from poise.anatomy.skeleton import Bones
 
 RADII = {
     "head": 0.055,

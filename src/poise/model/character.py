@@ -20,21 +20,26 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.errors import (
-    CharacterError,
-    check_direction,
-    check_inertia,
-    check_name,
-    check_number,
-    check_vector,
-    unknown_name,
-)
+from poise.errors import CharacterError, unknown_name
 from poise.model.forest import Forest, compile_forest
 from poise.model.joint import Joint, JointKind
 from poise.model.same_body import differences
 from poise.model.shape import Shape, ShapeKind, solid
-from poise.model.validation import check_moving, checked_limbs, depth_first
-from poise.model.values import Matrix, Vector, read_only, set_fields, tuple_of
+from poise.model.validation import (
+    Matrix,
+    Vector,
+    check_direction,
+    check_inertia,
+    check_moving,
+    check_name,
+    check_number,
+    check_vector,
+    checked_limbs,
+    depth_first,
+    read_only,
+    set_fields,
+    tuple_of,
+)
 
 T = TypeVar("T")
 
@@ -260,7 +265,7 @@ class Character:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the character to a YAML file, lossless."""
-        from poise.characters import save_character
+        from poise.model.formats import save_character
 
         save_character(self, path)
 
@@ -290,6 +295,40 @@ class Character:
         return Character, (self.name, self.links, dict(self.limbs))
 
 
+def free_object(
+    name: str,
+    shape: Shape | Sequence[Shape],
+    *,
+    mass: float | None = None,
+    density: float | None = None,
+    pos: Vector = (0.0, 0.0, 0.0),
+    quat: Vector = (1.0, 0.0, 0.0, 0.0),
+) -> Character:
+    """A rigid object that moves freely: a character of one link, with one free joint, "root".
+
+    Its density is even: mass centre and inertia are those of its shapes.
+
+    Args:
+        name: Of the object and of its link.
+        shape: Its shape, or several, in the object's frame; where they overlap, both count.
+        mass: Total mass [kg].
+        density: Instead of a mass [kg/m^3]; 1000, that of water, if neither is given.
+        pos: Where it starts: its origin in the world [m].
+        quat: How it is turned there, w x y z.
+    """
+    shapes = (shape,) if isinstance(shape, Shape) else shape
+    root = (Joint("root", "free"),)
+    link = Link.from_shapes(
+        name, None, shapes, density=density, mass=mass, pos=pos, quat=quat, joints=root
+    )
+    return Character(name, (link,))
+
+
+def is_free_object(character: Character) -> bool:
+    """Whether a character is an object: nothing moves it but a free joint."""
+    return [joint.kind for joint in character.joints] == ["free"]
+
+
 def _character(value: object) -> Character:
     if not isinstance(value, Character):
         raise CharacterError(
@@ -313,4 +352,6 @@ __all__ = [
     "Shape",
     "ShapeKind",
     "Vector",
+    "free_object",
+    "is_free_object",
 ]

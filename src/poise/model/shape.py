@@ -11,10 +11,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.errors import CharacterError, check_direction, check_vector, unknown_name
+from poise.errors import CharacterError, unknown_name
 from poise.math.pose import Pose
 from poise.math.rotation import product, quat_from_z, quat_matrix
-from poise.model.values import Matrix, Vector, read_only, set_fields
+from poise.model.validation import (
+    Matrix,
+    Vector,
+    check_direction,
+    check_vector,
+    read_only,
+    set_fields,
+)
 
 ShapeKind = Literal["sphere", "capsule", "box", "cylinder", "mesh"]
 SHAPE_SIZES = {"sphere": 1, "capsule": 2, "box": 3, "cylinder": 2, "mesh": 0}

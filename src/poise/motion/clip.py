@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core
-from poise.errors import LARGEST, ClipError
+from poise.errors import LARGEST, ClipError, Sealed
 from poise.math.arrays import Floats, count, floats, number
 from poise.model.character import Character
 from poise.model.scene import scene_of
-from poise.model.sealed import Sealed
 from poise.simulation.command import Target
 from poise.simulation.state import State
 

@@ -14,8 +14,7 @@ from poise.control.gains import FREQUENCY
 from poise.control.named import Controller, named_controller
 from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats
-from poise.model.character import Character
-from poise.model.objects import free_object
+from poise.model.character import Character, free_object
 from poise.model.scene import Scene, scene_of
 from poise.model.shape import Shape
 from poise.simulation.contact import GroundLike, HeightField

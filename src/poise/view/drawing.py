@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.dynamics import forward_kinematics
-from poise.errors import PoiseError, check_direction, check_number, check_vector, unknown_name
+from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats, finite, floats
 from poise.math.rotation import multiply, quat_matrix
 from poise.model.character import Shape
 from poise.model.scene import Scene, SceneLike, scene_of
+from poise.model.validation import check_direction, check_number, check_vector
 from poise.recording import Recording
 from poise.view.colors import Colors, Rgb, check_rgb, shape_colors
 from poise.view.mesh import Mesh

@@ -29,12 +29,11 @@ from poise.control.balance.stance import (
 )
 from poise.control.balance.tasks import Tasks, cross, matrices
 from poise.control.plant import ActsOnPlant
-from poise.errors import PoiseError
+from poise.errors import PoiseError, Sealed
 from poise.math.arrays import Floats, number
 from poise.math.polygon import convex_hull
 from poise.model.character import Character
 from poise.model.same_body import check_clip_fits
-from poise.model.sealed import Sealed
 from poise.motion.clip import Clip
 
 ROOT_WEIGHT = 0.03

@@ -29,12 +29,12 @@ from typing import Any
 
 import numpy as np
 
-from poise.errors import CharacterError, check_name, check_number, unknown_name
+from poise.errors import CharacterError, unknown_name
 from poise.io.files import line_of_item, parse_json, read_text
 from poise.math.arrays import Floats
-from poise.math.rotation import quat_matrix
+from poise.math.rotation import multiply, quat_matrix
 from poise.model.character import Character, Joint, JointKind, Link, Shape, Vector
-from poise.reference.spatial import multiply
+from poise.model.validation import check_name, check_number
 
 LARGEST_FILE = 16 * 2**20  # [bytes]
 MOST_JOINTS = 4096
