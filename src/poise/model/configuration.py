@@ -40,15 +40,15 @@ def integrate(character: Character, q: ArrayLike, v: ArrayLike, dt: float = 1.0)
     return out
 
 
-def difference(character: Character, q1: ArrayLike, q0: ArrayLike) -> Floats:
+def difference(character: Character, q0: ArrayLike, q1: ArrayLike) -> Floats:
     """Displacements q1 ⊖ q0 that lead from q0 to q1 [m, rad], shape (..., nv).
 
     Rotations go the short way round.
 
     Args:
         character: The character.
-        q1: Positions at the end, shape (..., nq).
         q0: Positions at the beginning, shape (..., nq).
+        q1: Positions at the end, shape (..., nq).
     """
     q0, q1 = np.asarray(q0, dtype=np.float64), np.asarray(q1, dtype=np.float64)
     lead = np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1])
@@ -61,7 +61,7 @@ def difference(character: Character, q1: ArrayLike, q0: ArrayLike) -> Floats:
     return out
 
 
-def quaternion_joints(character: Character) -> list[tuple[str, slice, slice]]:
+def rotations(character: Character) -> list[tuple[str, slice, slice]]:
     """Ball and free joints: name, quaternion in q, rotation vector in v."""
     found = []
     for joint, (_, _, quat, turn) in zip(character.joints, _blocks(character), strict=True):

@@ -112,7 +112,7 @@ class _Between:
         parts = self.scene.forest.parts.values()
         for part, character in zip(parts, self.scene.characters, strict=True):
             q0, q1 = a[:, part.q], b[:, part.q]
-            step = share * configuration.difference(character, q1, q0)
+            step = share * configuration.difference(character, q0, q1)
             out[some, part.q] = configuration.integrate(character, q0, step)
         return out
 

@@ -266,7 +266,7 @@ def _added(x: Floats | None, more: Floats) -> Floats:
 def turning(motion: Motion, rate: Floats) -> Floats:
     """Of each frame the matrix of w x: zero but for joints that turn as a ball, (k, nv, nv)."""
     out = np.zeros((len(rate), motion.character.nv, motion.character.nv))
-    for _, _, at in configuration.quaternion_joints(motion.character):
+    for _, _, at in configuration.rotations(motion.character):
         x, y, z = rate[:, at].T
         i = at.start
         out[:, i, i + 1], out[:, i + 1, i] = -z, z

@@ -141,7 +141,7 @@ def near(sketch: Floats, weights: Floats) -> Term:
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         scale = np.broadcast_to(weights, (len(sketch), motion.character.nv)) / TENTH
-        away = configuration.difference(motion.character, motion.q, sketch)
+        away = configuration.difference(motion.character, sketch, motion.q)
         r = away * scale
         if not derivatives:
             return [Rows(r)]
@@ -156,7 +156,7 @@ def _by_step(character: Character, away: Floats) -> Floats:
     Of a rotation vector r it is 1 + [r]/2 + (1/t² - (1 + cos t)/(2 t sin t)) [r]², t = |r|.
     """
     out = np.tile(np.eye(character.nv), (len(away), 1, 1))
-    for _, _, at in configuration.quaternion_joints(character):
+    for _, _, at in configuration.rotations(character):
         r = away[:, at]
         t = np.linalg.norm(r, axis=1)
         safe = np.clip(t, 1e-4, 3.0)

@@ -68,7 +68,7 @@ def nearer_limits(clip: Clip, share: float = SHARE) -> Nearer:
             beyond[one.joint] = max(far, beyond.get(one.joint, 0.0))
     if not beyond or len(clip) < 4 or share <= 0.0:
         return Nearer(clip, {})
-    step = configuration.difference(character, clamped(character, clip.frames), clip.frames)
+    step = configuration.difference(character, clip.frames, clamped(character, clip.frames))
     step = lowpass(share * step, min(SLOW, 0.4 * clip.fps), clip.fps)
     frames = configuration.integrate(character, clip.frames, step)
     if clip.contacts is not None and clip.contacts.on.any():

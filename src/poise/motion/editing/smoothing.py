@@ -186,7 +186,7 @@ def _check_cutoff(cutoff: float, clip: Clip) -> None:
 
 def _filtered(character: Character, frames: Floats, cutoff: float, fps: float) -> Floats:
     out = lowpass(frames, cutoff, fps)
-    for _, quat, _ in configuration.quaternion_joints(character):
+    for _, quat, _ in configuration.rotations(character):
         out[:, quat] /= np.linalg.norm(out[:, quat], axis=1, keepdims=True)
     return out
 

@@ -62,7 +62,7 @@ def without_spikes(clip: Clip) -> Despiked:
     if clip.fps < LEAST_RATE or len(clip) <= size:
         return Despiked(clip, {})
     frames, found = clip.frames.copy(), {}
-    for name, at, _ in configuration.quaternion_joints(clip.character):
+    for name, at, _ in configuration.rotations(clip.character):
         spiky = _spikes(frames[:, at], size)
         if spiky.any() and (~spiky).sum() > 3:
             frames[:, at] = _bridged(frames[:, at], ~spiky)

@@ -44,7 +44,7 @@ def within_reach(
         fps: Frames per second.
     """
     p, R = wanted.p.copy(), wanted.R.copy()
-    step = configuration.difference(character, clamped(character, start), start)
+    step = configuration.difference(character, start, clamped(character, start))
     index = {link.name: i for i, link in enumerate(character.links)}
     for foot in feet:
         joints = character.link(foot.name).joints
