@@ -5,7 +5,7 @@ between mean, percentile and largest with `summary`.
 
 Contacts come as a world gives them: flat rows, each with the copy it belongs to (`Touches`). They
 become arrays with leading axes by `copies`: () for a world of one, n or (n,) for n copies, (k, n)
-for k frames put together by `stacked`. A place that nothing determines, as the centre of pressure
+for k frames put together by `stacked`. A place that nothing determines, as the center of pressure
 of a foot in the air, is NaN; a force that is not there is 0.
 """
 
@@ -24,24 +24,7 @@ from poise.measure.centroid import (
     momentum,
     momentum_rate,
 )
-from poise.measure.effort import jitter, joint_power, joint_torque, power, torque_share, work
-from poise.measure.falling import (
-    FALLEN,
-    allowed_on_ground,
-    fallen,
-    head_height,
-    lying,
-)
-from poise.measure.footing import Footing, footing, sinking, slip
-from poise.measure.pressure import (
-    Reaction,
-    center_of_pressure,
-    centroidal_moment_pivot,
-    foot_reactions,
-    ground_reaction,
-)
-from poise.measure.support import support_polygon
-from poise.measure.touching import (
+from poise.measure.contact_rows import (
     Wrench,
     closed,
     contact_wrench,
@@ -51,6 +34,23 @@ from poise.measure.touching import (
     link_wrenches,
     per_copy,
     stacked,
+)
+from poise.measure.effort import jitter, joint_power, joint_torque, power, torque_share, work
+from poise.measure.falling import (
+    FALLEN,
+    allowed_on_ground,
+    fallen,
+    head_height,
+    lying,
+)
+from poise.measure.foot_sliding import Footing, footing, sinking, slip
+from poise.measure.ground_reaction import (
+    Reaction,
+    center_of_pressure,
+    centroidal_moment_pivot,
+    foot_reactions,
+    ground_reaction,
+    support_polygon,
 )
 from poise.measure.tracking import (
     Summary,
