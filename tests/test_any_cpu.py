@@ -31,7 +31,8 @@ for name in sys.argv[1:]:
     character = load_character(name)
     gains = suggest_gains(character)
     numbers = [*arrays(character.forest), *composite_inertia(character.forest), gains.kp, gains.kd]
-    data = repr(character).encode() + b"".join(x.tobytes() for x in numbers)
+    data = repr((character.links, character.limbs)).encode()
+    data += b"".join(x.tobytes() for x in numbers)
     print(name, hashlib.sha256(data).hexdigest())
 """
 

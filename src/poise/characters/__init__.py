@@ -22,7 +22,7 @@ import re
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from poise.errors import CharacterError, unknown_name
 from poise.model.character import Character
@@ -50,6 +50,9 @@ FOLDER = Path(__file__).parent / "data"
 MOTIONS = (".bvh", ".amc", ".glb", ".gltf")
 """Endings of motion files from whose skeleton a character is made."""
 
+UNITLESS = (".bvh",)
+"""Endings of files that do not state their unit of length."""
+
 READERS = (".yaml", ".yml", ".xml", ".urdf", ".txt", ".json", *MOTIONS)
 """Endings of the files that can be read."""
 
@@ -65,7 +68,10 @@ def builtin_names() -> tuple[str, ...]:
 
 
 def load_character(
-    source: str | os.PathLike[str], base: Literal["free", "fixed"] | None = None
+    source: str | os.PathLike[str],
+    base: Literal["free", "fixed"] | None = None,
+    *,
+    unit: float | None = None,
 ) -> Character:
     """Load a built-in character, or one from a file.
 
@@ -75,17 +81,28 @@ def load_character(
             is made (.bvh, .amc, .glb, .gltf).
         base: "free" or "fixed" frees the root or welds it to the world; None leaves it as it is. A
             URDF file says neither: None frees the root unless it is bolted down.
+        unit: Metres per unit of a .bvh file, which does not state its own; None guesses it from the
+            size of the skeleton. Other formats have a unit of their own.
     """
     if not isinstance(source, (str, os.PathLike)):
         raise CharacterError(f"a character is named by a string or a path, got {source!r:.80}")
+    if unit is not None and Path(source).suffix.lower() not in UNITLESS:
+        raise CharacterError(
+            f"{source}: unit is for files that do not state their own, {', '.join(UNITLESS)}; "
+            "leave it out"
+        )
     if isinstance(source, str) and (source in NAMES or _NUMBERED.fullmatch(source)):
         character = _builtin(source)
     else:
-        return _read(source, base)
+        return _read(source, base, {} if unit is None else {"unit": unit})
     return character if base is None else character.with_base(base)
 
 
-def _read(source: str | os.PathLike[str], base: Literal["free", "fixed"] | None) -> Character:
+def _read(
+    source: str | os.PathLike[str],
+    base: Literal["free", "fixed"] | None,
+    options: dict[str, Any],
+) -> Character:
     path = Path(source)
     named = isinstance(source, str) and not path.suffix and len(path.parts) < 2
     if named and not os.path.isfile(path):
@@ -104,7 +121,7 @@ def _read(source: str | os.PathLike[str], base: Literal["free", "fixed"] | None)
     if suffix in MOTIONS:
         from poise.motion import load_clip
 
-        character = load_clip(path).character
+        character = load_clip(path, **options).character
     elif suffix == ".xml":
         # MASS and MJCF share the ending
         mass = format_module("mass")
