@@ -1,11 +1,13 @@
-"""Geometry of shapes: points of the surface, the lowest point, the outline of a link."""
+"""Geometry of shapes: points of the surface, balls whose hull is the shape, the lowest point."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from poise.math.arrays import Floats
-from poise.math.rotation import quat_matrix
+from poise.math.rotation import quat_matrix, rotate
 from poise.model.shape import Shape
 
 
@@ -38,10 +40,34 @@ def surface_points(shape: Shape) -> Floats:
     return world
 
 
-def lowest_z(shape: Shape) -> float:
-    """Lowest z of a sphere, capsule or box in the link's frame [m]."""
-    R = quat_matrix(shape.quat)
+def swept_points(shape: Shape) -> tuple[Floats, float]:
+    """Points in the link's frame (k, 3) and a radius [m]: the shape is the hull of balls there.
+
+    Centers of the caps of spheres and capsules; of other shapes `surface_points`, with radius 0.
+    """
+    if shape.kind not in ("sphere", "capsule"):
+        return surface_points(shape), 0.0
+    radius, half = (*shape.size, 0.0)[:2]
+    ends = np.array([[0.0, 0.0, half], [0.0, 0.0, -half]][: 2 if half else 1])
+    return np.array(shape.pos) + rotate(shape.quat, ends), radius
+
+
+def reach_below(shape: Shape, R: Floats) -> float:
+    """Distance from a shape's center down to its lowest point [m].
+
+    Args:
+        shape: A sphere, capsule, cylinder or box.
+        R: Rotation of its link in the world, shape (3, 3).
+    """
+    down = np.abs((R @ quat_matrix(shape.quat))[2])
     if shape.kind == "box":
-        return float(shape.pos[2] - np.abs(R[2]) @ np.array(shape.size))
-    half = shape.size[1] if shape.kind == "capsule" else 0.0
-    return float(shape.pos[2] - abs(R[2, 2]) * half - shape.size[0])
+        return float(down @ np.array(shape.size))
+    radius, half = (*shape.size, 0.0)[:2]
+    if shape.kind == "cylinder":
+        return float(radius * math.sqrt(max(0.0, 1.0 - down[2] ** 2)) + half * down[2])
+    return float(radius + half * down[2])
+
+
+def lowest_z(shape: Shape) -> float:
+    """Lowest z of a sphere, capsule, cylinder or box in its link's frame [m]."""
+    return shape.pos[2] - reach_below(shape, np.eye(3))
