@@ -19,7 +19,7 @@ from poise.math import rotation
 from poise.math.spline import TooFar, curve, turning
 from poise.model.character import Character
 from poise.model.configuration import difference
-from poise.motion.authoring.refine import Options
+from poise.motion.authoring.author import Options
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import Keyframes, load_keyframes, parse_keyframes
 from poise.motion.keyframes.targets import tip

@@ -14,15 +14,15 @@ from poise.anatomy.feet import positions
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
+from poise.math.filtering import lowpass
 from poise.model import configuration
 from poise.motion import Clip
 from poise.motion.editing.smoothing import (
     STILL,
-    firm,
-    lowpass,
-    parts,
+    displacement,
     residual_cutoff,
-    smoothing_report,
+    still_contacts,
+    uncut_segments,
 )
 from poise.motion.foot_contact.detect import speeds
 
@@ -181,11 +181,11 @@ def test_a_jump_between_frames_is_a_cut() -> None:
 
 def test_the_report_says_how_far_joints_moved() -> None:
     clip, _ = stepping()
-    moved = smoothing_report(clip, clip.moved((0.0, 0.003, 0.004)))
+    moved = displacement(clip, clip.moved((0.0, 0.003, 0.004)))
     assert moved == pytest.approx((5.0, 5.0, 5.0), abs=1e-9)
     assert str(moved) == "moved by 5.0 mm (95 %: 5.0 mm, most: 5.0 mm)"
     with pytest.raises(ClipError, match="same character and frames"):
-        smoothing_report(clip, clip.trimmed(0.0, 1.0))
+        displacement(clip, clip.trimmed(0.0, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def firmly(clip: Clip, contacts: Contacts, inset: float = 0.05) -> Mask:
     p = positions(clip.character, contacts.points, clip.frames)
     still = speeds(p, clip.fps) < STILL * np.sqrt(9.81 * size_of(clip.character))
     inside = np.ones((2 * round(inset * clip.fps) + 1, 1))
-    return np.asarray(binary_erosion(firm(contacts, still), inside))
+    return np.asarray(binary_erosion(still_contacts(contacts, still), inside))
 
 
 def stance_noise(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) -> float:
@@ -225,7 +225,7 @@ def stance_noise(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) 
 
     What is slower is motion, says the residual analysis: a heel that comes up, weight that shifts.
     """
-    (_, a), *more = parts(clip)
+    (_, a), *more = uncut_segments(clip)
     begin = a if more and a < 5 else 0  # the T-pose
     p = positions(clip.character, contacts.points, frames[begin:])
     flat = p.reshape(len(p), -1)
@@ -262,7 +262,7 @@ def test_smoothing_a_take_moves_it_by_millimetres_and_quiets_its_feet(name: str)
     clip = take(f"{name}.bvh")
     cutoff = residual_cutoff(clip)
     smooth = clip.smoothed(cutoff)
-    moved, (mean, p95) = smoothing_report(clip, smooth), TAKES[name]
+    moved, (mean, p95) = displacement(clip, smooth), TAKES[name]
     assert moved.mean < mean
     assert moved.p95 < p95
     assert smooth.contacts is not None

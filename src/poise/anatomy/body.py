@@ -108,7 +108,7 @@ def body_of(character: Character, ignored: frozenset[str] = frozenset()) -> Body
         character: The character.
         ignored: Names of links that do not count.
     """
-    rest = RestPose(character, ignored)
+    rest = _Rest(character, ignored)
     links = _by_name(rest)
     known = {name for roles in links.values() for names in roles.values() for name in names}
     for limb, roles in _limbs_by_shape(rest, known).items():
@@ -200,7 +200,7 @@ def place_of(character: Character, name: str) -> tuple[str, tuple[float, float, 
 # ---- by name
 
 
-def _by_name(rest: RestPose) -> Limbs:
+def _by_name(rest: _Rest) -> Limbs:
     links: Limbs = {}
     for name in rest.names:
         role, side = role_of(name)
@@ -227,7 +227,7 @@ def _by_name(rest: RestPose) -> Limbs:
     return {limb: {r: n for r, n in roles.items() if n} for limb, roles in links.items()}
 
 
-def _mend(rest: RestPose, limb: str, roles: dict[str, list[str]]) -> None:
+def _mend(rest: _Rest, limb: str, roles: dict[str, list[str]]) -> None:
     """Corrects roles that depend on the other links of the limb."""
     if limb == "arm" and "arm" not in roles and "shoulder" in roles:
         roles["arm"] = roles.pop("shoulder")[-1:]
@@ -238,7 +238,7 @@ def _mend(rest: RestPose, limb: str, roles: dict[str, list[str]]) -> None:
         roles["foot"] = roles.pop("toe")
 
 
-def _one_chain(rest: RestPose, side: str, role: str, names: list[str]) -> list[str]:
+def _one_chain(rest: _Rest, side: str, role: str, names: list[str]) -> list[str]:
     """Links of one role that hang on each other; others are side branches, or a double."""
     if role in ("pelvis", "trunk", "neck", "tail"):
         return names
@@ -256,7 +256,7 @@ def _one_chain(rest: RestPose, side: str, role: str, names: list[str]) -> list[s
     return [first] if role != "shoulder" else names
 
 
-def _left(rest: RestPose, links: Limbs) -> tuple[float, ...]:
+def _left(rest: _Rest, links: Limbs) -> tuple[float, ...]:
     """Direction to the left: between the first links of left and right limbs; else y."""
     across = np.zeros(3)
     for limb in ("leg", "arm"):
@@ -275,7 +275,7 @@ def _left(rest: RestPose, links: Limbs) -> tuple[float, ...]:
 # ---- by the shape of the tree in the rest pose
 
 
-class RestPose:
+class _Rest:
     """A character in its rest pose."""
 
     def __init__(self, character: Character, ignored: frozenset[str]) -> None:
@@ -316,7 +316,7 @@ class RestPose:
         return found
 
 
-def _limbs_by_shape(rest: RestPose, known: set[str]) -> Limbs:
+def _limbs_by_shape(rest: _Rest, known: set[str]) -> Limbs:
     """Limbs that names do not identify."""
     if len(known) >= 0.6 * len(rest.names) or len(rest.names) < 3:
         return {}
@@ -362,7 +362,7 @@ def _limbs_by_shape(rest: RestPose, known: set[str]) -> Limbs:
     }
 
 
-def _branches(rest: RestPose) -> list[list[str]]:
+def _branches(rest: _Rest) -> list[list[str]]:
     """Chains from a fork to an end; branches within a tenth of the height are one end."""
     chains: list[list[str]] = []
     for name in rest.names:
@@ -381,7 +381,7 @@ def _branches(rest: RestPose) -> list[list[str]]:
     return chains
 
 
-def _small(rest: RestPose, name: str) -> bool:
+def _small(rest: _Rest, name: str) -> bool:
     """Whether all that hangs on a link is near it, as fingers are."""
     below, at = [], [name]
     while at:
@@ -390,12 +390,12 @@ def _small(rest: RestPose, name: str) -> bool:
     return all(np.linalg.norm(rest.at(b) - rest.at(name)) < 0.12 * rest.height for b in below)
 
 
-def _reach(rest: RestPose, chain: list[str]) -> Floats:
+def _reach(rest: _Rest, chain: list[str]) -> Floats:
     """Where a chain ends, from the root [m]."""
     return rest.tip(chain[-1]) - rest.at(rest.names[0])
 
 
-def _roles_along(rest: RestPose, limb: str, chain: list[str]) -> dict[str, list[str]]:
+def _roles_along(rest: _Rest, limb: str, chain: list[str]) -> dict[str, list[str]]:
     """Roles of a chain: its two longest neighbours are thigh and shank, or arm and forearm."""
     ends = [rest.at(name) for name in chain[1:]] + [rest.tip(chain[-1])]
     length = [float(np.linalg.norm(b - rest.at(n))) for n, b in zip(chain, ends, strict=True)]

@@ -14,7 +14,6 @@ from poise.control.plant import ActsOnPlant, PartLike, Plant
 from poise.errors import PoiseError, Sealed
 from poise.math.arrays import Floats, Ints, choice, finite, floats, number
 from poise.model.scene import SceneLike
-from poise.motion.jumps import check_followable
 from poise.simulation.command import Command, Target
 
 LONGEST_STEP = 1.0
@@ -146,7 +145,7 @@ class Servo(ActsOnPlant, Sealed, ABC):
 
     def _target(self, target: Any) -> Target:
         one = self._plant.own_target(target)
-        check_followable(one)
+        one.check_followable()
         return one
 
     def _asked(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:

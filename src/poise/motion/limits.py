@@ -58,7 +58,7 @@ def excesses(character: Character, q: ArrayLike) -> list[Excess]:
     return found
 
 
-def clamped(character: Character, q: ArrayLike) -> Floats:
+def clamp(character: Character, q: ArrayLike) -> Floats:
     """Poses (k, nq) with every joint brought back to its bounds, each by itself."""
     q = np.array(q, dtype=np.float64)
     for joint in character.joints:

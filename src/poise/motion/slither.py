@@ -112,7 +112,7 @@ def _placed(curve: CubicSpline, head: Floats, links: int, spacing: float) -> Flo
     s, at = head, [curve(head)]
     for _ in range(links):
         front, s = at[-1], s - spacing
-        for _ in range(8):  # Newton's steps: the chord is as long as it shall be
+        for _ in range(8):  # Newton's steps: the chord gets its length
             gap = curve(s) - front
             far = np.linalg.norm(gap, axis=1)
             slope = np.sum(gap * curve(s, 1), axis=1) / far

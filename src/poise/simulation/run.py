@@ -178,7 +178,7 @@ def _lookups(
         )
     if hasattr(clip, "target") and hasattr(clip, "targets"):
         if past and hasattr(clip, "_past"):
-            return (lambda t: clip.target(t, dt)), clip.targets
+            return (lambda t: clip.target(t, past=dt)), clip.targets
         return clip.target, clip.targets
     held = Target.of(clip)
     return (lambda t: held), (lambda t, dt, k: held)

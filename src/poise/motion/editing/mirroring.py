@@ -35,7 +35,7 @@ OFF = 0.1
 """A link that is its own image may rest this far from the mirror, in parts of the size."""
 
 
-def mirrored(clip: Clip) -> Clip:
+def mirror(clip: Clip) -> Clip:
     """The motion in the mirror: left and right exchanged.
 
     Places go to the other side of the mirror plane, y = 0 for a character that looks along x.

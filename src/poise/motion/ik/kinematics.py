@@ -44,7 +44,7 @@ class Placed(NamedTuple):
 
 
 class Tree:
-    """A character's tree: who hangs on whom, which freedom moves what.
+    """A character's tree: parents, and which degree of freedom moves which links.
 
     Attributes:
         parent: Index of each link's parent, -1 for the root.
