@@ -119,7 +119,7 @@ def unknown_name(noun: str, name: object, known: Iterable[str], plural: str | No
         plural: Plural of the noun; `noun + "s"` unless given.
     """
     known = list(known)
-    # long names are cut: comparing takes the square of their length, and nobody reads them
+    # long names are cut: comparing takes the square of their length, and they are unreadable
     cut = [name[:80] for name in known]
     near = difflib.get_close_matches(str(name)[:80], cut, n=3, cutoff=0.6)
     # a link of a scene has the name of its part before its own

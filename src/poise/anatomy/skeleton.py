@@ -39,10 +39,10 @@ FRACTIONS = {
     "shank": 0.0465,
     "foot": 0.0145,
 }
-"""Shares of body mass; of arms and legs, each."""
+"""Fractions of body mass; of arms and legs, each."""
 
-SHARES = {"neck": "head", "shoulder": "trunk", "toe": "foot"}
-"""Parts that take their mass from another one's share."""
+INCLUDED_IN = {"neck": "head", "shoulder": "trunk", "toe": "foot"}
+"""Parts whose mass is included in that of another part."""
 
 DENSITY = 1000.0  # [kg/m^3]
 BODY_MASS_INDEX = 22.0  # [kg/m^2]
@@ -152,28 +152,28 @@ def _masses(bones: Bones, shapes: dict[int, list[Shape]], mass: float | None) ->
     volume = {i: sum(shape.volume for shape in s) for i, s in shapes.items()}
     masses = {i: DENSITY * v for i, v in volume.items()}
     if bones.stature is not None:
-        _share_body_mass(bones, BODY_MASS_INDEX * bones.stature**2, volume, masses)
+        _divide_body_mass(bones, BODY_MASS_INDEX * bones.stature**2, volume, masses)
     if mass is not None:
         total = sum(masses.values())
         masses = {i: m * mass / total for i, m in masses.items()}
     return masses
 
 
-def _share_body_mass(
+def _divide_body_mass(
     bones: Bones, body: float, volume: dict[int, float], masses: dict[int, float]
 ) -> None:
-    """Give each part its share of the body's mass; its links share that by volume."""
+    """Give each part its fraction of the body's mass, divided among its links by volume."""
     groups: dict[tuple[str, str], list[int]] = {}
     for i in volume:
-        part = SHARES.get(bones.parts[i], bones.parts[i])
+        part = INCLUDED_IN.get(bones.parts[i], bones.parts[i])
         if part in FRACTIONS:
             side = "" if part in ("head", "trunk", "pelvis") else side_of(bones.rig.names[i])
             groups.setdefault((part, side), []).append(i)
     total = sum(FRACTIONS[part] for part, _ in groups)
     for (part, _), group in groups.items():
-        share = body * FRACTIONS[part] / total
+        part_mass = body * FRACTIONS[part] / total
         whole = sum(volume[i] for i in group)
-        masses.update({i: share * volume[i] / whole for i in group})
+        masses.update({i: part_mass * volume[i] / whole for i in group})
 
 
 class Bones:
@@ -189,7 +189,7 @@ class Bones:
         trunk: Distance from the hips of a four-legged animal to its shoulders [m]; else None.
         kept: Whether each joint becomes a link.
         owner: The link that each joint moves with, -1 above all.
-        parts: Parts of the body, "" where names do not tell; a front leg has those of an arm.
+        parts: Parts of the body, "" where names do not say; a front leg has those of an arm.
     """
 
     def __init__(self, rig: Rig, still: Collection[str], sliding: Collection[str]) -> None:
@@ -290,9 +290,9 @@ class Bones:
         return [name for name, part in pairs if part in (*ARM, *LEG)]
 
     def _trunk(self) -> float | None:
-        """Distance from hips to shoulders of what goes on four legs [m]; None of others.
+        """Distance from hips to shoulders of a quadruped [m]; None of others.
 
-        Names tell it ("hind_left_thigh", "paw"). Without them it stands on hands and feet in the
+        Names say so ("hind_left_thigh", "paw"). Without them it stands on hands and feet in the
         rest pose, or has a tail, and its shoulders are not above its hips.
         """
         arms, thighs = self._links("arm") or self._links("shoulder"), self._links("thigh")

@@ -228,8 +228,8 @@ def _clip(corners: Floats, normal: Floats, least: float) -> Floats:
         if high[i] >= 0.0:
             kept.append(corners[i])
         if high[i] * high[j] < 0.0:
-            share = high[i] / (high[i] - high[j])
-            kept.append(corners[i] + share * (corners[j] - corners[i]))
+            fraction = high[i] / (high[i] - high[j])
+            kept.append(corners[i] + fraction * (corners[j] - corners[i]))
     return np.array(kept).reshape(-1, 2)
 
 

@@ -1,12 +1,14 @@
-"""Measures: the only place that turns states and contacts into numbers.
+"""Measures: numbers computed from states and contacts.
 
 Every function takes states with leading batch or time axes and reduces nothing: callers choose
 between mean, percentile and largest with `summary`.
 
 Contacts come as a world gives them: flat rows, each with the copy it belongs to (`Touches`). They
 become arrays with leading axes by `copies`: () for a world of one, n or (n,) for n copies, (k, n)
-for k frames put together by `stacked`. A place that nothing determines, as the center of pressure
-of a foot in the air, is NaN; a force that is not there is 0.
+for k frames put together by `stacked`. A World in place of contacts stands for those of its last
+step, with the axis of its copies: `ground_reaction(world)`, `support_polygon(world)`. Points that
+are undefined, as the center of pressure of a foot in the air, are NaN; a force that is not there is
+0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The whole as one: center of mass, momentum and its rate, energy."""
+"""The character as a whole: center of mass, momentum and its rate, energy."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def contacts_in(scene: Scene, contacts: Touches) -> Touches:
     """The same contacts, with links numbered as those of a scene.
 
     The scene is the one that the contacts were found in, or a character that is one part of it.
-    Contacts that do not know where they were found stay as they are.
+    Contacts without a scene of their own stay as they are.
     """
     check_contacts(contacts)
     if not contacts.parts or _alike(scene.characters, contacts.characters):

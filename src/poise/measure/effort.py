@@ -1,4 +1,4 @@
-"""What joints do: torque, power, work; and how much they shake."""
+"""Effort of the joints: torque, power, work; and high-frequency jitter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from poise.model.forest import KINDS
 from poise.model.scene import SceneLike, scene_of
 
 SHAKE = 15.0
-"""Above this frequency nobody moves on purpose [Hz]."""
+"""Voluntary motion has no frequencies above this [Hz]."""
 
 
 def joint_torque(character: SceneLike, tau: ArrayLike) -> Floats:
@@ -48,8 +48,8 @@ def torque_share(character: SceneLike, tau: ArrayLike) -> Floats:
     each = np.abs(_per_dof(tau, "tau", scene.nv)) / effort
     whole = np.sqrt(np.add.reduceat(np.square(each), forest.v_adr, axis=-1))
     largest = np.maximum.reduceat(each, forest.v_adr, axis=-1)
-    share: Floats = np.where(forest.effort_per_axis == 1, largest, whole)
-    return share
+    fraction: Floats = np.where(forest.effort_per_axis == 1, largest, whole)
+    return fraction
 
 
 def power(tau: ArrayLike, v: ArrayLike) -> Floats:

@@ -63,7 +63,7 @@ class Forest:
 
     # inertia in the internal frame; zeros for massless bodies
     mass: Floats  # [kg], shape (nb,)
-    mc: Floats  # mass times centre of mass [kg m], shape (nb, 3)
+    mc: Floats  # mass times center of mass [kg m], shape (nb, 3)
     Io: Floats  # about the internal origin, xx yy zz xy xz yz [kg m^2], shape (nb, 6)
 
     # joints, one entry per velocity; spring_q and rest_q per coordinate
@@ -92,7 +92,7 @@ class Forest:
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of what the core is asked about, for one state, by name."""
+        """Shapes of the arguments of the core's queries, for one state, by name."""
         per_dof = ("v", "a", "tau", "target_v", "target_a", "kp", "kd")
         return {
             **dict.fromkeys(("q", "target_q"), (self.nq,)),

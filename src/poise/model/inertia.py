@@ -28,8 +28,8 @@ def merge_inertia(
     Args:
         forest: The forest.
         link_mass: Mass of each link [kg], shape (..., nl).
-        link_com: Centre of mass in the link's frame [m], shape (..., nl, 3).
-        link_inertia: About the centre of mass, in link axes [kg m^2], shape (..., nl, 3, 3).
+        link_com: Center of mass in the link's frame [m], shape (..., nl, 3).
+        link_inertia: About the center of mass, in link axes [kg m^2], shape (..., nl, 3, 3).
 
     Returns:
         mass (..., nb), mc (..., nb, 3) and Io (..., nb, 6), as in the forest.
@@ -69,7 +69,7 @@ def composite_inertia(
 
     Args:
         forest: The forest.
-        numbers: A world's own mass, mc and Io, each None or with leading axes.
+        numbers: Overrides of mass, mc and Io, each None or with leading axes.
 
     Returns:
         mass (..., nb), mc (..., nb, 3) and Io (..., nb, 3, 3), about each body's internal origin.
@@ -120,8 +120,8 @@ def largest_moment(inertia: Floats) -> Floats:
 def _link_array(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Floats:
     array = np.asarray(value, dtype=np.float64)
     if array.shape[-len(shape) :] != shape:
-        wanted = ", ".join(("...", *map(str, shape)))
-        raise PoiseError(f"{name} must have shape ({wanted}), got {array.shape}")
+        expected = ", ".join(("...", *map(str, shape)))
+        raise PoiseError(f"{name} must have shape ({expected}), got {array.shape}")
     return array
 
 
@@ -159,10 +159,10 @@ def own_numbers(
     inertia: ArrayLike | None,
     armature: ArrayLike | None,
 ) -> Numbers | None:
-    """Numbers for the core; None where all are those of the characters.
+    """Overrides of mass, inertia and armature for the core; None if there are none.
 
     Args:
-        scene: Without spares.
+        scene: The scene, without projectiles.
         n: Number of copies.
         mass: As of World.
         inertia: As of World.
@@ -190,7 +190,7 @@ def own_numbers(
 
 
 def with_spares(numbers: Numbers | None, scene: Scene, whole: Scene) -> Numbers | None:
-    """Numbers of a world's own, with those of its spares appended."""
+    """Overrides of a world, with the values of its projectiles appended."""
     if numbers is None or whole is scene:
         return numbers
     forest, nb, nv = whole.forest, len(scene.forest.parent), scene.nv
@@ -226,7 +226,7 @@ def _of_links(
 def _per_copy(
     value: ArrayLike, n: int, name: str, tail: tuple[int, ...], names: Sequence[str] = ()
 ) -> Floats:
-    """Numbers for all copies, or for each; not negative where they have names."""
+    """Values for all copies, or for each; not negative where they have names."""
     array = finite(floats(value, name), name)
     if array.shape not in (tail, (n, *tail)):
         raise PoiseError(f"{name} has shape {array.shape}, expected {tail} or {(n, *tail)}")

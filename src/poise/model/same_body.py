@@ -40,7 +40,7 @@ JOINT_NUMBERS = {
 
 
 def differences(one: Character, two: Character, *, kinematics: bool = False) -> Iterator[str]:
-    """In what the body of one character differs from that of another, most telling first.
+    """In what the body of one character differs from that of another, the most important first.
 
     Args:
         one: A character.
@@ -218,7 +218,7 @@ def _size(character: Character) -> float:
     """The largest distance between two joints, or from a joint to a shape [m]."""
     found = []
     for link in character.links:
-        # where a free root rests does not tell of its size
+        # the resting place of a free root is no measure of its size
         found += [] if _is_free(link) else [*link.pos]
         found += [x for joint in link.joints for x in joint.pos]
         found += [

@@ -85,7 +85,7 @@ def joint_order(path: Path) -> tuple[str, ...]:
 
 
 class _Reader:
-    """Turns a file into a character, and knows where in the file things are."""
+    """Turns a file into a character, and keeps their lines for errors."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text = text

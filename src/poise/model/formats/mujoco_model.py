@@ -317,7 +317,7 @@ class TreeReader:
         return {i: name or fresh_name(f"body-{i}", taken) for i, name in given.items()}
 
     def inertia(self, i: int) -> tuple[float, Any]:
-        """Mass, and inertia about the centre of mass in link axes."""
+        """Mass, and inertia about the center of mass in link axes."""
         m = self.model
         mass, moments = float(m.body_mass[i]), m.body_inertia[i]
         # what is fixed to the world may be anything

@@ -141,7 +141,7 @@ def _without_defaults(value: Link | Joint | Shape, keep: tuple[str, ...] = ()) -
 
 
 class CharacterReader(Reader):
-    """Turns nodes into a character, and knows what each value must be."""
+    """Turns nodes into a character, and checks each value."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, CharacterError, MOST_VALUES)
