@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import poise
-from poise.anatomy.contact_schedule import Contacts, feet_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import feet_of
 from poise.characters import load_character
 from poise.errors import ClipError
 from poise.model.character import Character

@@ -27,7 +27,7 @@ from poise.math.arrays import (
 )
 from poise.model.character import Character
 from poise.model.forest import Part
-from poise.model.overrides import own_numbers, with_spares
+from poise.model.inertia import own_numbers, with_spares
 from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, scene_of
 from poise.model.shape import Shape

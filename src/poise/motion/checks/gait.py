@@ -33,17 +33,16 @@ from typing import NamedTuple
 import numpy as np
 
 from poise import dynamics
-from poise.anatomy.body import body_of
-from poise.anatomy.contact_schedule import feet_of, positions, runs
+from poise.anatomy.body import body_of, size_of
+from poise.anatomy.feet import feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.arrays import Floats, Mask
+from poise.math.arrays import Floats, Mask, runs
 from poise.model.character import Character
 from poise.motion.checks import gait
 from poise.motion.checks.claims import Analysis, Finding
 from poise.motion.clip import Clip
 from poise.motion.editing.mirroring import Mirror
-from poise.motion.foot_contact.detect import size_of
 
 # published ranges
 

@@ -29,8 +29,7 @@ from poise.characters import load_character
 from poise.errors import ClipError, PoiseError, shorten, unknown_name
 from poise.io.files import line_of_item, parse_json, read_text, write_atomically
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
-from poise.math.rotation import conjugate, multiply, rotate
+from poise.math.rotation import conjugate, multiply, quat_matrix, rotate
 from poise.model.character import Character, Joint, Link
 from poise.motion.clip import Clip
 

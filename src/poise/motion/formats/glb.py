@@ -23,8 +23,8 @@ from poise.dynamics import forward_kinematics
 from poise.errors import CharacterError, ClipError, PoiseError
 from poise.io.files import write_atomically
 from poise.math.arrays import Floats
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character
-from poise.model.forest import quat_matrix
 from poise.model.formats import yaml
 from poise.motion.clip import Clip
 from poise.motion.formats.glb_animation import MOST_FPS, MOST_POSES, Motion, rotations

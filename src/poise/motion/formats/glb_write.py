@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from poise import _core
 from poise.errors import ClipError
 from poise.math.arrays import Floats
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Shape
-from poise.model.forest import quat_matrix
 from poise.model.formats.yaml import dump as dump_character
 from poise.motion.clip import Clip
 from poise.motion.formats.glb_skeleton import Nodes, nodes_of

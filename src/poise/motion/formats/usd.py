@@ -25,8 +25,8 @@ import numpy as np
 
 from poise.errors import ClipError
 from poise.math.arrays import Floats
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Shape
-from poise.model.forest import quat_matrix
 from poise.motion.clip import Clip
 from poise.motion.formats.glb_skeleton import Nodes, nodes_of
 from poise.motion.formats.glb_write import linear_color, placed_triangles, triangles

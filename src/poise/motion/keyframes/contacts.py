@@ -24,11 +24,11 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from poise import dynamics
-from poise.anatomy.contact_schedule import feet_of, positions, runs, tip_of
+from poise.anatomy.feet import feet_of, positions, tip_of
 from poise.errors import ClipError
 from poise.io.yaml_nodes import Node, Reader
 from poise.math import rotation
-from poise.math.arrays import Floats, Mask
+from poise.math.arrays import Floats, Mask, runs
 from poise.model import configuration
 from poise.model.character import Character, Link, Vector
 from poise.motion.authoring.spacetime import Travel, travel_power

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.anatomy.contact_schedule import Contacts, Point, feet_of, positions
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import Point, feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation, spline
 from poise.math.arrays import Floats, Mask, number

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics
-from poise.anatomy.contact_schedule import Point, positions, tip_of
+from poise.anatomy.feet import Point, positions, tip_of
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask

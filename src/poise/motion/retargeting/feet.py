@@ -29,22 +29,16 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from poise.anatomy.body import Body
-from poise.anatomy.contact_schedule import (
-    SOLE,
-    Contacts,
-    Point,
-    positions,
-    runs,
-    surface_points,
-    tip_of,
-)
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import SOLE, Point, positions, tip_of
 from poise.errors import ClipError, shorten
 from poise.math import rotation
-from poise.math.arrays import Floats, Mask
+from poise.math.arrays import Floats, Mask, runs
 from poise.math.filtering import lowpass
 from poise.math.rotation import conjugate, exp, multiply, rotate
 from poise.model import configuration
 from poise.model.character import Character
+from poise.model.geometry import surface_points
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.detect import detect_contacts
 from poise.motion.foot_contact.planting import (

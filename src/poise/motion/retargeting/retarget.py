@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from poise.anatomy.body import Body
-from poise.anatomy.tree_shape import SIDES
+from poise.anatomy.body import SIDES, Body
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, Progress

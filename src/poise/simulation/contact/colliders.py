@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.errors import PoiseError
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, Ints
 from poise.math.pose import Pose
 from poise.model.scene import Scene
 from poise.model.shape import Shape
-
-Ints = NDArray[np.int32]
 
 KINDS = {"sphere": 0, "capsule": 1, "box": 2, "cylinder": 3, "mesh": 4}
 FIRST_CONVEX = KINDS["cylinder"]

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from poise import _core
 from poise.errors import PoiseError, unknown_name
+from poise.math.arrays import Ints
 from poise.model.forest import Forest
 from poise.model.scene import Scene
-from poise.simulation.contact.colliders import Colliders, Ints
+from poise.simulation.contact.colliders import Colliders
 from poise.simulation.contact.convex import convex_of
 
 if TYPE_CHECKING:

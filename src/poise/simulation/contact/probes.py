@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, Ints
 from poise.math.pose import Pose
 from poise.model.shape import Shape
-from poise.simulation.contact.colliders import Colliders, Ints
+from poise.simulation.contact.colliders import Colliders
 from poise.simulation.contact.ground import CoreGround
 
 NONE = (0.0, 0.0, 0.0)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from poise.errors import PoiseError
-from poise.model.character import Character
-from poise.model.objects import free_object
+from poise.model.character import Character, free_object
 from poise.model.shape import Shape
 
 MOST_SPARES = 32

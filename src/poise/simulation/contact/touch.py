@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, Ints
 from poise.model.scene import Scene
 from poise.model.shape import Shape
 from poise.simulation.contact.colliders import (
     Colliders,
-    Ints,
     check_obstacles,
     colliders_of,
     reach,
