@@ -136,7 +136,7 @@ class Mirror:
         """Contacts in the mirror; where the soles are alike, on the same points."""
         points = tuple(self._point(point) for point in contacts.points)
         same = [
-            next((i for i, own in enumerate(contacts.points) if _alike(own, point)), -1)
+            next((i for i, own in enumerate(contacts.points) if _is_same_point(own, point)), -1)
             for point in points
         ]
         if sorted(same) != list(range(len(points))):
@@ -217,5 +217,5 @@ def _rest_turns(character: Character) -> dict[str, Floats]:
     return {link.name: R[i] for i, link in enumerate(character.links)}
 
 
-def _alike(a: Point, b: Point) -> bool:
+def _is_same_point(a: Point, b: Point) -> bool:
     return a[:2] == b[:2] and bool(np.allclose(a.pos, b.pos, atol=1e-6))

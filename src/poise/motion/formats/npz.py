@@ -92,7 +92,7 @@ def read(
         raise ClipError(str(error)) from error
     contacts = _contacts(meta, on, f"{path}: contacts")
     try:
-        whose = _same(own, character)
+        whose = _checked_character(own, character)
         clip = Clip(whose, frames, fps, source=source, name=name, contacts=contacts, notes=notes)
     except PoiseError as error:
         raise ClipError(f"{path}: {error}") from error
@@ -103,7 +103,7 @@ def read(
     return clip
 
 
-def _same(own: Character, desired: Character | None) -> Character:
+def _checked_character(own: Character, desired: Character | None) -> Character:
     """The desired character, if it has the joints of the file's own."""
     if desired is None:
         return own

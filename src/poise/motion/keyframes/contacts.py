@@ -38,7 +38,7 @@ from poise.motion.keyframes.keys import Keyframes, Reach, Stand
 from poise.motion.keyframes.targets import (
     FIRM,
     MISS,
-    freedoms_of,
+    dofs_of_link,
     joints_at_limit,
     limb_of,
     solve_limbs,
@@ -268,7 +268,7 @@ def place_feet(keys: Keyframes, times: Floats, q: Floats) -> Floats:
     for foot, limb in free.items():
         of = [s for s in stands if s.foot == foot]
         on = np.any([keys.standing(s, times).any(axis=1) for s in of], axis=0)
-        v = [i for x in limb for i in freedoms_of(character, x)]
+        v = [i for x in limb for i in dofs_of_link(character, x)]
         _check_steady(keys, foot, limb, times, solved, step[:, v], on)
         step[:, v] = _interpolate(step[:, v], on, keys.loop is not None)
     return configuration.integrate(character, q, step)

@@ -1,10 +1,10 @@
 """Keyframes: a motion by its keys, and the smooth frames between them.
 
 Every joint has its own track of keys, so has the place and the turn of the root. Between the keys
-run cubic B-splines (`splines`): they pass through the keys and are twice continuously
+run cubic B-splines (`math.spline`): they pass through the keys and are twice continuously
 differentiable; a loop closes, any other motion begins and ends at rest. Then inverse kinematics
 brings limbs to their targets: `Reach` at the time of its key (`targets`), `Stand` with a
-foothold at all its frames (`feet`). Files: `file`.
+foothold at all its frames (`contacts`). Files: `file`.
 """
 
 from __future__ import annotations
