@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import poise
 from poise import measure
-from poise.control.named import named_controller
+from poise.control.registry import named_controller
 
 FREQUENCIES = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # [Hz]
 CASES = {

@@ -7,7 +7,7 @@ import pytest
 
 import poise
 from poise import PoiseError
-from poise.control.asked_profiles import AskedProfile, parse_profile, profiled
+from poise.control.profiles import AskedProfile, parse_profile, profiled
 from poise.trials.trial import run_trial, trial_of
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import poise
 from poise import dynamics
 from poise.cli import app
-from poise.control.named import CONTROLLERS
+from poise.control.registry import CONTROLLERS
 from poise.recording import load_recording
 from poise.trials.comparison import attempt, compare, cost, largest_step, step_text
 from poise.trials.comparison_recording import side_by_side

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import poise
-from poise.control.named import CONTROLLERS, named_controller
+from poise.control.registry import CONTROLLERS, named_controller
 from poise.reference import effort_limits
 
 DT = 1 / 120

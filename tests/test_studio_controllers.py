@@ -9,7 +9,7 @@ import pytest
 from studio_scenes import Clock, Studio
 
 from poise import InverseDynamics, PoiseError, World, load_character, measure
-from poise.control.named import CONTROLLERS
+from poise.control.registry import CONTROLLERS
 from poise.studio.requests import AddObject, Choose, Play, SetGains
 
 STABLE = ("spd", "spd-torque", "kane")

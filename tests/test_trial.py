@@ -11,7 +11,7 @@ import pytest
 
 import poise
 from poise import PoiseError, measure
-from poise.control.named import CONTROLLERS, named_controller
+from poise.control.registry import CONTROLLERS, named_controller
 from poise.motion.overlaps import overlaps
 from poise.simulation.pushes import Push, heading_at, parse_push
 from poise.trials.trial import Trial, run_trial, trial_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from poise.cli.options import AsJson, ClipName, Duration, Ground, Profiles, Pushes
-from poise.control.named import CONTROLLERS, named
+from poise.control.registry import CONTROLLERS, named
 from poise.trials.trial import FREQUENCY
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def compare(
     from poise.cli.compare_table import print_links, print_table
     from poise.cli.progress import bars
     from poise.cli.track import seconds
-    from poise.control.asked_profiles import parse_profile
+    from poise.control.profiles import parse_profile
     from poise.simulation.pushes import parse_push
     from poise.trials.comparison import compare as run
     from poise.trials.results import check_out

@@ -11,8 +11,8 @@ import typer
 
 from poise.cli.options import AsJson, ClipName, Duration, Ground, Profiles, Pushes
 from poise.cli.simulated import simulated, tell_results
-from poise.control.asked_profiles import parse_profile
-from poise.control.named import CONTROLLERS, DEFAULT
+from poise.control.profiles import parse_profile
+from poise.control.registry import CONTROLLERS, DEFAULT
 from poise.errors import PoiseError
 from poise.simulation.pushes import parse_push
 from poise.trials.trial import FREQUENCY, Trial, run_trial, trial_of

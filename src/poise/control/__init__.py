@@ -1,10 +1,9 @@
 """Controllers: (state, target) -> Command."""
 
 from poise.control.balance import Balance
-from poise.control.check_gains import check_gains
+from poise.control.check_gains import GainsCheck, check_gains
 from poise.control.controllers import Controllers
 from poise.control.gains import Gains, carried_inertia, suggest_gains
-from poise.control.gains_check import GainsCheck
 from poise.control.inverse_dynamics import InverseDynamics
 from poise.control.pd import PD
 from poise.control.plant import Plant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from poise.control.asked_profiles import AskedProfile
+from poise.control.profiles import AskedProfile
 from poise.errors import PoiseError
 from poise.model.character import Character
 from poise.studio import deeds, limits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from poise.control.named import CONTROLLERS
+from poise.control.registry import CONTROLLERS
 from poise.errors import PoiseError, unknown_name
 from poise.studio import balancing
 from poise.studio.library import Library

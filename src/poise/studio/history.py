@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.control.named import Controller
+from poise.control.registry import Controller
 from poise.math.arrays import Floats
 from poise.recording.notes import Note, note_of
 from poise.simulation.run import run

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from poise.control.asked_profiles import profiled
 from poise.control.gains import FREQUENCY
-from poise.control.named import Controller, named_controller
+from poise.control.profiles import profiled
+from poise.control.registry import Controller, named_controller
 from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats
 from poise.model.character import Character

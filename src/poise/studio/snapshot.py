@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from poise.control.asked_profiles import AskedProfile
+    from poise.control.profiles import AskedProfile
     from poise.studio.cast import Cast
 
     Bools = NDArray[np.bool_]
@@ -140,7 +140,7 @@ class Controls:
         objectives: Of balance: any of "track", "linear", "angular".
         adaptive: Whether with balance the clip waits when following it would cost the balance.
         goals: With balance: points that links, or ends of limbs, should reach [m].
-        profiles: How strength and pins change in time; see `poise.control.asked_profiles`.
+        profiles: How strength and pins change in time; see `poise.control.profiles`.
     """
 
     character: str

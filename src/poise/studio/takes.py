@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from poise.control.named import Controller
+from poise.control.registry import Controller
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.recording import Recording

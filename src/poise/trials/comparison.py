@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from poise import measure
-from poise.control.named import named
+from poise.control.registry import named
 from poise.errors import Diverged, PoiseError
 from poise.measure import Summary, TrackingError
 from poise.model.forest import KINDS
@@ -107,7 +107,7 @@ def compare(
 
     Args:
         trial: What is the same for all.
-        controllers: Names, as of `poise.control.named`.
+        controllers: Names, as of `poise.control.registry`.
         steps: Time steps [s].
         progress: Called with the share that is done, 0 to 1.
     """

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from poise.control.asked_profiles import AskedProfile, profiled
 from poise.control.gains import ROOTS
-from poise.control.named import DEFAULT, Controller, named, named_controller
+from poise.control.profiles import AskedProfile, profiled
+from poise.control.registry import DEFAULT, Controller, named, named_controller
 from poise.errors import PoiseError, shorten, unknown_name
 from poise.math.arrays import number
 from poise.model.character import Character
@@ -43,7 +43,7 @@ class Trial:
 
     Args:
         clip: The motion, on the character that follows it.
-        controller: Name of the controller: `poise.control.named`.
+        controller: Name of the controller: `poise.control.registry`.
         dt: Time step [s].
         root: What holds a free root: "soft", "held" or "free".
         ground: Whether there is a ground, the plane z = 0.

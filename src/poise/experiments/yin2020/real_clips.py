@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.control.named import named_controller
+from poise.control.registry import named_controller
 from poise.errors import Diverged
 from poise.experiments.report import Claim, Item, Table
 from poise.experiments.yin2020.setup import Tracker
