@@ -30,6 +30,7 @@ from poise.errors import FallWarning, PoiseError, ReadOnly, warn_user
 from poise.math.arrays import Floats, finite, floats
 from poise.model.scene import SceneLike
 from poise.simulation.command import Command, Drive, Target
+from poise.simulation.controller import Requirements
 
 STIFFNESS = 500.0
 """Of every link unless given [1/s²]."""
@@ -63,8 +64,8 @@ class InverseDynamics(Servo):
         dt: Time step [s], needed unless a World is given.
     """
 
-    takes_past = True
-    """`poise.run` says where the target was: then velocity and acceleration are differences."""
+    requires = Requirements(past=True)
+    """With the target's past, its velocity and acceleration are differences."""
 
     external: Floats | None
     """Known forces: wrench on each link, force at its origin [N, N·m], shape (..., nl, 6)."""
