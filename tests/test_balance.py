@@ -191,7 +191,7 @@ def test_the_run_holds_a_command_for_the_planned_time() -> None:
     calls = []
 
     class Counted:
-        hold = balance.hold
+        requires = balance.requires
 
         def __call__(self, state: Any, target: Any) -> poise.Command:
             calls.append(float(world.time))

@@ -59,8 +59,8 @@ def test_who_is_thrown_over_falls_and_lies_still(contact: str, dt: float, durati
     push = 700.0 * np.stack([np.cos(around), np.sin(around), 0.0 * around], axis=1)
     world.push("chest", push, 0.1, at=0.1)
     height, speed = 0.0, 0.0
-    for _ in range(round(duration / dt / balance.hold)):
-        world.step(balance(world.state, STAND), steps=balance.hold)
+    for _ in range(round(duration / dt / balance.requires.steps)):
+        world.step(balance(world.state, STAND), steps=balance.requires.steps)
         height = max(height, float(world.state.q[:, 2].max()))
         speed = max(speed, float(np.abs(world.state.v).max()))
     assert len(world.diverged) == 0

@@ -484,5 +484,5 @@ def test_a_profiled_controller_keeps_its_hold_and_its_memory() -> None:
     world = poise.World(HUMANOID, dt=1 / 1000, contact="penalty")
     balance = poise.Balance(world)
     profiled = poise.Profiled(balance)
-    assert profiled.hold == balance.hold > 1
+    assert profiled.requires.steps == balance.requires.steps > 1
     assert profiled.memory.shape == balance.memory.shape

@@ -250,7 +250,7 @@ def worst_error(**options: Any) -> float:
     servo = PD(world, frequency=1.0, **options)
 
     class Watch:
-        def append(self) -> None:
+        def append(self, target: Target | None = None) -> None:
             nonlocal worst
             error = world.state.q - motion.target(float(world.time)).q
             worst = max(worst, float(np.abs(error).max()))

@@ -1,6 +1,6 @@
 // The kernels of one instruction set. This file is compiled once for each, with POISE_ISA set.
 #include "poise/kernel.hpp"
-#include "poise/answer.hpp"
+#include "poise/queries.hpp"
 #include "poise/balance/plan.hpp"
 #include "poise/step.hpp"
 

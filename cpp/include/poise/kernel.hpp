@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "poise/contact/touchables.hpp"
+#include "poise/contact/collision_model.hpp"
 #include "poise/model.hpp"
 
 namespace poise {

@@ -33,6 +33,7 @@ from poise.model.forest import KINDS, Ints, quat_matrix
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.simulation.command import Command, Drive, Target
 from poise.simulation.contact.probes import shape_probes
+from poise.simulation.controller import Requirements
 
 STIFFNESS = 500.0
 """Of every link unless given [1/s²]."""
@@ -66,8 +67,8 @@ class InverseDynamics(Servo):
         dt: Time step [s], needed unless a World is given.
     """
 
-    takes_past = True
-    """`poise.run` says where the target was: then velocity and acceleration are differences."""
+    requires = Requirements(past=True)
+    """With the target's past, its velocity and acceleration are differences."""
 
     external: Floats | None
     """Known forces: wrench on each link, force at its origin [N, N·m], shape (..., nl, 6)."""

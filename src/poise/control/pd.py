@@ -23,6 +23,7 @@ from poise.math.arrays import Floats, floats
 from poise.model.forest import KINDS, Forest, Ints
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.simulation.command import Command, Target
+from poise.simulation.controller import Requirements
 
 __all__ = ["PD", "cut_to_effort", "root_feedforward"]
 
@@ -92,9 +93,9 @@ class PD(Servo):
         self._seal()
 
     @property
-    def takes_past(self) -> bool:
-        """Whether it makes use of where the target was one and two steps before."""
-        return self.feedforward
+    def requires(self) -> Requirements:
+        """Feedforward reads where the target was one and two steps before."""
+        return Requirements(past=self.feedforward)
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, its torque, and the parts of that which are on.

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
@@ -32,6 +32,7 @@ from poise.model.forest import Ints
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.model.sealed import Sealed
 from poise.simulation.command import Command
+from poise.simulation.controller import Requirements
 
 BLENDS: dict[str, Callable[[Floats], Floats]] = {
     "smooth": lambda u: u * u * (3.0 - 2.0 * u),
@@ -107,22 +108,15 @@ class Profiled(Sealed):
         pin: Time [s] to weights per link; None leaves it.
     """
 
-    takes_rows = False
-
     @property
     def plant(self) -> Any:
         """What the controller acts on."""
         return getattr(self.controller, "plant", None)
 
     @property
-    def takes_past(self) -> bool:
-        """Whether the controller makes use of where the target was."""
-        return bool(getattr(self.controller, "takes_past", False))
-
-    @property
-    def hold(self) -> int:
-        """Steps that a command of the controller is held."""
-        return int(getattr(self.controller, "hold", 1))
+    def requires(self) -> Requirements:
+        """Those of the controller, but for rows: weights change from step to step."""
+        return replace(Requirements.of(self.controller), rows=False)
 
     @property
     def memory(self) -> Floats:

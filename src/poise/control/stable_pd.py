@@ -15,6 +15,7 @@ from poise.errors import PoiseError
 from poise.math.arrays import Floats, choice
 from poise.model.scene import Scene, SceneLike
 from poise.simulation.command import Command, Drive
+from poise.simulation.controller import Requirements
 from poise.simulation.state import State
 
 _WORDS = {"form": dynamics.FORMS, "method": dynamics.METHODS, "dtype": dynamics.DTYPES}
@@ -94,9 +95,9 @@ class StablePD(Servo):
         super().__setattr__(name, value)
 
     @property
-    def takes_rows(self) -> bool:
-        """Whether one command may hold targets for several steps."""
-        return self.embedded
+    def requires(self) -> Requirements:
+        """A drive takes target rows for several steps; standalone, it is called in every step."""
+        return Requirements(rows=self.embedded)
 
     @property
     def pin(self) -> Floats | None:

@@ -112,15 +112,16 @@ class Clip(Sealed):
         """Accelerations at time t [s], shape (..., nv)."""
         return self._sample(t)[2]
 
-    def target(self, t: ArrayLike, dt: float | None = None) -> Target:
-        """Where the character should be at time t [s]; with an array of times one row per copy.
+    def target(self, t: ArrayLike, *, past: float | None = None) -> Target:
+        """The target at time t [s]; with an array of times one row per copy.
 
         Args:
             t: [s], a number or shape (n,).
-            dt: Also say where it was one and two steps of this length before [s].
+            past: If given, the target also has the positions one and two steps of this length
+                before [s].
         """
-        past = None if dt is None else self._past(floats(t, "t"), number(dt, "dt"))
-        return Target(*self._sample(t), past=past, time=t, clip=self)
+        before = None if past is None else self._past(floats(t, "t"), number(past, "past"))
+        return Target(*self._sample(t), past=before, time=t, clip=self)
 
     def targets(self, t: ArrayLike, dt: float, k: int) -> Target:
         """k rows of target, at t, t + dt, ... [s], each time the one before plus dt.

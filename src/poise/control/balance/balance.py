@@ -36,6 +36,7 @@ from poise.model.scene import SceneLike
 from poise.motion.clip import Clip
 from poise.motion.jumps import check_followable
 from poise.simulation.command import Command, Drive, Target
+from poise.simulation.controller import Requirements
 from poise.simulation.state import State
 from poise.simulation.world_config import threads_of
 
@@ -144,8 +145,8 @@ class Balance(Parts):
             kd = np.full(self.scene.nv, firmness / dt)
             kd[:6] = 0.0
             self._firm = Gains(self.scene, np.zeros(self.scene.nv), kd)
-        self.hold = (
-            1
+        self.requires = Requirements(
+            steps=1
             if rate is None or dt is None or self.gives == "force"
             else max(1, round(1.0 / (rate * dt)))
         )

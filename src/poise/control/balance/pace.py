@@ -78,7 +78,7 @@ class Paced:
         """The clip's state at its own time t [s]."""
         return self.clip.state(t)
 
-    def target(self, t: float, dt: float | None = None) -> Target:
+    def target(self, t: float) -> Target:
         """The target at the world's time t [s], which only grows."""
         if np.ndim(t):
             raise PoiseError(

@@ -36,6 +36,7 @@ from poise.model.character import Character
 from poise.model.same_body import check_clip_fits
 from poise.model.sealed import Sealed
 from poise.motion.clip import Clip
+from poise.simulation.controller import Requirements
 
 ROOT_WEIGHT = 0.03
 """Weight of tracking of the root: the joints say how it stands, the root where."""
@@ -62,7 +63,7 @@ class Parts(ActsOnPlant, Sealed):
     ground: float
     support_gains: tuple[float, float]
     gives: str
-    hold: int
+    requires: Requirements
     strain: Floats
     """How far the speed of the center of mass takes it from where it should be [m], of each copy in
     the last call; for `Paced`."""

@@ -97,7 +97,7 @@ def track(
                 _drop(world, goal(BALL_AT))
             ahead = (k + 1) * dt
             # before a ball: what the controller asks for is known for the present
-            target = motion.target(ahead, dt) if clip else motion
+            target = motion.target(ahead, past=dt) if clip else motion
             world.step(controller(world.state, target))
             rows.append((ahead, *world.state.q, *goal(ahead), *world.torque))
     except poise.Diverged:

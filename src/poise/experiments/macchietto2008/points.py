@@ -43,7 +43,7 @@ class Dragged:
     """
 
     def __init__(self, balance: Balance, q: Floats) -> None:
-        self.balance, self.hold = balance, balance.hold
+        self.balance, self.requires = balance, balance.requires
         self.places = {name: place_of(balance.character, name) for name in DRAGGED}
         self.grasped = {name: self.point(name, q) for name in DRAGGED}
 

@@ -122,7 +122,7 @@ def push_standing(
     last = max((push.at + push.duration for pushes in cases for push in pushes), default=0.0)
     watch = _Watch(character, world, start, last)
     controller = controller_for(world, who, ground, **settings)
-    hold = getattr(controller, "hold", 1)
+    hold = controller.requires.steps
     done, every = 0, max(1, round(LOOK / (world.dt * hold)))
     steps = round(duration / (world.dt * hold))
     while done < steps and not watch.over:

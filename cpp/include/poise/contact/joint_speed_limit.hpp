@@ -7,7 +7,7 @@
 // solve. It only takes energy, and contacts stay what they are.
 #pragma once
 
-#include "poise/contact/sweep.hpp"
+#include "poise/contact/gauss_seidel.hpp"
 
 namespace poise::inline POISE_ISA {
 

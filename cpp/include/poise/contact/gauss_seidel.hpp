@@ -10,7 +10,7 @@
 // its neighbours take.
 #pragma once
 
-#include "poise/contact/rows.hpp"
+#include "poise/contact/constraints.hpp"
 #include "poise/scratch.hpp"
 
 namespace poise::inline POISE_ISA {

@@ -1,4 +1,4 @@
-#include "touch.hpp"
+#include "collision_model.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 // velocities point to. The rows ask for what is missing there, too, so that it is not deep first.
 #pragma once
 
-#include "poise/contact/sweep.hpp"
+#include "poise/contact/gauss_seidel.hpp"
 
 namespace poise::inline POISE_ISA {
 

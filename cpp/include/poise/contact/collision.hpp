@@ -7,7 +7,7 @@
 #include <cmath>
 #include <initializer_list>
 
-#include "poise/contact/touchables.hpp"
+#include "poise/contact/collision_model.hpp"
 #include "poise/spatial.hpp"
 
 namespace poise::inline POISE_ISA {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "poise/kane.hpp"
-#include "poise/limits.hpp"
+#include "poise/effort_limits.hpp"
 
 namespace poise::inline POISE_ISA {
 

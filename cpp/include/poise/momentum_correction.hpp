@@ -7,7 +7,7 @@
 // joint velocities stay, the root's change.
 #pragma once
 
-#include "poise/contact/contact.hpp"
+#include "poise/contact/solver.hpp"
 
 namespace poise::inline POISE_ISA {
 

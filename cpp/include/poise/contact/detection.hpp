@@ -1,9 +1,9 @@
 // Finds the rows of a step: contacts with the ground, between shapes, and joints at their bounds.
 #pragma once
 
-#include "poise/contact/collide.hpp"
+#include "poise/contact/collision.hpp"
 #include "poise/contact/ground.hpp"
-#include "poise/contact/sweep.hpp"
+#include "poise/contact/gauss_seidel.hpp"
 
 namespace poise::inline POISE_ISA {
 

@@ -1,9 +1,9 @@
 // Contact in a step: from velocities without contact to velocities with it.
 #pragma once
 
-#include "poise/contact/apart.hpp"
-#include "poise/contact/brake.hpp"
-#include "poise/contact/detect.hpp"
+#include "poise/contact/position_correction.hpp"
+#include "poise/contact/joint_speed_limit.hpp"
+#include "poise/contact/detection.hpp"
 
 namespace poise::inline POISE_ISA {
 
