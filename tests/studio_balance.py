@@ -7,12 +7,12 @@ from typing import Any
 
 from studio_scenes import Clock, Studio
 
+from poise.control.balance.config import goal_place
 from poise.dynamics import forward_kinematics
 from poise.math.pose import quat_matrix
 from poise.studio.balancing import Balancing
 from poise.studio.requests import Play, Request
 from poise.studio.snapshot import Moment
-from poise.trials.balance_trial import place_of
 
 WHO: dict[str, Any] = {
     "character": "humanoid-ball", "controller": "balance", "root": "free", "dt": 1 / 120,
@@ -51,7 +51,7 @@ class Stage:
 
 def place(moment: Moment, name: str) -> Any:
     """Where a link's point is [m]."""
-    link, at = place_of(moment.cast.character, name)
+    link, at = goal_place(moment.cast.character, name)
     origin, turn = forward_kinematics(moment.cast.scene, moment.q)
     i = moment.cast.link_index(link)
     return origin[i] + quat_matrix(turn[i]) @ at

@@ -110,14 +110,14 @@ def test_one_sees_through_the_bodies_and_no_longer(studio: Studio) -> None:
 
 
 def test_goals_that_are_offered_can_be_set(studio: Studio) -> None:
-    from poise.trials.balance_trial import place_of
+    from poise.control.balance.config import goal_place
 
     character = studio.session.newest.moment.cast.character
     offered = goals_of(character)
     assert offered[:3] == ("left_hand", "right_hand", "head")
     assert len(set(offered)) == len(offered)
     for name in offered:
-        place_of(character, name)
+        goal_place(character, name)
 
 
 def test_the_command_takes_a_controller(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

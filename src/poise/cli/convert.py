@@ -162,8 +162,8 @@ def _convert_motion(
     smoothing = "; ".join(note for note in before if "smoothed" in note)
     balancing = None
     if editing.balanced:
+        from poise.control.balance.supports import check_can_stand
         from poise.motion.editing.balancing import made_balanced
-        from poise.trials.balance_trial import check_can_stand
 
         check_can_stand(clip.character)
         with progress("balancing") as tell:

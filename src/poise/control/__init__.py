@@ -8,11 +8,14 @@ from poise.control.inverse_dynamics import InverseDynamics
 from poise.control.pd import PD
 from poise.control.plant import Plant
 from poise.control.profiles import Profile, Profiled, named_profile
+from poise.control.registry import CONTROLLERS, ControllerEntry, make_controller
 from poise.control.stable_pd import StablePD
 
 __all__ = [
+    "CONTROLLERS",
     "PD",
     "Balance",
+    "ControllerEntry",
     "Controllers",
     "Gains",
     "GainsCheck",
@@ -23,6 +26,7 @@ __all__ = [
     "StablePD",
     "carried_inertia",
     "check_gains",
+    "make_controller",
     "named_profile",
     "suggest_gains",
 ]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
-from poise.control.balance.stance import faded
+from poise.control.balance.supports import fade_out
 from poise.control.gains import SOFT_FREQUENCY, root_slices, suggest_gains
 from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo, cut_to_effort
@@ -145,7 +145,7 @@ class InverseDynamics(Servo):
             "standing", "fallen"}: standing is 1, and 0 of a character that has fallen, whose joints
             a light servo inside the dynamics drives; its torques are not in "torque".
         """
-        q, v, target = self._asked(state, target)
+        q, v, target = self._inputs(state, target)
         assert self.dt is not None
         tau, a = dynamics.kane_control(
             self.scene, q, v, target, self.kp, self.kd, self.dt,
@@ -350,7 +350,7 @@ class FreeRoot:
             dynamics.center_of_mass(self.scene, x)[..., 2] - self.ground for x in (q, target_q)
         )
         drop = (desired - height) / np.maximum(desired, SMALLEST)
-        return np.asarray(faded(np.arccos(cosine), TILTS) * faded(drop, DROPS))
+        return np.asarray(fade_out(np.arccos(cosine), TILTS) * fade_out(drop, DROPS))
 
     def within_reason(self, tau: Floats) -> Floats:
         """1, and 0 where a torque is beyond all reason, shape (...): the motion is lost.
@@ -358,7 +358,7 @@ class FreeRoot:
         Args:
             tau: Generalized forces [N, N·m], shape (..., nv).
         """
-        return np.asarray(faded(np.abs(tau).max(axis=-1) / self._weight, TORQUES))
+        return np.asarray(fade_out(np.abs(tau).max(axis=-1) / self._weight, TORQUES))
 
     def _up(self, q: Floats) -> Floats:
         """The vertical in the axes of the root, shape (..., 3)."""

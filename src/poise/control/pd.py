@@ -102,7 +102,7 @@ class PD(Servo):
 
         Parts are "pd", "bubbled", "gravity", "feedforward"; strength and limits come after them.
         """
-        q, v, target = self._asked(state, target)
+        q, v, target = self._inputs(state, target)
         goal, dt = target, self.dt or 0.0
         if self.feedforward and self.dt is not None:
             goal, dt = goal_of_now(self.scene, target, self.dt), 0.0

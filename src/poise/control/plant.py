@@ -24,12 +24,10 @@ from poise.model.objects import is_free_object
 from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.model.sealed import Sealed
-from poise.motion.jumps import check_followable
 from poise.simulation.command import Command, Drive, Target
 from poise.simulation.contact import HeightField, Plane
 
 if TYPE_CHECKING:
-    from poise.motion.clip import Clip
     from poise.simulation.world import World
     from poise.simulation.world_config import Settings
 
@@ -179,6 +177,7 @@ class Plant(Sealed):
         given = target if type(target) is Target else Target.of(target)
         if given.clip is not None:
             self._check_clip(given.clip)
+            given.clip.check_followable(given.time)
         if self.is_whole or given.q.shape[-1:] != (self.whole.nq,):
             return given
         past = None if given.past is None else self.own_q(given.past, "target.past")
@@ -189,7 +188,7 @@ class Plant(Sealed):
         q = self.own_q(given.q, "target.q")
         return Target(q, v, a, rows=given.rows, past=past, time=given.time, clip=given.clip)
 
-    def _check_clip(self, clip: Clip) -> None:
+    def _check_clip(self, clip: Any) -> None:
         """Refuse a clip of another body; one comparison for each character that clips have."""
         if clip.character is not self._fitting and len(self.scene.characters) == 1:
             check_clip_fits(clip, self.scene.characters[0])
@@ -320,7 +319,7 @@ class Plant(Sealed):
             target = Target.of(targets[name])
             if target.clip is not None:
                 check_clip_fits(target.clip, character)
-                check_followable(target)
+                target.clip.check_followable(target.time)
             found.append((parts[name], target))
         return join_targets(found)
 

@@ -291,7 +291,7 @@ _WHEN = re.compile(rf"({_NUMBER}) ?s?(?:\+({_NUMBER}) ?s?)?")
 
 
 @dataclass(frozen=True)
-class AskedProfile:
+class ProfileSpec:
     """A profile by name, for a character that comes later.
 
     Args:
@@ -324,7 +324,7 @@ class AskedProfile:
         return f"{self.name}{limb}@{self.at:g}s+{self.hold:g}s"
 
 
-def parse_profile(text: str) -> AskedProfile:
+def parse_profile(text: str) -> ProfileSpec:
     """Read a profile: `NAME[:LIMB][@TIME[+DURATION]]`, times in s.
 
     Args:
@@ -338,10 +338,10 @@ def parse_profile(text: str) -> AskedProfile:
     given = {} if when is None else {"at": float(when[1])}
     if when is not None and when[2] is not None:
         given["hold"] = float(when[2])
-    return AskedProfile(name.strip(), limb.strip() or None, **given)
+    return ProfileSpec(name.strip(), limb.strip() or None, **given)
 
 
-def profiled(controller: Any, character: SceneLike, asked: Sequence[AskedProfile]) -> Any:
+def apply_profiles(controller: Any, character: SceneLike, asked: Sequence[ProfileSpec]) -> Any:
     """The controller with strength and pins that follow profiles; itself if there are none.
 
     Strengths of several profiles multiply; of several pins the strongest counts.

@@ -16,7 +16,6 @@ from poise.math.arrays import Floats, choice, finite, floats, number
 from poise.model.forest import KINDS, Ints
 from poise.model.scene import SceneLike
 from poise.model.sealed import Sealed
-from poise.motion.jumps import check_followable
 from poise.simulation.command import Command, Target
 
 LONGEST_STEP = 1.0
@@ -146,15 +145,10 @@ class Servo(ActsOnPlant, Sealed, ABC):
             raise PoiseError(f"{name} must be 0 or more, the least is {array.min():g}")
         return array
 
-    def _target(self, target: Any) -> Target:
-        one = self._plant.own_target(target)
-        check_followable(one)
-        return one
-
-    def _asked(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:
+    def _inputs(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:
         """Positions, velocities and the one target of a call that computes torques."""
         q, v = self._plant.own_state(state)
-        one = self._target(target)
+        one = self._plant.own_target(target)
         if one.rows is not None:
             name = type(self).__name__
             raise PoiseError(f"{name} computes torques for one target a step, not for rows of them")

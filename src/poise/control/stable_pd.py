@@ -118,7 +118,7 @@ class StablePD(Servo):
             self._plant.check_state(state)
         drive = Drive(
             self._gains,
-            self._target(target),
+            self._plant.own_target(target),
             form=self.form,
             method=self.method,
             feedforward=self._root == "soft",
@@ -129,7 +129,7 @@ class StablePD(Servo):
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, and the acceleration and torque that it leads to where nothing pushes."""
-        q, v, target = self._asked(state, target)
+        q, v, target = self._inputs(state, target)
         if self.dt is None:
             raise PoiseError("explain needs dt: StablePD(..., dt=1/60), or make it from the World")
         if self.pin is not None:

@@ -95,6 +95,17 @@ class Clip(Sealed):
 
         return find_jumps(self)
 
+    def check_followable(self, time: ArrayLike | None) -> None:
+        """Warn with `poise.UnfollowableTarget` of targets that follow a jump; once for each jump.
+
+        Args:
+            time: Of the targets that a controller is about to command [s], or None.
+        """
+        if self.jumps and time is not None:
+            from poise.motion.jumps import warn_of_jumps
+
+            warn_of_jumps(self, time)
+
     @property
     def duration(self) -> float:
         """Time from the first frame to the last [s]."""

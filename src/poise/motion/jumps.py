@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from poise.errors import UnfollowableTarget, warn_user
 from poise.math.rotation import Floats
@@ -28,7 +28,6 @@ from poise.motion import poses
 
 if TYPE_CHECKING:
     from poise.motion.clip import Clip
-    from poise.simulation.command import Target
 
 FASTEST, FASTEST_TRAVEL = 40.0, 15.0
 """Speeds of a joint that turns [rad/s] and of one that travels [m/s], above which a step may be a
@@ -87,18 +86,14 @@ def find_jumps(clip: Clip) -> tuple[Jump, ...]:
     return tuple(found)
 
 
-def check_followable(target: Target) -> None:
-    """Warn with `poise.UnfollowableTarget` if a target follows a jump of its clip; once for each.
-
-    Costs two attribute reads where the clip has no jumps.
+def warn_of_jumps(clip: Clip, time: ArrayLike) -> None:
+    """Warn with `poise.UnfollowableTarget` of targets that follow a jump; once for each jump.
 
     Args:
-        target: What a controller is about to command.
+        clip: The motion.
+        time: Of the targets that a controller is about to command [s].
     """
-    clip = target.clip
-    if clip is None or not clip.jumps or target.time is None:
-        return
-    times = np.asarray(target.time)
+    times = np.asarray(time)
     for jump in clip.jumps:
         after = times - jump.time
         near = (after > 0.0) & (after <= 1.0 / clip.fps + LONGEST_STEP)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from poise.control.balance.balance import OBJECTIVES
+from poise.control.balance.config import OBJECTIVES, goal_place
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError, unknown_name
 from poise.math.pose import quat_matrix
@@ -13,7 +13,6 @@ from poise.studio import limits
 from poise.studio.choosing import balances
 from poise.studio.requests import RemoveGoal, SetAdaptive, SetGoal, SetObjective
 from poise.studio.show import Show
-from poise.trials.balance_trial import place_of
 
 Point = tuple[float, float, float]
 
@@ -35,7 +34,7 @@ def set_goal(show: Show, asked: SetGoal) -> None:
     """A point for a link, or another one; each link has one."""
     _check(show)
     character = show.simulation.setup.cast.character
-    link, place = place_of(character, asked.link)
+    link, place = goal_place(character, asked.link)
     to = asked.to
     if to is None:
         show.need_live()
@@ -44,7 +43,7 @@ def set_goal(show: Show, asked: SetGoal) -> None:
     goals = {
         name: point
         for name, point in show.controls.goals.items()
-        if name == asked.link or place_of(character, name)[0] != link
+        if name == asked.link or goal_place(character, name)[0] != link
     }
     if asked.link not in goals and len(goals) >= limits.MOST_GOALS:
         raise PoiseError(f"there are {limits.MOST_GOALS} goals, the most there can be")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from poise.control.profiles import AskedProfile
+from poise.control.profiles import ProfileSpec
 from poise.errors import PoiseError
 from poise.model.character import Character
 from poise.studio import deeds, limits
@@ -137,9 +137,9 @@ def set_profile(show: Show, asked: SetProfile) -> None:
     show.need_live()
     _check_tuned(show)
     show.simulation.settle()
-    profiles: tuple[AskedProfile, ...] = ()
+    profiles: tuple[ProfileSpec, ...] = ()
     if asked.name is not None:
-        now = AskedProfile(asked.name, asked.limb, float(show.simulation.time), asked.hold)
+        now = ProfileSpec(asked.name, asked.limb, float(show.simulation.time), asked.hold)
         now.of(show.simulation.setup.world)
         profiles = (*show.scene_controls().profiles, now)[-limits.MOST_PROFILES :]
     show.simulation.retune(replace(show.scene_controls(), profiles=profiles))

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from poise.control.balance.balance import OBJECTIVES
+from poise.control.balance.config import OBJECTIVES, goal_place
+from poise.control.balance.supports import check_can_stand
+from poise.control.registry import CONTROLLERS
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.model.character import Character
@@ -22,12 +24,11 @@ from poise.simulation.world import World
 from poise.studio.lineup import Lineup, Rounds
 from poise.studio.mind import Mind
 from poise.studio.snapshot import Controls
-from poise.trials.balance_trial import STEPS, check_can_stand, place_of
 
 NAME = "balance"
 """What the controller is called."""
 
-DT = STEPS["impulse"]
+DT: float = CONTROLLERS[NAME].defaults["dt"]
 """Time step that it begins with [s]."""
 
 LONGEST = 1.0 / 60.0
@@ -156,6 +157,6 @@ def balancing_for(
         mind = Mind(world, rounds)
     goals = {}
     for name, point in controls.goals.items():
-        link, place = place_of(character, name)
+        link, place = goal_place(character, name)
         goals[link] = (np.array(point), np.array(place))
     return Balancing(mind, controls.objectives, goals, controls.adaptive)

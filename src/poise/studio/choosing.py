@@ -14,7 +14,7 @@ from poise.studio.snapshot import Controls
 SCENE = ("character", "clip", "count", "ground")
 """What cannot change without a new start; nor can whether it balances."""
 
-NAMES = (*CONTROLLERS, balancing.NAME)
+NAMES = tuple(CONTROLLERS)
 """Controllers there are."""
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from poise.control.balance.config import goal_place
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.math.pose import quat_matrix
 from poise.studio.marks import bytes_of
 from poise.studio.snapshot import Moment
-from poise.trials.balance_trial import place_of
 
 COLOR = (0.95, 0.62, 0.07)
 HANDLE, BALL, LINE = 0.2, 0.02, 0.005
@@ -114,7 +114,7 @@ class Goals:
         origin, turn = forward_kinematics(moment.cast.scene, moment.q)
         for name, to in wanted.items():
             try:
-                link, place = place_of(moment.cast.character, name)
+                link, place = goal_place(moment.cast.character, name)
             except PoiseError:
                 continue  # of the scene before, whose place another takes just now
             i = moment.cast.link_index(link)

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from poise.control.registry import Controller
 from poise.math.arrays import Floats
 from poise.recording.notes import Note, note_of
+from poise.simulation.controller import ControllerLike as Controller
 from poise.simulation.run import run
 from poise.simulation.state import State
 from poise.simulation.world import World

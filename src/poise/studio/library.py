@@ -27,7 +27,7 @@ from poise.motion.fitting import on_same_body
 from poise.motion.library import builtin_clip, builtin_clips
 from poise.motion.preprocess import load_ready
 from poise.studio.lineup import Rounds
-from poise.trials.balance_trial import balance_trial_of
+from poise.trials.trial import prepare_trial
 
 REST = "rest"
 """The clip that holds the rest pose."""
@@ -170,7 +170,7 @@ class Library:
     ) -> tuple[Clip, tuple[str, ...]]:
         """A clip on a character, with level feet and the mass centre over them; and what it took.
 
-        See `poise.trials.balance_trial.balance_trial_of`.
+        See `poise.trials.trial.prepare_trial`.
         """
         source: str | os.PathLike[str] | Clip = self._files.get(clip, clip)
         if clip == REST:
@@ -179,8 +179,12 @@ class Library:
             source = self.clip(clip)
         own = clip in self._clips and self._clips[clip].character.same_body(who)
         try:
-            trial = balance_trial_of(
-                source, None if own else who, progress=progress, preparing=progress
+            trial = prepare_trial(
+                source,
+                None if own else who,
+                progress=progress,
+                preparing=progress,
+                controller="balance",
             )
         except PoiseError as error:
             why = str(error).partition(";")[0]

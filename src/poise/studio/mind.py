@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.control.balance import Balance, Paced
+from poise.control.balance import Balance, TimeScaled
 from poise.math.arrays import Floats
 from poise.simulation.command import Target
 from poise.simulation.world import World
@@ -33,7 +33,7 @@ class Mind:
         self.world, self.rounds = world, rounds
         first = next(iter(world.scene.forest.parts))
         self.balance = Balance(world, part=first, supports=supports, rate=None)
-        self.paced = Paced(self, self.balance)
+        self.paced = TimeScaled(self, self.balance)
         self.lineup: Lineup | None = None
         self.user: object = None
         """Whose objectives and goals the balance has."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar, get_type_hints
 
-from poise.control.balance.balance import OBJECTIVES
+from poise.control.balance.config import OBJECTIVES
 from poise.control.gains import ROOTS
 from poise.control.profiles import RECIPES
 from poise.simulation.pushes import DIRECTIONS

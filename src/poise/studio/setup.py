@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from poise.control.gains import FREQUENCY
-from poise.control.profiles import profiled
-from poise.control.registry import Controller, named_controller
+from poise.control.profiles import apply_profiles
+from poise.control.registry import make_controller
 from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats
 from poise.model.character import Character
@@ -19,6 +19,7 @@ from poise.model.objects import free_object
 from poise.model.scene import Scene, scene_of
 from poise.model.shape import Shape
 from poise.simulation.contact import GroundLike, HeightField
+from poise.simulation.controller import ControllerLike as Controller
 from poise.simulation.state import State
 from poise.simulation.world import World
 from poise.studio import balancing
@@ -205,7 +206,7 @@ def controller_for(setup: Setup, controls: Controls, present: object = None) -> 
     if controls.controller == balancing.NAME:
         return balancing.balancing_for(setup.world, setup.rounds, controls, present)
     made = _tuned_controller(setup, controls)
-    wrapped: Controller = profiled(made, setup.world, controls.profiles)
+    wrapped: Controller = apply_profiles(made, setup.world, controls.profiles)
     return wrapped
 
 
@@ -220,7 +221,7 @@ def _tuned_controller(setup: Setup, controls: Controls) -> Controller:
         np.repeat(links[key][scene.forest.link], sizes)[: m * character.nv]
         for key in ("frequency", "damping")
     )
-    made: Any = named_controller(
+    made: Any = make_controller(
         controls.controller, setup.world, root=controls.root, frequency=frequency, damping=damping,
         part=tuple(scene.forest.parts)[:m],
     )  # fmt: skip

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from poise.control.profiles import AskedProfile
+    from poise.control.profiles import ProfileSpec
     from poise.studio.cast import Cast
 
     Bools = NDArray[np.bool_]
@@ -159,7 +159,7 @@ class Controls:
     objectives: tuple[str, ...] = ("track", "linear", "angular")
     adaptive: bool = False
     goals: dict[str, tuple[float, float, float]] = field(default_factory=dict)
-    profiles: tuple[AskedProfile, ...] = ()
+    profiles: tuple[ProfileSpec, ...] = ()
 
 
 class Job(NamedTuple):

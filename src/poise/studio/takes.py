@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from poise.control.registry import Controller
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.recording import Recording
 from poise.recording.frames import Frames
 from poise.recording.notes import Note, block_of
+from poise.simulation.controller import ControllerLike as Controller
 from poise.simulation.world import World
 from poise.studio.cast import is_object
 from poise.studio.lineup import Lineup

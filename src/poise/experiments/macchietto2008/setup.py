@@ -17,6 +17,7 @@ from poise import dynamics, measure
 from poise.anatomy.contact_schedule import feet_of
 from poise.characters import load_character
 from poise.control.balance import Balance
+from poise.control.registry import CONTROLLERS
 from poise.control.stable_pd import StablePD
 from poise.math import rotation
 from poise.math.arrays import Floats
@@ -26,7 +27,7 @@ from poise.motion.limits import excesses
 from poise.simulation.pushes import Push
 from poise.simulation.state import State
 from poise.simulation.world import World
-from poise.trials.balance_trial import CONTACTS, STEPS, STIFFNESS
+from poise.trials.trial import PENALTY_STEP
 
 Progress = Callable[[float], None]
 
@@ -36,7 +37,12 @@ SUBSETS = {
     "tracking, linear": ("track", "linear"),
     "all": ("track", "linear", "angular"),
 }
-GROUNDS = tuple(CONTACTS)
+WORLD = CONTROLLERS["balance"].defaults
+STIFFNESS: float = WORLD["stiffness"]
+STEPS: dict[str, float] = {"penalty": PENALTY_STEP, "impulse": WORLD["dt"]}
+"""Time steps by the model of contact [s]."""
+
+GROUNDS = tuple(STEPS)
 SERVO = "stable PD"
 """Tracking without balance, for comparison."""
 
@@ -139,7 +145,7 @@ def controller_for(world: World, who: str, ground: str, **settings: Any) -> Bala
     """One of SUBSETS, or SERVO, for a world; settings are the balance's."""
     if who == SERVO:
         return StablePD(world, root="free", frequency=SERVO_HZ)
-    return Balance(world, objectives=SUBSETS[who], form=CONTACTS[ground], **settings)
+    return Balance(world, objectives=SUBSETS[who], **settings)
 
 
 def random_push(rng: np.random.Generator, links: Sequence[str], at: float, most: float) -> Push:

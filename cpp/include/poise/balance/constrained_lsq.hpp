@@ -1,14 +1,15 @@
-// Least squares with equality constraints, by rows that are made orthonormal one after another.
+// Least squares with equality constraints, by orthonormalizing the rows one after another.
 //
 //     min |x|^2 + |E x - e|^2   subject to   C x = d
 //
-// The rows of C become Q (modified Gram-Schmidt with pivoting, each row twice): C = L Q. What is
-// below the rank repeats the rest or contradicts it. The rows of E, with a unit of their own beside
-// each, [E | 1], follow: what is left of them across Q is L [V | U], and with G that part of E
+// The rows of C become Q (modified Gram-Schmidt with pivoting, each row twice): C = L Q. Rows
+// below the rank are redundant or contradict the others. The rows of E, with a unit of their own
+// beside each, [E | 1], follow: what is left of them project_out Q is L [V | U], and with G that
+// part of E
 //     1 + G G^T = L L^T,   V^T V = G^T (1 + G G^T)^-1 G,
-// so that the condition of the weights is not squared. Then x = Q^T u + V^T z, L z = e - E Q^T u,
-// and K^-1 = 1 - Q^T Q - V^T V is how x gives way. The twin in Python is
-// poise.control.balance.least_squares, by LAPACK.
+// so that the condition number of the weights is not squared. Then x = Q^T u + V^T z, L z = e - E
+// Q^T u, and K^-1 = 1 - Q^T Q - V^T V is the compliance of x. The reference implementation in
+// Python, poise.reference.balance.least_squares, uses LAPACK.
 #pragma once
 
 #include <cmath>
@@ -58,10 +59,10 @@ inline void add(double by, const double* x, double* y, int n) {
     for (; i < n; ++i) y[i] += by * x[i];
 }
 
-// Numbers that grow in number. (Code of a std::vector<double> would be shared between instruction
-// sets.)
+// A buffer that grows and is not freed. (Code of a std::vector<double> would be shared between
+// instruction sets.)
 template <class T>
-class Room {
+class Workspace {
   public:
     void resize(std::size_t count) {
         if (count > store_.size()) {
@@ -87,13 +88,13 @@ class Room {
     std::size_t size_ = 0;
 };
 
-class Basis {
+class ConstrainedLeastSquares {
   public:
-    // room for rows of n numbers
+    // starts a problem in n unknowns with at most so many constraints and objectives
     void begin(int n, int constraints, int objectives) {
         n_ = n;
-        held_ = kept_ = 0;
-        most_ = objectives;
+        constraints_ = objectives_ = 0;
+        capacity_ = objectives;
         Q_.resize(static_cast<std::size_t>(constraints) * n);
         V_.resize(static_cast<std::size_t>(objectives) * n);
         U_.assign(static_cast<std::size_t>(objectives) * objectives, 0);
@@ -103,9 +104,9 @@ class Basis {
 
     const double* x() const { return x_.data(); }
 
-    // C x = d, m rows; rows smaller than `rank` beside the largest do not count. How far the rows
-    // contradict each other.
-    double hold(double* C, const double* d, int m, double rank) {
+    // Adds m constraints C x = d; rows smaller than `rank` times the largest do not count. Returns
+    // the residual of the constraints, which is 0 unless they contradict each other.
+    double constrain(double* C, const double* d, int m, double rank) {
         if (!m) return 0;
         L_.assign(static_cast<std::size_t>(m) * m, 0);
         order_.resize(m);
@@ -122,66 +123,67 @@ class Basis {
             std::swap(order_[r], order_[best]);
             double* row = C + order_[r] * n_;
             double* L = L_.data() + order_[r] * m;
-            for (int k = 0; k < r; ++k) L[k] += across(row, Q_.data() + k * n_);
+            for (int k = 0; k < r; ++k) L[k] += project_out(row, Q_.data() + k * n_);
             const double size = std::sqrt(dot(row, row, n_));
             if (r == 0) first = size;
             if (!(size > rank * first)) break;
             double* q = Q_.data() + r * n_;
             for (int k = 0; k < n_; ++k) q[k] = row[k] / size;
             L[r] = size;
-            for (int i = r + 1; i < m; ++i) L_[order_[i] * m + r] = across(C + order_[i] * n_, q);
-            held_ = r + 1;
+            for (int i = r + 1; i < m; ++i)
+                L_[order_[i] * m + r] = project_out(C + order_[i] * n_, q);
+            constraints_ = r + 1;
         }
-        return put_together(d, m);
+        return solve_constraints(d, m);
     }
 
-    // E x = e beside the rest
-    void want(const double* E, double e) {
-        double* v = V_.data() + kept_ * n_;
-        double* u = U_.data() + kept_ * most_;
+    // adds the objective |E x - e|^2
+    void add_objective(const double* E, double e) {
+        double* v = V_.data() + objectives_ * n_;
+        double* u = U_.data() + objectives_ * capacity_;
         std::memcpy(v, E, n_ * sizeof(double));
         double left = e - dot(E, x_.data(), n_);
         for (int twice = 0; twice < 2; ++twice)
-            for (int k = 0; k < held_; ++k) across(v, Q_.data() + k * n_);
-        u[kept_] = 1;
+            for (int k = 0; k < constraints_; ++k) project_out(v, Q_.data() + k * n_);
+        u[objectives_] = 1;
         for (int twice = 0; twice < 2; ++twice)
-            for (int j = 0; j < kept_; ++j) {
-                const double *a = V_.data() + j * n_, *b = U_.data() + j * most_;
+            for (int j = 0; j < objectives_; ++j) {
+                const double *a = V_.data() + j * n_, *b = U_.data() + j * capacity_;
                 const double by = dot(v, a, n_) + dot(u, b, j + 1);
                 add(-by, a, v, n_);
                 add(-by, b, u, j + 1);
                 left -= by * z_[j];
             }
-        const double size = std::sqrt(dot(v, v, n_) + dot(u, u, kept_ + 1));
+        const double size = std::sqrt(dot(v, v, n_) + dot(u, u, objectives_ + 1));
         for (int k = 0; k < n_; ++k) v[k] /= size;
-        for (int k = 0; k <= kept_; ++k) u[k] /= size;
-        z_[kept_++] = left / size;
+        for (int k = 0; k <= objectives_; ++k) u[k] /= size;
+        z_[objectives_++] = left / size;
     }
 
-    // x, once all has been said
+    // computes x, after the last objective
     void finish() {
-        for (int k = 0; k < kept_; ++k) add(z_[k], V_.data() + k * n_, x_.data(), n_);
+        for (int k = 0; k < objectives_; ++k) add(z_[k], V_.data() + k * n_, x_.data(), n_);
     }
 
-    // E K^-1: the way of least cost to move E x
-    void give(const double* E, double* out) const {
+    // E K^-1: the direction of least cost that moves E x
+    void compliance(const double* E, double* out) const {
         std::memcpy(out, E, n_ * sizeof(double));
-        for (int k = 0; k < held_; ++k)
+        for (int k = 0; k < constraints_; ++k)
             add(-dot(E, Q_.data() + k * n_, n_), Q_.data() + k * n_, out, n_);
-        for (int k = 0; k < kept_; ++k)
+        for (int k = 0; k < objectives_; ++k)
             add(-dot(E, V_.data() + k * n_, n_), V_.data() + k * n_, out, n_);
     }
 
   private:
-    double across(double* row, const double* q) const {
+    double project_out(double* row, const double* q) const {
         const double by = dot(row, q, n_);
         add(-by, q, row, n_);
         return by;
     }
 
     // x_ = Q^T u with L u = d, in the sense of least squares where rows contradict each other
-    double put_together(const double* d, int m) {
-        const int r = held_;
+    double solve_constraints(const double* d, int m) {
+        const int r = constraints_;
         if (!r) {
             double most = 0;
             for (int i = 0; i < m; ++i) most = std::fmax(most, std::fabs(d[i]));
@@ -196,19 +198,19 @@ class Basis {
         } else {
             least_squares(d, m, r);
         }
-        double miss = 0;
+        double residual = 0;
         for (int i = 0; i < m && r < m; ++i)
-            miss = std::fmax(miss, std::fabs(dot(L_.data() + i * m, u_.data(), r) - d[i]));
+            residual = std::fmax(residual, std::fabs(dot(L_.data() + i * m, u_.data(), r) - d[i]));
         for (int k = 0; k < r; ++k) add(u_[k], Q_.data() + k * n_, x_.data(), n_);
-        return miss;
+        return residual;
     }
 
     // min |L u - d|, the columns of L made orthonormal
     void least_squares(const double* d, int m, int r) {
         column_.resize(static_cast<std::size_t>(r) * m);
         R_.assign(static_cast<std::size_t>(r) * r, 0);
-        left_.resize(m);
-        std::memcpy(left_.data(), d, m * sizeof(double));
+        rest_.resize(m);
+        std::memcpy(rest_.data(), d, m * sizeof(double));
         for (int k = 0; k < r; ++k) {
             double* a = column_.data() + k * m;
             for (int i = 0; i < m; ++i) a[i] = L_[i * m + k];
@@ -221,8 +223,8 @@ class Basis {
             const double size = std::sqrt(dot(a, a, m));
             R_[k * r + k] = size;
             for (int i = 0; i < m; ++i) a[i] /= size;
-            u_[k] = dot(a, left_.data(), m);
-            add(-u_[k], a, left_.data(), m);
+            u_[k] = dot(a, rest_.data(), m);
+            add(-u_[k], a, rest_.data(), m);
         }
         for (int k = r - 1; k >= 0; --k) {
             for (int j = k + 1; j < r; ++j) u_[k] -= R_[k * r + j] * u_[j];
@@ -230,9 +232,9 @@ class Basis {
         }
     }
 
-    int n_ = 0, held_ = 0, kept_ = 0, most_ = 0;
-    Room<double> Q_, V_, U_, L_, z_, x_, u_, column_, R_, left_;
-    Room<int> order_;
+    int n_ = 0, constraints_ = 0, objectives_ = 0, capacity_ = 0;
+    Workspace<double> Q_, V_, U_, L_, z_, x_, u_, column_, R_, rest_;
+    Workspace<int> order_;
 };
 
 // A x = b for a symmetric, positive definite A of n <= 6 rows, by Cholesky; A and b are lost, and b
