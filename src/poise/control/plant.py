@@ -177,7 +177,8 @@ class Plant(Sealed):
         given = target if type(target) is Target else Target.of(target)
         if given.clip is not None:
             self._check_clip(given.clip)
-            given.clip.check_followable(given.time)
+            if given.time is not None:
+                given.clip.check_followable(given.time)
         if self.is_whole or given.q.shape[-1:] != (self.whole.nq,):
             return given
         past = None if given.past is None else self.own_q(given.past, "target.past")
@@ -319,7 +320,8 @@ class Plant(Sealed):
             target = Target.of(targets[name])
             if target.clip is not None:
                 check_clip_fits(target.clip, character)
-                target.clip.check_followable(target.time)
+                if target.time is not None:
+                    target.clip.check_followable(target.time)
             found.append((parts[name], target))
         return join_targets(found)
 

@@ -17,13 +17,13 @@ from poise.math.arrays import number
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.limits import excesses
-from poise.motion.overlaps import overlaps
-from poise.motion.preprocess import load_ready
+from poise.motion.preprocess import load_preprocessed
 from poise.recording import Recording
 from poise.simulation.controller import ControllerLike, Motion
 from poise.simulation.pushes import Push, heading_at
 from poise.simulation.run import run
 from poise.simulation.world import World
+from poise.trials.overlaps import overlapping_links
 
 SHORTEST_STEP, LONGEST_TIME = 1e-6, 3600.0
 """Bounds of time step and duration of a trial [s]."""
@@ -255,9 +255,9 @@ class Preparation(NamedTuple):
 
 def _prepare_balance(clip: Clip, progress: Progress | None) -> tuple[Clip, tuple[str, ...]]:
     """Levels the feet and brings the center of mass over them."""
-    from poise.motion.editing.balancing import made_balanced  # SciPy loads slowly
+    from poise.motion.editing.prepare_balance import prepare_balance  # SciPy loads slowly
 
-    made = made_balanced(clip, progress=progress)
+    made = prepare_balance(clip, progress=progress)
     return made.clip, made.notes
 
 
@@ -349,8 +349,8 @@ def prepare_trial(
     if body is not None:
         preparation.check_character(body)  # before retargeting, which takes long
     firm = prepare and preparation is not PLAIN
-    clip = load_ready(
-        source, body, cutoff=cutoff, ground=ground is not False, firm_feet=firm, progress=progress
+    clip = load_preprocessed(
+        source, body, cutoff=cutoff, ground=ground is not False, repair_feet=firm, progress=progress
     )
     preparation.check_character(clip.character)
     notes = list(clip.notes)
@@ -371,7 +371,7 @@ def prepare_trial(
 
 def _overlapping_links(clip: Clip, notes: list[str]) -> tuple[tuple[str, str], ...]:
     """Pairs of links that overlap in the clip, with a note."""
-    found = overlaps(clip)
+    found = overlapping_links(clip)
     if found:
         pairs = shorten((f"{one}/{two}" for one, two in found), 4)
         deep = 1e3 * max(found.values())
