@@ -99,7 +99,7 @@ def parse_goals(texts: list[str]) -> dict[str, tuple[float, float, float]]:
             raise PoiseError(f"goal {text!r:.80}: it must be {GOAL_FORM}")
         name = found[1].strip()
         if name in goals:
-            raise PoiseError(f"goal {name!r} is given twice; a link takes one")
+            raise PoiseError(f"goal {name!r} is given twice; it is one link, which takes one")
         x, y, z = (float(word) for word in found.groups()[1:])
         goals[name] = (x, y, z)
     return goals

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from poise.characters import load_character
+from poise.control.balance.config import Goals
 from poise.control.balance.supports import check_can_stand
 from poise.control.profiles import ProfileSpec, apply_profiles
 from poise.control.registry import DEFAULT, find_controller, make_controller
 from poise.errors import PoiseError, shorten
 from poise.math.arrays import number
 from poise.model.character import Character
+from poise.model.scene import scene_of
 from poise.motion.clip import Clip
 from poise.motion.limits import excesses
 from poise.motion.preprocess import load_preprocessed
@@ -278,6 +280,11 @@ def _check_balance(trial: Trial) -> None:
         )
     if not trial.options.get("objectives", True):
         raise PoiseError("no objectives: any of track, linear, angular")
+    objectives = tuple(trial.options.get("objectives", ()))
+    for i, name in enumerate(objectives):
+        if name in objectives[:i]:
+            raise PoiseError(f"objective {name!r} is given twice")
+    Goals(trial.character, scene_of(trial.character), trial.options.get("goals", {}))
     rate = trial.options.get("rate")
     if rate is not None and trial.world["contact"] == "impulse":
         raise PoiseError(
