@@ -2,7 +2,7 @@
 
 One balance step is all that a call does: matrices, solve, and inverse dynamics. In the thesis's
 form the inverse dynamics are the world's, in every step; here they are asked for beside the plan.
-The twin plans the same in NumPy, with LAPACK and daqp.
+The reference implementation does the same in NumPy, with LAPACK and daqp.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tables import Bound, Section, Table, micro
 from timing import Array, Case, Plan, measure
 
 from poise import Balance, Character, State, Target, World, dynamics, load_character
-from poise.control.balance import twin
+from poise.reference.balance import plan
 
 MODEL = "humanoid-51"
 CALLS = 20
@@ -58,7 +58,7 @@ def balancing(plan: Plan) -> Section:
 def _plans(form: str, character: Character) -> Iterator[Case]:
     contact = "penalty" if form == "thesis" else "impulse"
     world = World(character, dt=STEP, contact=contact, self_collision=False, threads=1)
-    balance = Balance(world, form=form, threads=1)
+    balance = Balance(world, threads=1)
     draw = np.random.default_rng(2008).normal(size=(2, character.nv))
     draw[0, :6] = 0.0
     state = State(moved(character, 0.01 * draw[0]), 0.01 * draw[1])
@@ -66,13 +66,14 @@ def _plans(form: str, character: Character) -> Iterator[Case]:
     target = Target(character.rest_q, rest, rest)
 
     def ours() -> Array:
-        told = balance.told(state, target)
+        solution = balance.solve(state, target)
         if form == "cones":
-            return np.asarray(told.torque[0])
-        return dynamics.inverse_dynamics(character, state.q, state.v, told.a[0])
+            return np.asarray(solution.torque[0])
+        a = np.asarray(solution.acceleration[0])
+        return dynamics.inverse_dynamics(character, state.q, state.v, a)
 
     def numpys() -> Array:
-        found, _ = twin.plans(balance, state, target)[0]
+        found = plan.solve(balance, state, target)[0]
         if found.torque is not None:
             return found.torque
         return dynamics.inverse_dynamics(character, state.q, state.v, found.a)

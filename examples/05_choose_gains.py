@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import poise
 from poise import measure
-from poise.control.named import named_controller
+from poise.control.registry import make_controller
 
 FREQUENCIES = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # [Hz]
 CASES = {
@@ -44,7 +44,7 @@ def follow(controller: str, dt: float, frequency: float) -> dict[str, float]:
     """Mean error [degrees] and largest joint torque [N m], or when it was lost [s]."""
     world = poise.World(character, dt=dt)
     world.reset(clip.state(0.0))
-    servo = named_controller(controller, world, root="soft", frequency=frequency)
+    servo = make_controller(controller, world, root="soft", frequency=frequency)
     recording = poise.Recording(world, fps=30)
     try:
         poise.run(world, servo, clip, clip.duration, record=recording)

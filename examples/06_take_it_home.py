@@ -20,7 +20,7 @@ from poise import measure
 from poise.dynamics import forward_kinematics
 from poise.simulation.pushes import parse_push
 from poise.trials.results import save_results
-from poise.trials.trial import run_trial, trial_of
+from poise.trials.trial import prepare_trial
 from poise.view.html import save_html
 from poise.view.video import save_video
 
@@ -32,9 +32,9 @@ arguments = parser.parse_args()
 out: Path = arguments.out
 pushes = [parse_push(text) for text in arguments.push or ["chest:200N:left@0.4s"]]
 
-stiff = trial_of(arguments.clip, pushes=pushes, frequency=16.0)
-limp = replace(stiff, frequency=4.0)
-runs = {"stiff": run_trial(stiff), "limp": run_trial(limp)}
+stiff = prepare_trial(arguments.clip, pushes=pushes, frequency=16.0)
+limp = replace(stiff, options={"frequency": 4.0})
+runs = {"stiff": stiff.run(), "limp": limp.run()}
 
 # all that `poise track` leaves
 files = save_results(

@@ -7,13 +7,13 @@ import pytest
 
 import poise
 from poise import PoiseError
-from poise.control.asked_profiles import AskedProfile, parse_profile, profiled
-from poise.trials.trial import run_trial, trial_of
+from poise.control.profiles import ProfileSpec, apply_profiles, parse_profile
+from poise.trials.trial import prepare_trial
 
 
 def test_profiles_are_read_as_people_write_them() -> None:
-    assert parse_profile("limp:left_arm@1s+0.5s") == AskedProfile("limp", "left_arm", 1.0, 0.5)
-    assert parse_profile("ragdoll @ 2") == AskedProfile("ragdoll", None, 2.0)
+    assert parse_profile("limp:left_arm@1s+0.5s") == ProfileSpec("limp", "left_arm", 1.0, 0.5)
+    assert parse_profile("ragdoll @ 2") == ProfileSpec("ragdoll", None, 2.0)
     assert str(parse_profile("loose-arms")) == "loose-arms@0s+1s"
 
 
@@ -25,15 +25,15 @@ def test_profiles_that_cannot_be_read_list_the_names(text: str) -> None:
 
 def test_profiles_of_a_trial_are_checked_with_it() -> None:
     with pytest.raises(PoiseError, match="left_arm"):
-        trial_of("walk", profiles=(AskedProfile("limp", "left_arn"),))
+        prepare_trial("walk", profiles=(ProfileSpec("limp", "left_arn"),))
     with pytest.raises(PoiseError, match="did you mean 'limp'"):
-        trial_of("walk", profiles=(AskedProfile("limb", "left_arm"),))
+        prepare_trial("walk", profiles=(ProfileSpec("limb", "left_arm"),))
 
 
 def test_an_arm_goes_limp_in_a_trial_and_nothing_else_does() -> None:
-    limp = (AskedProfile("limp", "left_arm", 0.0, 1.0),)
+    limp = (ProfileSpec("limp", "left_arm", 0.0, 1.0),)
     runs = [
-        run_trial(trial_of("walk", root="held", ground=False, duration=0.6, profiles=profiles))
+        prepare_trial("walk", root="held", ground=False, duration=0.6, profiles=profiles).run()
         for profiles in ((), limp)
     ]
     links = [link.name for link in poise.load_character("humanoid").links]
@@ -46,9 +46,9 @@ def test_an_arm_goes_limp_in_a_trial_and_nothing_else_does() -> None:
 def test_two_profiles_weaken_one_limb_twice() -> None:
     character = poise.load_character("humanoid")
     servo = poise.StablePD(character)
-    both = [AskedProfile("weak", "left_arm"), AskedProfile("weak", "arms")]
+    both = [ProfileSpec("weak", "left_arm"), ProfileSpec("weak", "arms")]
     state = poise.State(character.rest_q, None, np.array(0.5))
-    profiled(servo, character, both)(state, poise.Target(character.rest_q))
+    apply_profiles(servo, character, both)(state, poise.Target(character.rest_q))
     index = character.forest.link_names.index("left_forearm")
     assert servo.strength is not None
     assert servo.strength[index] == pytest.approx(1 / 9)

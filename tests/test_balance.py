@@ -10,7 +10,7 @@ import pytest
 
 import poise
 from poise import measure
-from poise.control.balance import Paced, Schedule
+from poise.control.balance import Schedule, TimeScaled
 
 BALL = poise.load_character("humanoid-ball")
 SQUAT = poise.load_clip("squat", BALL)
@@ -53,14 +53,14 @@ def test_a_pushed_character_stands_up_again_on_large_steps(link: str, force: flo
 
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", [(1, 0, 0), (-1, 0, 0), (0, 1, 0)])
-@pytest.mark.parametrize("form", ["thesis", "cones"])
+@pytest.mark.parametrize("form", ["equality", "friction_cone"])
 def test_a_push_of_150_newtons_is_survived_on_the_thesis_ground(
     form: str, direction: tuple[int, ...]
 ) -> None:
     world = penalty()
     world.reset(STAND)
     world.push("chest", 150.0 * np.array(direction, float), 0.1, at=0.2)
-    poise.run(world, poise.Balance(world, form=form, rate=100.0), STAND, 2.0)
+    poise.run(world, poise.Balance(world, ground_model=form, rate=100.0), STAND, 2.0)
     assert error(world, STAND.q) < 2.0
 
 
@@ -143,8 +143,8 @@ def test_what_cannot_be_reached_does_not_bring_it_down() -> None:
 def test_in_the_air_it_plans_no_forces_and_falls() -> None:
     q = STAND.q.copy()
     q[2] += 1.0
-    for form in ("thesis", "cones"):
-        told = poise.Balance(BALL, form=form).explain(poise.State(q), STAND)[1]
+    for form in ("equality", "friction_cone"):
+        told = poise.Balance(BALL, ground_model=form).explain(poise.State(q), STAND)[1]
         assert np.isfinite(told["acceleration"]).all()
         assert max(told["supports"].values()) == 0.0
     assert np.abs(told["force"]).max() < 1e-4
@@ -162,7 +162,7 @@ def test_lying_down_it_gives_numbers() -> None:
 
 def test_a_paced_motion_waits_under_strain_and_catches_up() -> None:
     balance = poise.Balance(BALL)
-    paced = balance.paced(SQUAT)
+    paced = balance.scale_time(SQUAT)
     paced.target(0.0)
     balance.restore([0.2])
     for i in range(100):
@@ -176,7 +176,7 @@ def test_a_paced_motion_waits_under_strain_and_catches_up() -> None:
 
 def test_a_paced_motion_goes_on_from_its_memory() -> None:
     balance = poise.Balance(BALL)
-    one, two = Paced(SQUAT, balance), Paced(SQUAT, balance)
+    one, two = TimeScaled(SQUAT, balance), TimeScaled(SQUAT, balance)
     balance.restore([0.05])
     for t in (0.0, 0.1, 0.2):
         one.target(t)
@@ -191,7 +191,7 @@ def test_the_run_holds_a_command_for_the_planned_time() -> None:
     calls = []
 
     class Counted:
-        hold = balance.hold
+        requires = balance.requires
 
         def __call__(self, state: Any, target: Any) -> poise.Command:
             calls.append(float(world.time))
@@ -207,30 +207,50 @@ def two_bodies() -> poise.Balance:
 
 ONE: Any = (1.0,)
 
+
+def of_ball(**options: Any) -> poise.Balance:
+    return poise.Balance(BALL, **options)
+
+
 WRONG: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "objective": (lambda: poise.Balance(BALL, objectives=("tracks",)), ("tracks", "track")),
     "zero weight": (lambda: poise.Balance(BALL, weights={"arms": 0.0}), ("weight", "above 0")),
     "wrong limb": (lambda: poise.Balance(BALL, weights={"armz": 1.0}), ("armz", "arms")),
     "wrong link": (lambda: poise.Balance(BALL, supports=["foot"]), ("foot", "left_foot")),
-    "wrong form": (lambda: poise.Balance(BALL, form="cone"), ("cone", "cones")),
+    "wrong form": (lambda: poise.Balance(BALL, ground_model="cone"), ("cone", "friction_cone")),
     "no root": (lambda: poise.Balance(poise.load_character("two-link")), ("free root",)),
     "two bodies": (two_bodies, ("one character",)),
     "goal": (lambda: poise.Balance(BALL, goals={"head": (1.0, 2.0)}), ("head", "x, y, z")),
     "goal link": (lambda: poise.Balance(BALL, goals={"haed": (0, 0, 1)}), ("haed", "head")),
     "NaN goal": (lambda: poise.Balance(BALL, goals={"head": (0, 0, np.nan)}), ("finite",)),
     "friction": (lambda: poise.Balance(BALL, friction=-1.0), ("friction", "from 0 to 100")),
-    "force": (lambda: poise.Balance(BALL, form="thesis", gives="force"), ("cones",)),
+    "force": (
+        lambda: of_ball(ground_model="equality", output="force"),
+        ("friction_cone",),
+    ),
     "contacts": (lambda: Schedule(poise.Clip(BALL, [BALL.rest_q], 30.0)), ("contacts",)),
     "no supports": (lambda: poise.Balance(BALL, supports=[]), ("no supports", "link")),
     "singular weights": (lambda: poise.Balance(BALL, weights={"torso": 1e-12}), ("singular",)),
-    "singular objective": (lambda: poise.Balance(BALL, beta_linear=1e9), ("beta_linear", "1e+06")),
-    "negative beta": (lambda: poise.Balance(BALL, beta_linear=-1.0), ("beta_linear", "0 or more")),
+    "singular objective": (
+        lambda: of_ball(linear_weight=1e9),
+        ("linear_weight", "1e+06"),
+    ),
+    "negative beta": (
+        lambda: of_ball(linear_weight=-1.0),
+        ("linear_weight", "0 or more"),
+    ),
     "negative gamma": (lambda: poise.Balance(BALL, gamma=-1.0), ("gamma", "0 or more")),
-    "negative reach": (lambda: poise.Balance(BALL, reach=-1.0), ("reach", "0 or more")),
+    "negative reach": (
+        lambda: of_ball(max_cmp_offset=-1.0),
+        ("max_cmp_offset", "0 or more"),
+    ),
     "NaN gain": (lambda: poise.Balance(BALL, linear_gains=(np.nan, 1.0)), ("linear_gains",)),
     "one gain": (lambda: poise.Balance(BALL, support_gains=ONE), ("support_gains", "pair")),
-    "center": (lambda: poise.Balance(BALL, center="feet"), ("center", "motion")),
-    "center in space": (lambda: poise.Balance(BALL, center=(0.0, 0.0, 1.0)), ("center", "x, y")),
+    "center": (lambda: of_ball(desired_com="feet"), ("desired_com", "motion")),
+    "center in space": (
+        lambda: of_ball(desired_com=(0.0, 0.0, 1.0)),
+        ("desired_com", "pair"),
+    ),
     "ground": (lambda: poise.Balance(BALL, ground=np.nan), ("ground",)),
     "soft limits": (lambda: poise.Balance(BALL, soft_limits=ONE), ("soft_limits", "pair")),
     "no rate": (lambda: poise.Balance(BALL, rate=0.0), ("rate", "positive")),

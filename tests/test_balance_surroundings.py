@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 import poise
 from poise import measure
-from poise.control.balance import Paced
-from poise.control.balance.stance import lean_of
+from poise.control.balance import TimeScaled
+from poise.reference.balance.plan import lean
 
 BALL = poise.load_character("humanoid-ball")
 SQUAT = poise.load_clip("squat", BALL)
@@ -59,8 +59,8 @@ def test_who_is_thrown_over_falls_and_lies_still(contact: str, dt: float, durati
     push = 700.0 * np.stack([np.cos(around), np.sin(around), 0.0 * around], axis=1)
     world.push("chest", push, 0.1, at=0.1)
     height, speed = 0.0, 0.0
-    for _ in range(round(duration / dt / balance.hold)):
-        world.step(balance(world.state, STAND), steps=balance.hold)
+    for _ in range(round(duration / dt / balance.requires.steps)):
+        world.step(balance(world.state, STAND), steps=balance.requires.steps)
         height = max(height, float(world.state.q[:, 2].max()))
         speed = max(speed, float(np.abs(world.state.v).max()))
     assert len(world.diverged) == 0
@@ -90,9 +90,9 @@ def test_a_sole_on_its_edge_or_beside_the_body_is_no_support() -> None:
 
 def test_who_leans_is_measured_from_the_soles() -> None:
     corners = np.array([[0.0, 0.1, 0.0], [0.2, 0.1, 0.0], [0.2, -0.1, 0.0], [0.0, -0.1, 0.0]])
-    assert lean_of(np.array([0.1, 0.0, 0.9]), corners, 0.0) == 0.0
-    assert lean_of(np.array([0.5, 0.0, 0.9]), corners, 0.3) == pytest.approx(0.5)
-    assert lean_of(np.array([-0.3, -0.5, 0.0]), corners, 0.0) == pytest.approx(500.0)
+    assert lean(np.array([0.1, 0.0, 0.9]), corners, 0.0) == 0.0
+    assert lean(np.array([0.5, 0.0, 0.9]), corners, 0.3) == pytest.approx(0.5)
+    assert lean(np.array([-0.3, -0.5, 0.0]), corners, 0.0) == pytest.approx(500.0)
 
 
 def feet_heights(q: NDArray[np.float64]) -> list[float]:
@@ -156,12 +156,12 @@ def test_the_strain_is_where_the_speed_of_the_mass_centre_takes_it() -> None:
         balance(poise.State(target.q, target.v), target)
         momentum = measure.momentum(BALL, target.q, target.v)[0]
         speed = np.linalg.norm(momentum[:2]) / BALL.mass
-        assert balance.strain[0] == pytest.approx(0.3 * speed, abs=1e-9)
+        assert balance.capture_point_error[0] == pytest.approx(0.3 * speed, abs=1e-9)
 
 
 def test_a_paced_motion_accelerates_as_its_speed_changes() -> None:
     balance = poise.Balance(BALL)
-    paced, h = Paced(SQUAT, balance), 1e-3
+    paced, h = TimeScaled(SQUAT, balance), 1e-3
     balance.restore([0.05])
     targets: list[Any] = [paced.target(0.5 + h * i) for i in range(4)]
     speeds = [target.v for target in targets]
@@ -171,7 +171,7 @@ def test_a_paced_motion_accelerates_as_its_speed_changes() -> None:
 
 
 def test_a_paced_motion_starts_again_with_its_world() -> None:
-    paced = Paced(SQUAT, poise.Balance(BALL))
+    paced = TimeScaled(SQUAT, poise.Balance(BALL))
     first: Any = paced.target(0.01)
     paced.target(1.0)
     again: Any = paced.target(0.01)
@@ -216,9 +216,9 @@ def test_a_wrong_memory_is_refused() -> None:
         with pytest.raises(poise.PoiseError, match="memory"):
             balance.restore(memory)
         with pytest.raises(poise.PoiseError, match="memory"):
-            Paced(SQUAT, balance).restore(memory)
+            TimeScaled(SQUAT, balance).restore(memory)
     with pytest.raises(poise.PoiseError, match="no clip"):
-        balance.paced(STAND)
+        balance.scale_time(STAND)
 
 
 def test_lying_by_measure_and_by_plan_agree() -> None:

@@ -16,6 +16,7 @@ from poise import measure
 from poise.anatomy.body import place_of
 from poise.anatomy.feet import Point, positions
 from poise.cli import app
+from poise.cli.balance import parse_goals
 from poise.cli.balance_table import _margins
 from poise.errors import PoiseError
 from poise.math import rotation
@@ -27,8 +28,8 @@ from poise.motion.editing.prepare_balance import (
 )
 from poise.recording.balance import _moved, balance_table, stance_of
 from poise.simulation.pushes import parse_push
-from poise.trials.balance_trial import balance_trial_of, parse_goal, run_balance
 from poise.trials.results import FILES, VIDEO
+from poise.trials.trial import prepare_trial
 
 QUICK = ("squat", "--duration", "0.3", "--no-video")
 
@@ -51,7 +52,7 @@ def refused(*args: object, out: Path) -> str:
 def pushed() -> poise.Recording:
     """A squat, pushed at its beginning."""
     push = parse_push("chest:150N:forward@0.2s")
-    return run_balance(balance_trial_of("squat", pushes=[push], duration=1.5))
+    return prepare_trial("squat", pushes=[push], duration=1.5, controller="balance").run()
 
 
 def test_it_leaves_all_results_and_a_plot_of_the_balance(tmp_path: Path) -> None:
@@ -85,8 +86,10 @@ def test_the_thesis_ground_plans_at_a_rate(tmp_path: Path) -> None:
 
 def test_a_clip_that_waits_comes_later() -> None:
     push = parse_push("chest:150N:forward@0.1s")
-    trial = balance_trial_of("squat", pushes=[push], duration=1.2, speed="adaptive")
-    recording = run_balance(trial)
+    trial = prepare_trial(
+        "squat", pushes=[push], duration=1.2, time_scaling=True, controller="balance"
+    )
+    recording = trial.run()
     last = recording.target(-1)
     assert last is not None
     # while it is pushed the squat waits: its hips are higher than the clip's at that time
@@ -208,20 +211,21 @@ def test_margins_have_no_negative_zero() -> None:
 
 
 def test_goals_are_read_as_written() -> None:
-    goal = parse_goal("left_hand: 0.4,-.2, 1.3")
-    assert goal == ("left_hand", (0.4, -0.2, 1.3))
-    assert parse_goal(str(goal)) == goal
+    goals = parse_goals(["left_hand: 0.4,-.2, 1.3", "head:0,0,1"])
+    assert goals == {"left_hand": (0.4, -0.2, 1.3), "head": (0.0, 0.0, 1.0)}
     for text in ("left_hand:1,2", "1,2,3", "a:1,2,nan", ""):
         with pytest.raises(PoiseError, match="LINK:X,Y,Z"):
-            parse_goal(text)
+            parse_goals([text])
 
 
 def test_a_clip_that_leaves_its_supports_for_long_ends_in_a_fall_and_not_in_an_error() -> None:
     clip = poise.load_clip("squat")
     frames = clip.frames.copy()
     frames[:, 0] += np.linspace(0.0, 1.5, len(frames))  # it walks away from its feet
-    trial = balance_trial_of(clip.with_frames(frames, contacts=clip.contacts), prepare=False)
-    recording = run_balance(trial)
+    trial = prepare_trial(
+        clip.with_frames(frames, contacts=clip.contacts), prepare=False, controller="balance"
+    )
+    recording = trial.run()
     assert np.isfinite(recording.q).all()
 
 
@@ -245,9 +249,9 @@ def test_a_mass_centre_that_is_beside_the_feet_for_long_is_told() -> None:
 
 
 def test_a_lamp_without_legs_is_prepared_as_far_as_it_can_be() -> None:
-    trial = balance_trial_of("lamp-hop", duration=0.8)
+    trial = prepare_trial("lamp-hop", duration=0.8, controller="balance")
     assert "feet are left as they are: 'lamp' has no pair of legs" in trial.notes
-    assert stance_of(run_balance(trial)).fell is None
+    assert stance_of(trial.run()).fell is None
 
 
 def test_large_turns_are_told_in_plain_numbers() -> None:
@@ -271,8 +275,10 @@ def test_feet_in_the_air_fall_gracefully() -> None:
     clip = poise.load_clip("squat")
     frames = clip.frames.copy()
     frames[:, 2] += 0.3
-    trial = balance_trial_of(clip.with_frames(frames), prepare=False, duration=1.0)
-    assert np.isfinite(run_balance(trial).q).all()
+    trial = prepare_trial(
+        clip.with_frames(frames), prepare=False, duration=1.0, controller="balance"
+    )
+    assert np.isfinite(trial.run().q).all()
 
 
 def test_convert_takes_the_noise_of_raw_files_away_before_it_balances(tmp_path: Path) -> None:
@@ -287,7 +293,7 @@ def test_convert_takes_the_noise_of_raw_files_away_before_it_balances(tmp_path: 
             "--json", "--force"]  # fmt: skip
     told = json.loads(CliRunner().invoke(app, args).stdout)
     assert told["smoothing"].startswith("smoothed at")
-    made = balance_trial_of(source, "humanoid-ball").clip
+    made = prepare_trial(source, "humanoid-ball", controller="balance").clip
     np.testing.assert_allclose(poise.load_clip(out).frames, made.frames, atol=1e-9)
     told = json.loads(CliRunner().invoke(app, [*args, "--cutoff", "0"]).stdout)
     assert told["smoothing"] is None
@@ -306,7 +312,7 @@ def test_a_clip_that_convert_made_ready_needs_no_more(data_folder: Path, tmp_pat
     source = data_folder / "cmu_bvh" / "22_14.bvh"
     args = ["convert", source, out, "--character", "humanoid-ball", "--balanced"]
     assert CliRunner().invoke(app, [str(arg) for arg in args]).exit_code == 0
-    recording = run_balance(balance_trial_of(out, prepare=False, speed="adaptive"))
+    recording = prepare_trial(out, prepare=False, time_scaling=True, controller="balance").run()
     assert stance_of(recording).fell is None
 
 
@@ -331,8 +337,10 @@ def test_convert_makes_a_recorded_clip_ready(data_folder: Path, tmp_path: Path) 
     "path", ["cmu_bvh/49_18.bvh", "cmu_bvh/22_14.bvh", "mass/motion/balance.bvh"]
 )
 def test_recorded_clips_are_balanced(path: str, data_folder: Path) -> None:
-    trial = balance_trial_of(data_folder / path, "humanoid-ball", speed="adaptive")
-    recording = run_balance(replace(trial, duration=2.0 * trial.clip.duration + 1.0))
+    trial = prepare_trial(
+        data_folder / path, "humanoid-ball", time_scaling=True, controller="balance"
+    )
+    recording = replace(trial, duration=2.0 * trial.clip.duration + 1.0).run()
     # it waits at times, but comes to the end
     asked = recording.target(-1)
     assert asked is not None
@@ -344,8 +352,8 @@ def test_recorded_clips_are_balanced(path: str, data_folder: Path) -> None:
 
 def test_a_clip_that_waits_is_followed_to_its_end() -> None:
     push = parse_push("chest:150N:forward@0.5s+0.1s")
-    trial = balance_trial_of("squat", pushes=[push], speed="adaptive")
-    recording = run_balance(trial)
+    trial = prepare_trial("squat", pushes=[push], time_scaling=True, controller="balance")
+    recording = trial.run()
     asked = recording.target(-1)
     assert asked is not None
     # the last frame is recorded within two steps of the recording after the end

@@ -20,7 +20,7 @@ import poise
 from poise.cli import app
 from poise.trials import results
 from poise.trials.results import FILES, check_out
-from poise.trials.trial import run_trial, trial_of
+from poise.trials.trial import prepare_trial
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX has them")
 
@@ -104,7 +104,7 @@ def test_who_is_killed_leaves_only_what_is_plainly_temporary(tmp_path: Path) -> 
 
 @pytest.fixture(scope="module")
 def recording() -> poise.Recording:
-    return run_trial(trial_of("two-link-wave", duration=0.1))
+    return prepare_trial("two-link-wave", duration=0.1).run()
 
 
 def save(out: Path, recording: poise.Recording, **options: Any) -> None:

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 import poise
 from poise import dynamics, measure
 from poise.cli import app
-from poise.cli.track import seconds
-from poise.control.named import CONTROLLERS
+from poise.cli.options import seconds
+from poise.control.registry import CONTROLLERS
 from poise.motion.library import builtin_clips
 from poise.trials.results import FILES, check_out
 

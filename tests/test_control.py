@@ -28,6 +28,7 @@ from poise import (
 from poise.control import PD, Gains, StablePD, carried_inertia, suggest_gains
 from poise.control.gains import HELD_KP
 from poise.simulation.command import Drive
+from poise.simulation.controller import Requirements
 
 Array = NDArray[np.float64]
 
@@ -555,7 +556,7 @@ class Counter:
         if interval is not None:
             self.interval = interval
 
-    def append(self) -> None:
+    def append(self, target: Target | None = None) -> None:
         self.times.append(float(np.max(self.world.time)))
 
 
@@ -618,6 +619,35 @@ def test_run_holds_a_target_or_a_state(held: Any) -> None:
     world = World(ARM, dt=DT, gravity=WEIGHTLESS)
     poise.run(world, StablePD(ARM), held, 1.5)
     np.testing.assert_allclose(world.state.q, [0.3, 0.1], atol=1e-3)
+
+
+def test_run_samples_a_motion_without_rows_step_by_step() -> None:
+    class Single:
+        def target(self, t: float) -> Target:
+            return Wave().target(t)
+
+    one, rows = World(ARM, dt=DT), World(ARM, dt=DT)
+    poise.run(one, StablePD(ARM), Single(), 1.0)
+    for _ in range(120):
+        rows.step(StablePD(ARM)(rows.state, Wave().target(float(rows.time) + DT)))
+    assert np.array_equal(one.state.q, rows.state.q)
+
+
+def test_run_reads_the_requirements_of_a_controller() -> None:
+    world, calls = World(ARM, dt=DT), []
+
+    class Held:
+        requires = Requirements(steps=4)
+
+        def __call__(self, state: State, target: Target) -> Command:
+            calls.append(float(state.time))
+            return Command()
+
+    poise.run(world, Held(), Wave(), 8 * DT)
+    np.testing.assert_allclose(calls, [0.0, 4 * DT], atol=1e-12)
+    Held.requires = {"steps": 4}  # type: ignore[assignment]
+    with pytest.raises(PoiseError, match="requires of a Held must be Requirements"):
+        poise.run(world, Held(), Wave(), 8 * DT)
 
 
 def test_run_goes_on_from_the_worlds_clock() -> None:

@@ -384,48 +384,53 @@ class Bench:
             "method": int(rng.integers(4)),
         }
 
-    def of_plan(self) -> dict[str, Any]:
+    def of_balance(self) -> dict[str, Any]:
         rng, nv, n = self.rng, self.forest.nv, self.n
         own = (n,) if rng.random() < 0.5 else ()
         return {
-            "numbers": self.numbers(),
-            "ask": SimpleNamespace(**spoiled(rng, self.asked())),
-            "n": n,
+            "overrides": self.numbers(),
+            "params": spoiled(rng, self.balance_params()),
             "q": self.poses((n,)),
             "v": self.rows(nv, some=False),
             "target_q": self.poses(own),
             "target_v": self.rows(nv),
             "target_a": self.rows(nv),
-            "when": rng.uniform(0, 1, (n, 2)) if rng.random() < 0.5 else None,
+            "schedule": rng.uniform(0, 1, (n, 2)) if rng.random() < 0.5 else None,
             "gravity": rng.normal(size=3),
         }
 
-    def asked(self) -> dict[str, Any]:
-        """What a controller of balance asks, with two soles and a goal."""
+    def balance_params(self) -> dict[str, Any]:
+        """Settings of the balance solver, with two supports and a goal."""
         rng, nv, nl = self.rng, self.forest.nv, len(self.forest.link_body)
         link = rng.integers(nl, size=3).astype(np.float64)
         some: dict[str, Any] = {
             "points": np.column_stack([link, rng.normal(size=(3, 3))]),
-            "corners": np.column_stack([[0.0, 0.0, 1.0, 1.0], rng.normal(size=(4, 3))]),
+            "sole_points": np.column_stack([[0.0, 0.0, 1.0, 1.0], rng.normal(size=(4, 3))]),
             "goals": rng.normal(size=(1, 3)),
-            "weight": rng.uniform(0.1, 1, nv),
-            "limits": np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -0.1, 0.1]]),
+            "tracking_weight": rng.uniform(0.1, 1, nv),
+            "joint_limits": np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -0.1, 0.1]]),
             "k_s": rng.uniform(0, 300, nv),
             "k_d": rng.uniform(0, 30, nv),
             "friction": rng.uniform(0, 1, 2),
         }
-        pairs = (
-            *("stiffening", "k_support", "k_linear", "k_goal", "center"),
-            *("lifts", "leaves", "tilts", "leans"),
-        )
-        some |= {name: (float(rng.uniform()), 1.0 + float(rng.uniform())) for name in pairs}
-        numbers = (
-            *("beta_linear", "gamma", "reach", "margin", "ground", "goal_weight"),
-            *("press", "farthest", "soft", "firm", "held", "ease", "rank", "ahead"),
-        )
-        some |= {name: float(rng.uniform()) for name in numbers}
-        flags = ("linear", "angular", "cones", "motion", "always")
-        return some | {name: bool(rng.random() < 0.5) for name in flags}
+        for name in dir(_core.BalanceParams):
+            if name.startswith("_") or name in some:
+                continue
+            value = getattr(_core.BalanceParams(), name)
+            if isinstance(value, bool):
+                some[name] = bool(rng.random() < 0.5)
+            elif isinstance(value, float):
+                some[name] = float(rng.uniform())
+            else:
+                some[name] = [float(rng.uniform()), 1.0 + float(rng.uniform())]
+        return some
+
+    def solve_balance(self, params: Any, overrides: Any, **given: Any) -> _core.BalanceSolution:
+        """Assign all parameters, and solve."""
+        made = _core.BalanceParams()
+        for name, value in params.items():
+            setattr(made, name, value)
+        return _core.BalancePlanner(self.model, made, overrides, 2).solve(**given)
 
     def of_answer(self) -> dict[str, Any]:
         rng, nv, nl = self.rng, self.forest.nv, len(self.forest.link_body)
@@ -505,7 +510,7 @@ def one_call(bench: Bench) -> tuple[str, dict[str, Any], Callable[[], Any]]:
         "throw": (bench.of_throw, lambda given: world.throw_spare(**given)),
         "step": (bench.of_step, lambda given: world.step(**given)),
         "torques": (bench.of_torques, lambda given: world.torques(**given)),
-        "plan": (bench.of_plan, lambda given: _core.Planner(bench.model, 2).plan(**given)),
+        "balance": (bench.of_balance, lambda given: bench.solve_balance(**given)),
         "View": (lambda: {"array": rng.normal(size=5)}, lambda given: _core.View(**given).any()),
         "gravity": (lambda: {"gravity": np.zeros(3)}, lambda given: world.set_gravity(**given)),
         "answer": (bench.of_answer, lambda given: _core.answer(**given)),

@@ -10,8 +10,7 @@ from scipy.optimize import nnls
 
 import poise
 from poise import dynamics, measure
-from poise.control.ground_forces import EASE, GroundForces
-from poise.control.inverse_dynamics import placed
+from poise.control.inverse_dynamics import EASE, GroundForces, placed
 from poise.reference import kane_inverse_dynamics
 
 CHARACTERS = ("humanoid", "humanoid-51", "humanoid-ball", "dog", "snake-36", "two-link", "plank-5")

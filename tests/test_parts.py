@@ -234,7 +234,10 @@ ASSIGNMENTS: dict[str, tuple[Any, str]] = {
     ),
     "gains.kp": (lambda w, s: setattr(s.gains, "kp", 0.0), "Gains(character, kp, kd)"),
     "servo.dtype": (lambda w, s: setattr(s, "dtype", "flot32"), "'float32'"),
-    "balance.form": (lambda w, s: setattr(poise.Balance(w), "form", "thesi"), "'thesis'"),
+    "balance.ground_model": (
+        lambda w, s: setattr(poise.Balance(w), "ground_model", "equal"),
+        "'equality'",
+    ),
     "world.mass": (lambda w, s: setattr(w, "mass", 1.0), "World(..., mass=...)"),
     "plant.dt": (lambda w, s: setattr(s.plant, "dt", 1.0), "Plant.of(world, part)"),
     "profiled.strength": (
@@ -406,8 +409,8 @@ def test_every_door_refuses_a_clip_of_another_body() -> None:
     world = poise.World(HUMANOID, dt=1 / 60)
     balance = poise.Balance(world)
     for follow in (
-        lambda: poise.run(world, balance, balance.paced(clip), 0.1),
-        lambda: world.step(poise.Command(drive=poise.Drive(balance._firm, clip.target(0.0)))),  # type: ignore[arg-type]
+        lambda: poise.run(world, balance, balance.scale_time(clip), 0.1),
+        lambda: world.step(poise.Command(drive=poise.Drive(balance._servo, clip.target(0.0)))),  # type: ignore[arg-type]
         lambda: poise.Recording(world).append(clip.target(0.0)),
         lambda: world.reset(clip.state(0.0).copy()),
     ):
@@ -484,5 +487,5 @@ def test_a_profiled_controller_keeps_its_hold_and_its_memory() -> None:
     world = poise.World(HUMANOID, dt=1 / 1000, contact="penalty")
     balance = poise.Balance(world)
     profiled = poise.Profiled(balance)
-    assert profiled.hold == balance.hold > 1
+    assert profiled.requires.steps == balance.requires.steps > 1
     assert profiled.memory.shape == balance.memory.shape

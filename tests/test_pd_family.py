@@ -26,9 +26,8 @@ from poise import (
     reference,
     suggest_gains,
 )
-from poise.control.bubble_up import bubbled
 from poise.control.feedforward import turned
-from poise.control.gravity import gravity_force
+from poise.control.pd import bubbled, gravity_force
 from poise.math.rotation import quat_matrix
 from poise.model.scene import scene_of
 from poise.reference.tree import build_tree, place_bodies
@@ -251,7 +250,7 @@ def worst_error(**options: Any) -> float:
     servo = PD(world, frequency=1.0, **options)
 
     class Watch:
-        def append(self) -> None:
+        def append(self, target: Target | None = None) -> None:
             nonlocal worst
             error = world.state.q - motion.target(float(world.time)).q
             worst = max(worst, float(np.abs(error).max()))

@@ -229,9 +229,9 @@ def test_profiles_multiply_as_functions_and_a_state_may_be_explained() -> None:
 
 def test_a_profiled_controller_is_handed_what_the_controller_asks_for() -> None:
     limp = named_profile(ARM, "limp")
-    assert Profiled(PD(ARM, feedforward=True, dt=DT), strength=limp).takes_past
-    assert not Profiled(StablePD(ARM), strength=limp).takes_past
-    assert not Profiled(StablePD(ARM), strength=limp).takes_rows
+    assert Profiled(PD(ARM, feedforward=True, dt=DT), strength=limp).requires.past
+    assert not Profiled(StablePD(ARM), strength=limp).requires.past
+    assert not Profiled(StablePD(ARM), strength=limp).requires.rows
 
 
 # ---- what is refused

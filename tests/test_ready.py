@@ -24,8 +24,7 @@ from poise.motion.preprocess import (
     reduce_limit_excess,
 )
 from poise.studio.library import Library
-from poise.trials.balance_trial import balance_trial_of
-from poise.trials.trial import trial_of
+from poise.trials.trial import prepare_trial
 
 HUMANOID = poise.load_character("humanoid")
 quiet = pytest.mark.filterwarnings("ignore::poise.errors.ClipNotice")
@@ -87,14 +86,14 @@ def test_a_file_is_prepared_on_its_own_skeleton_where_asked(tmp_path: Path) -> N
     path = take(tmp_path)
     own = load_clip(path, prepare=True)
     assert own.character == load_clip(path).character
-    assert np.array_equal(own.frames, trial_of(path).clip.frames)
+    assert np.array_equal(own.frames, prepare_trial(path).clip.frames)
 
 
 @quiet
 def test_python_command_line_and_studio_load_alike(tmp_path: Path) -> None:
     path = take(tmp_path)
     clip = load_clip(path, HUMANOID)
-    trial = trial_of(path, HUMANOID)
+    trial = prepare_trial(path, HUMANOID)
     assert np.array_equal(clip.frames, trial.clip.frames)
     library = Library()
     name = library.add_clip(path)
@@ -107,8 +106,8 @@ def test_command_line_and_studio_do_not_warn(tmp_path: Path) -> None:
     path = take(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        trial_of(path, HUMANOID)
-        balance_trial_of(path, HUMANOID, prepare=False)
+        prepare_trial(path, HUMANOID)
+        prepare_trial(path, HUMANOID, prepare=False, controller="balance")
         Library().add_clip(path)
 
 

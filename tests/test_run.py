@@ -114,4 +114,4 @@ def test_a_motion_that_waits_refuses_clocks_that_differ() -> None:
     world.reset(WALK.state([0.0, 0.5]))
     balance = poise.Balance(world)
     with pytest.raises(poise.PoiseError, match="one clock"):
-        poise.run(world, balance, balance.paced(WALK), 0.1)
+        poise.run(world, balance, balance.scale_time(WALK), 0.1)

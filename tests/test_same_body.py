@@ -18,7 +18,7 @@ from poise.motion.preprocess import load_preprocessed
 from poise.motion.retargeting.retarget import on_rig
 from poise.studio.library import Library
 from poise.trials.results import motion_of
-from poise.trials.trial import trial_of
+from poise.trials.trial import prepare_trial
 
 HUMANOID = load_character("humanoid")
 WALK = poise.load_clip("walk")
@@ -209,9 +209,9 @@ def test_a_character_that_only_resembles_a_built_in_one_stays_what_it_is() -> No
 
 def test_a_clip_of_the_same_body_is_not_retargeted() -> None:
     foreign = on(FOREIGN)
-    made = trial_of(foreign, HUMANOID).clip
+    made = prepare_trial(foreign, HUMANOID).clip
     assert made.character is HUMANOID
-    assert np.array_equal(made.frames, trial_of(WALK, HUMANOID).clip.frames)
+    assert np.array_equal(made.frames, prepare_trial(WALK, HUMANOID).clip.frames)
     assert poise.load_clip("walk", FOREIGN).character is FOREIGN
     assert np.array_equal(poise.load_clip("walk", FOREIGN).frames, WALK.frames)
     raw = foreign.replace(contacts=None)

@@ -28,7 +28,7 @@ from poise.studio.requests import (
     SetStrength,
 )
 from poise.studio.session import Session
-from poise.trials.balance_trial import balance_trial_of
+from poise.trials.trial import prepare_trial
 
 
 @pytest.fixture
@@ -72,9 +72,9 @@ def test_a_kick_on_one_leg_stands_round_after_round(tmp_path: Path) -> None:
 
 def test_it_does_as_poise_balance_does(stage: Stage) -> None:
     stage.ask(SetLoop(False))
-    trial = balance_trial_of("squat")
+    trial = prepare_trial("squat", controller="balance")
     assert np.array_equal(stage.studio.simulation.setup.motion.clip.frames, trial.clip.frames)
-    world, balance = trial.set_up()
+    world, balance, _ = trial.build()
     run(world, balance, trial.clip, 1.0)
     measures = stage.play(1.0)
     # the studio's spline goes through three motion, so that its ends differ by a little
@@ -92,7 +92,9 @@ def test_a_file_is_made_ready_as_poise_balance_does_it(tmp_path: Path) -> None:
     for who in (None, "humanoid-ball"):
         character = library.owner(name) if who is None else who
         made = library.motion(character, name, balanced=True).clip
-        assert np.array_equal(made.frames, balance_trial_of(path, who).clip.frames)
+        assert np.array_equal(
+            made.frames, prepare_trial(path, who, controller="balance").clip.frames
+        )
 
 
 @pytest.mark.parametrize("character", ["humanoid", "humanoid-51", "dog", "tail-biped", "lamp"])

@@ -11,7 +11,7 @@ import pytest
 from studio_balance import Stage, place
 from studio_scenes import Studio, session_speed
 
-from poise.control.balance.balance import OBJECTIVES
+from poise.control.balance.config import OBJECTIVES
 from poise.studio.readouts import status
 from poise.studio.requests import (
     AddObject,

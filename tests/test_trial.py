@@ -12,10 +12,10 @@ import pytest
 import poise
 from poise import PoiseError, measure
 from poise.anatomy.body import heading
-from poise.control.named import CONTROLLERS, named_controller
+from poise.control.registry import CONTROLLERS, make_controller
 from poise.simulation.pushes import Push, parse_push
 from poise.trials.overlaps import overlapping_links
-from poise.trials.trial import Trial, run_trial, trial_of
+from poise.trials.trial import Trial, prepare_trial
 
 # ---- pushes
 
@@ -98,17 +98,17 @@ def test_a_controller_is_made_by_its_name(
     name: str, kind: type[poise.StablePD] | type[poise.PD]
 ) -> None:
     world = poise.World(poise.load_character("two-link"), dt=1e-3)
-    made = named_controller(name, world, frequency=3.0, damping=0.5)
+    made = make_controller(name, world, frequency=3.0, damping=0.5)
     assert isinstance(made, kind)
     expected = poise.suggest_gains(world, 3.0, 0.5)
     assert np.array_equal(made.gains.kp, expected.kp)
     assert np.array_equal(made.gains.kd, expected.kd)
-    assert CONTROLLERS[name].description
+    assert CONTROLLERS[name].summary
 
 
 def test_a_wrong_controller_lists_the_near_ones() -> None:
     with pytest.raises(PoiseError, match=r"unknown controller 'sdp'; did you mean 'spd'"):
-        named_controller("sdp", poise.load_character("two-link"))
+        make_controller("sdp", poise.load_character("two-link"))
 
 
 # ---- a trial is checked before it runs
@@ -132,7 +132,7 @@ def test_a_wrong_controller_lists_the_near_ones() -> None:
 )
 def test_a_wrong_trial_says_what_is_wrong(options: dict[str, Any], words: str) -> None:
     with pytest.raises(PoiseError) as raised:
-        Trial(poise.load_clip("two-link-wave"), **options)
+        prepare_trial("two-link-wave", **options)
     assert words in str(raised.value)
 
 
@@ -151,8 +151,8 @@ def rotation(recording: poise.Recording) -> measure.Summary:
 
 def test_a_walk_is_followed() -> None:
     told: list[float] = []
-    trial = trial_of("walk")
-    recording = run_trial(trial, progress=told.append)
+    trial = prepare_trial("walk")
+    recording = trial.run(progress=told.append)
     assert rotation(recording).p95 < 1.0
     assert recording.metrics()["world"].max < 0.02
     assert len(recording) == round(60 * trial.time) + 1
@@ -162,8 +162,8 @@ def test_a_walk_is_followed() -> None:
 
 def aside(root: str) -> np.ndarray:
     """How far to the left of the clip the pelvis is, pushed there after half a second [m]."""
-    trial = trial_of("walk", root=root, pushes=[parse_push("chest:300N:left@0.5s+0.2s")])
-    recording = run_trial(trial)
+    trial = prepare_trial("walk", root=root, pushes=[parse_push("chest:300N:left@0.5s+0.2s")])
+    recording = trial.run()
     return np.asarray(recording.q[:, 1] - trial.clip.q(recording.time)[:, 1])
 
 
@@ -176,27 +176,27 @@ def test_a_soft_root_gives_way_and_comes_back_and_a_held_one_hardly_moves() -> N
 
 
 def test_a_free_root_falls() -> None:
-    recording = run_trial(trial_of("walk", root="free", duration=3.0))
+    recording = prepare_trial("walk", root="free", duration=3.0).run()
     assert measure.fallen(recording.scene, recording.q[-1], recording.contacts(-1))
 
 
 def test_without_ground_nothing_carries() -> None:
-    trial = trial_of("squat", root="free", ground=False, duration=0.5)
-    recording = run_trial(trial)
+    trial = prepare_trial("squat", root="free", ground=False, duration=0.5)
+    recording = trial.run()
     # free fall of the mass centre
     z = measure.center_of_mass(trial.character, recording.q)[:, 2]
     assert z[-1] - z[0] == pytest.approx(-0.5 * 9.81 * 0.5**2, rel=0.1)
 
 
 def test_what_hangs_on_the_world_has_no_ground_unless_asked() -> None:
-    assert not trial_of("two-link-wave").ground
-    assert trial_of("two-link-wave", ground=True).ground
-    assert trial_of("walk").ground
+    assert not prepare_trial("two-link-wave").ground
+    assert prepare_trial("two-link-wave", ground=True).ground
+    assert prepare_trial("walk").ground
 
 
 def test_the_last_pose_is_held_after_the_clip() -> None:
-    trial = trial_of("two-link-wave", duration=6.0)
-    recording = run_trial(trial)
+    trial = prepare_trial("two-link-wave", duration=6.0)
+    recording = trial.run()
     assert recording.time[-1] == pytest.approx(6.0)
     target = recording.target(-1)
     assert target is not None
@@ -205,24 +205,22 @@ def test_the_last_pose_is_held_after_the_clip() -> None:
 
 def test_explicit_pd_needs_small_steps() -> None:
     with pytest.raises(poise.Diverged):
-        run_trial(trial_of("walk", controller="pd", duration=1.0))
-    fine = trial_of("two-link-wave", controller="pd", dt=1e-3, duration=0.5)
-    assert rotation(run_trial(fine)).max < 2.0
+        prepare_trial("walk", controller="pd", duration=1.0).run()
+    fine = prepare_trial("two-link-wave", controller="pd", dt=1e-3, duration=0.5)
+    assert rotation(fine.run()).max < 2.0
 
 
 # ---- clips made ready
 
 
 def test_links_that_overlap_in_the_clip_do_not_collide() -> None:
-    trial = trial_of("squat")
+    trial = prepare_trial("squat")
     deep = overlapping_links(trial.clip)
     assert deep[("spine", "left_thigh")] > 0.01
-    assert set(trial.exclude) == set(deep)
+    assert set(trial.world["exclude"]) == set(deep)
     assert "do not collide" in " ".join(trial.notes)
     # where they did, the spine could not follow
-    free, blocked = (
-        run_trial(one) for one in (trial, Trial(trial.clip, duration=trial.clip.duration))
-    )
+    free, blocked = (one.run() for one in (trial, Trial(trial.clip, duration=trial.clip.duration)))
     assert rotation(free).max < 1.0
     assert rotation(blocked).max > 5.0
     assert not overlapping_links(poise.load_clip("walk"))
@@ -235,10 +233,12 @@ def test_a_clip_beyond_the_limits_of_joints_is_told() -> None:
     frames = clip.frames.copy()
     frames[:, clip.character.q_slice(knee)] = knee.limits[1] + math.radians(10.0)
     told = [
-        n for n in trial_of(clip.with_frames(frames, contacts=clip.contacts)).notes if "limits" in n
+        n
+        for n in prepare_trial(clip.with_frames(frames, contacts=clip.contacts)).notes
+        if "limits" in n
     ]
     assert told == ["beyond the limits of joints, which hold: left_knee by 10 deg"]
-    assert not trial_of("walk").notes
+    assert not prepare_trial("walk").notes
 
 
 def raw_take(tmp_path: Path, *, lift: float = 0.0, pose: bool = False) -> Path:
@@ -255,72 +255,74 @@ def raw_take(tmp_path: Path, *, lift: float = 0.0, pose: bool = False) -> Path:
 
 
 def test_a_file_is_followed_by_a_character_of_its_own_skeleton(tmp_path: Path) -> None:
-    trial = trial_of(raw_take(tmp_path))
+    trial = prepare_trial(raw_take(tmp_path))
     assert trial.character == poise.load_clip(tmp_path / "take.bvh").character
     assert trial.clip.contacts is not None
     assert any("smoothed at" in note for note in trial.notes)
-    assert rotation(run_trial(trial)).p95 < 3.0
+    assert rotation(trial.run()).p95 < 3.0
 
 
 def test_raw_motion_is_put_onto_the_ground(tmp_path: Path) -> None:
-    trial = trial_of(raw_take(tmp_path, lift=0.3))
+    trial = prepare_trial(raw_take(tmp_path, lift=0.3))
     assert any("lowered by 0.27" in note for note in trial.notes)
-    up = trial_of(tmp_path / "take.bvh", ground=False)
+    up = prepare_trial(tmp_path / "take.bvh", ground=False)
     # the soles that were made from the skeleton are not those of the humanoid
     assert up.clip.frames[0, 2] - trial.clip.frames[0, 2] == pytest.approx(0.3, abs=0.04)
 
 
 def test_a_pose_that_was_put_in_is_left_out(tmp_path: Path) -> None:
-    trial = trial_of(raw_take(tmp_path, pose=True))
+    trial = prepare_trial(raw_take(tmp_path, pose=True))
     assert trial.notes[1] == "left out the first 0.0167 s: a pose that was put in"
     assert trial.time == pytest.approx(poise.load_clip("walk").duration)
 
 
 def test_raw_motion_on_another_character_is_made_ready_as_well(tmp_path: Path) -> None:
-    trial = trial_of(raw_take(tmp_path, pose=True), "humanoid-51")
+    trial = prepare_trial(raw_take(tmp_path, pose=True), "humanoid-51")
     assert trial.notes[1].startswith("left out the first 0.0167 s")
     assert any(note.startswith("smoothed at") for note in trial.notes)
     assert trial.clip.notes == trial.notes[: len(trial.clip.notes)]
-    ours = trial_of("walk", "humanoid-51")
+    ours = prepare_trial("walk", "humanoid-51")
     assert not any(note.startswith(("left out", "smoothed")) for note in ours.notes)
 
 
 def test_smoothing_is_as_one_likes(tmp_path: Path) -> None:
     path = raw_take(tmp_path)
-    found = {cutoff: trial_of(path, cutoff=cutoff).clip.frames for cutoff in (None, "auto", "0")}
+    found = {
+        cutoff: prepare_trial(path, cutoff=cutoff).clip.frames for cutoff in (None, "auto", "0")
+    }
     assert np.array_equal(found[None], found["auto"])
     assert np.abs(found["0"] - found["auto"]).max() > 1e-6
-    assert not trial_of("walk").notes
-    assert "smoothed at 5 Hz" in trial_of("walk", cutoff=5.0).notes[0]
+    assert not prepare_trial("walk").notes
+    assert "smoothed at 5 Hz" in prepare_trial("walk", cutoff=5.0).notes[0]
     with pytest.raises(PoiseError, match="it must be auto, 0 or a number of Hz"):
-        trial_of("walk", cutoff="much")
+        prepare_trial("walk", cutoff="much")
 
 
 def test_a_clip_too_short_to_smooth_is_taken_as_it_is(tmp_path: Path) -> None:
     clip = poise.load_clip("walk")
     clip.with_frames(clip.frames[:3]).save(tmp_path / "short.bvh")
-    assert "not smoothed: it is too short" in trial_of(tmp_path / "short.bvh").notes
+    assert "not smoothed: it is too short" in prepare_trial(tmp_path / "short.bvh").notes
     with pytest.raises(PoiseError, match="needs more than"):
-        trial_of(tmp_path / "short.bvh", cutoff="auto")
+        prepare_trial(tmp_path / "short.bvh", cutoff="auto")
 
 
 @pytest.mark.arithmetic
 def test_a_clip_goes_onto_the_character_that_is_named() -> None:
     told: list[float] = []
-    trial = trial_of("walk", "humanoid-51", progress=told.append)
+    trial = prepare_trial("walk", "humanoid-51", progress=told.append)
     assert trial.character == poise.load_character("humanoid-51")
     assert told
-    same = trial_of(poise.load_clip("walk"), poise.load_character("humanoid"))
+    same = prepare_trial(poise.load_clip("walk"), poise.load_character("humanoid"))
     assert same.clip is poise.load_clip("walk")
 
 
 def test_wrong_names_list_the_near_ones(tmp_path: Path) -> None:
     raw_take(tmp_path)
     with pytest.raises(PoiseError, match="did you mean 'walk'"):
-        trial_of("wolk")
+        prepare_trial("wolk")
     with pytest.raises(PoiseError, match=r"No such file .*did you mean 'take\.bvh'"):
-        trial_of(tmp_path / "tale.bvh")
+        prepare_trial(tmp_path / "tale.bvh")
     with pytest.raises(PoiseError, match="did you mean 'humanoid'"):
-        trial_of("walk", "humanoit")
+        prepare_trial("walk", "humanoit")
     with pytest.raises(PoiseError, match="No such file"):
-        trial_of(tmp_path / "something-else.npz")
+        prepare_trial(tmp_path / "something-else.npz")

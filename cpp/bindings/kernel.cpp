@@ -1,7 +1,7 @@
 // The kernels of one instruction set. This file is compiled once for each, with POISE_ISA set.
 #include "poise/kernel.hpp"
-#include "poise/answer.hpp"
-#include "poise/balance/plan.hpp"
+#include "poise/balance/balance_solver.hpp"
+#include "poise/queries.hpp"
 #include "poise/step.hpp"
 
 namespace poise {
@@ -379,8 +379,9 @@ class KernelOf final : public Kernel {
         }
         desk.answer->run(numbers, query, begin, end);
     }
-    void plan(const PlanCall& call, std::int64_t begin, std::int64_t end) const override {
-        plan_copies(call, begin, end);
+    void balance(const BalanceProblem& problem, std::int64_t begin,
+                 std::int64_t end) const override {
+        solve_balance(problem, begin, end);
     }
     double multiply_adds(std::int64_t count) const override {
         using T = Element<S>;

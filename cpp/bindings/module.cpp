@@ -6,9 +6,9 @@
 
 #include <nanobind/stl/map.h>
 
+#include "balance.hpp"
 #include "dispatch.hpp"
 #include "float_mode.hpp"
-#include "planner.hpp"
 #include "render.hpp"
 #include "sample.hpp"
 #include "world.hpp"
@@ -271,7 +271,7 @@ NB_MODULE(_core, m) {
           "target_a"_a.none() = nb::none(), "past"_a.none() = nb::none(), "velocity"_a = true,
           "feedforward"_a = true, "as_printed"_a = false, floats,
           "One question of poise.dynamics about n states.");
-    bind_planner(m);
+    bind_balance(m);
 }
 
 }  // namespace poise

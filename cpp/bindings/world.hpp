@@ -5,7 +5,7 @@
 
 #include "model.hpp"
 #include "pool.hpp"
-#include "touch.hpp"
+#include "collision_model.hpp"
 
 namespace poise {
 

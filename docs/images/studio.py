@@ -31,7 +31,7 @@ from chromium import FLAGS, chromium
 from poise.simulation.pushes import parse_push
 from poise.studio import Studio
 from poise.studio.requests import Choose, Play, Push, RemoveGoal, Request, Restart, SetGoal, Throw
-from poise.trials.trial import run_trial, trial_of
+from poise.trials.trial import prepare_trial
 from poise.view.html import save_html
 
 HERE = Path(__file__).parent
@@ -105,9 +105,9 @@ def balance_picture(browser: Any, folder: Path) -> None:
 
 def page_picture(browser: Any, folder: Path) -> None:
     """A recording as it opens from the disk."""
-    trial = trial_of("walk", pushes=[parse_push("chest:900N:left@0.5s")])
+    trial = prepare_trial("walk", pushes=[parse_push("chest:900N:left@0.5s")])
     path = folder / "recording.html"
-    save_html(path, run_trial(trial), pushes=trial.world_pushes)
+    save_html(path, trial.run(), pushes=trial.world_pushes)
     page = browser.new_page(viewport={"width": 800, "height": 500})
     page.goto(f"{path.as_uri()}?fixedDpr=1")
     page.wait_for_selector("canvas", timeout=120_000)

@@ -12,6 +12,7 @@ from poise.control import (
     Profiled,
     StablePD,
     check_gains,
+    make_controller,
     suggest_gains,
 )
 from poise.errors import (
@@ -28,6 +29,8 @@ from poise.motion import Clip, load_clip
 from poise.recording import Recording, load_recording
 from poise.simulation.command import Command, Drive, Target
 from poise.simulation.contact import HeightField, Plane
+from poise.simulation.controller import Controller
+from poise.simulation.pushes import Push
 from poise.simulation.run import run
 from poise.simulation.state import State
 from poise.simulation.world import World
@@ -43,6 +46,7 @@ __all__ = [
     "ClipError",
     "ClipNotice",
     "Command",
+    "Controller",
     "Controllers",
     "Diverged",
     "Drive",
@@ -56,6 +60,7 @@ __all__ = [
     "PoiseError",
     "Profile",
     "Profiled",
+    "Push",
     "Recording",
     "Shape",
     "StablePD",
@@ -69,6 +74,7 @@ __all__ = [
     "load_character",
     "load_clip",
     "load_recording",
+    "make_controller",
     "run",
     "suggest_gains",
 ]

@@ -6,7 +6,8 @@
 
 #include <cstdint>
 
-#include "poise/contact/touchables.hpp"
+#include "poise/balance/balance_params.hpp"
+#include "poise/contact/collision_model.hpp"
 #include "poise/model.hpp"
 
 namespace poise {
@@ -153,46 +154,47 @@ struct Query {
     std::int32_t* fault;  // (n) body of a singular joint, -1 is none
 };
 
-// Numbers that a controller of momentum and points wants to know of a state, one after another:
-// momentum matrix (6, nv), mass matrix (nv, nv), point Jacobians (k, 6, nv), bias force (nv), rate
-// of momentum at rest in the joints (6), mass centre (3), and of the points J' v (k, 6), place
-// (k, 3), and the orientation of their links (k, 3, 3).
+// Quantities of a state that the balance solver reads, one after another: momentum matrix (6, nv),
+// mass matrix (nv, nv), point Jacobians (k, 6, nv), bias force (nv), rate of momentum at zero
+// acceleration (6), center of mass (3), and of the points J' v (k, 6), position (k, 3), and the
+// orientation of their links (k, 3, 3).
 constexpr std::int64_t task_size(std::int64_t nv, std::int64_t k) {
     return nv * (nv + 6 + 6 * k + 1) + 9 + 18 * k;
 }
 
-// What a controller of balance asks of n states: see poise.control.balance, whose numbers these
-// are. Points are the origins of the links that may stand, then those of goals.
-struct PlanCall {
-    std::int64_t nv, soles, goals, corners;
-    const double* corner;  // (corners, 4) which sole, and the point in its frame
-    const double* goal;    // (goals, 3) where the points should be
-    const double* weight;  // (nv) of tracking
-    double k_support[2], k_linear[2], k_goal[2];
-    double beta_linear, gamma, reach, margin, ground, goal_weight, farthest;
-    double lifts[2], leaves[2];  // heights between which a support fades: its own, the target's
-    double tilts[2], leans[2];   // and so by its tilt, and by how far the body leans
-    double press, soft, firm, held, ease, rank, ahead;
-    double gravity[3], center[2];
-    bool linear, angular, cones, motion, always;  // motion: the mass centre follows the target's
-    const double* tasks;                          // (n, task_size) of the states
-    const double* then;                           // of the targets
-    std::int64_t then_copy;  // doubles from one copy's target to the next; 0: they share it
-    const double* a_des;     // (n, nv)
-    Rows q, v, target_v, target_a;
-    Rows when;       // (soles) how firmly each should stand; NaN: the target says
-    Rows friction;   // (soles)
-    double* a;       // (n, nv) accelerations
-    double* torque;  // (n, nv), with cones
-    double* told;    // (n, told_size)
+// Where the balance solver writes, of n copies.
+struct BalanceOutput {
+    double* acceleration;         // (n, nv)
+    double* torque;               // (n, nv) of the joints, with friction cones
+    double* momentum_rate;        // (n, 6) L' and H'
+    double* angular_weight;       // (n) beta_a
+    double* constraint_residual;  // (n)
+    double* capture_point_error;  // (n) [m]
+    double* desired_com;          // (n, 2) [m]
+    double* com;                  // (n, 3) [m]
+    double* mass;                 // (n) [kg]
+    double* support_weight;       // (n, supports)
+    double* contact_points;       // (n, sole_points, 3) [m]
+    double* contact_forces;       // (n, sole_points, 3) [N], with friction cones
 };
 
-// Of each plan: rate of momentum (6), weight of the angular objective, how far constraints
-// contradict each other, strain, c_des (2), mass centre (3), mass, shares (soles), and of every
-// corner its place (3) and the force on it (3).
-constexpr std::int64_t told_size(std::int64_t soles, std::int64_t corners) {
-    return 15 + soles + 6 * corners;
-}
+// The balance problem of n states. Points are the origins of the supports, then those of goals.
+struct BalanceProblem {
+    BalanceParams params;
+    std::int64_t nv, supports, goals, sole_points;
+    const double* sole_point;       // (sole_points, 4) which support, and the point in its frame
+    const double* goal;             // (goals, 3) desired positions
+    const double* tracking_weight;  // (nv)
+    double gravity[3];
+    const double* tasks;         // (n, task_size) of the states
+    const double* target_tasks;  // of the targets
+    std::int64_t target_stride;  // doubles from one copy's target to the next; 0: they share it
+    const double* a_des;         // (n, nv)
+    Rows q, v, target_v, target_a;
+    Rows schedule;  // (supports) scheduled weights; NaN: the target's height decides
+    Rows friction;  // (supports)
+    BalanceOutput out;
+};
 
 // One scalar type of one instruction set.
 class Kernel {
@@ -204,7 +206,8 @@ class Kernel {
     // states begin .. end - 1, in steps of lanes()
     virtual void answer(const Forest& forest, const Numbers& numbers, const Query& query,
                         std::int64_t begin, std::int64_t end) const = 0;
-    virtual void plan(const PlanCall& call, std::int64_t begin, std::int64_t end) const = 0;
+    virtual void balance(const BalanceProblem& problem, std::int64_t begin,
+                         std::int64_t end) const = 0;
     // ten times count multiply-adds in every lane, for benchmarks to time; returns their sum
     virtual double multiply_adds(std::int64_t count) const = 0;
 

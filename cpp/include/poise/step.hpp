@@ -3,10 +3,10 @@
 // Semi-implicit Euler: v += dt q'', then x += dt v and q <- q exp(dt v) with the new v.
 #pragma once
 
-#include "poise/flight.hpp"
-#include "poise/limits.hpp"
-#include "poise/pushes.hpp"
-#include "poise/spin.hpp"
+#include "poise/momentum_correction.hpp"
+#include "poise/effort_limits.hpp"
+#include "poise/external_forces.hpp"
+#include "poise/free_rotation.hpp"
 
 namespace poise::inline POISE_ISA {
 

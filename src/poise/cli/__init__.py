@@ -16,6 +16,7 @@ from poise.cli.compare import compare
 from poise.cli.convert import convert
 from poise.cli.doctor import doctor
 from poise.cli.ending import end_tidily
+from poise.cli.options import ControllerCommand
 from poise.cli.reproduce import reproduce
 from poise.cli.track import track
 from poise.cli.view import view
@@ -58,10 +59,10 @@ def options(
     """
 
 
-app.command()(track)
+app.command(cls=ControllerCommand)(track)
 app.command()(balance)
 app.command()(view)
-app.command()(compare)
+app.command(cls=ControllerCommand)(compare)
 app.command()(reproduce)
 app.add_typer(characters, name="characters")
 app.add_typer(clips, name="clips")

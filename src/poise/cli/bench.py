@@ -16,7 +16,7 @@ import numpy as np
 import typer
 
 from poise import _core
-from poise.cli.track import seconds
+from poise.cli.options import seconds
 from poise.errors import PoiseError
 
 if TYPE_CHECKING:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poise.cli.options import AsJson, ClipName, Duration, Ground, Profiles, Pushes
-from poise.control.named import CONTROLLERS, named
-from poise.trials.trial import FREQUENCY
+from poise.cli.options import (
+    AsJson,
+    CharacterName,
+    ClipName,
+    ControllerOption,
+    Duration,
+    Ground,
+    Profiles,
+    Pushes,
+    parse_options,
+    seconds,
+)
+from poise.control.registry import CONTROLLERS, find_controller
+from poise.errors import PoiseError
+from poise.trials.trial import OPTIONS
 
 if TYPE_CHECKING:
     from poise.trials.comparison import Outcome
@@ -22,21 +33,27 @@ FILES = ("compare.html", "compare.npz", "compare.png", "table.json")
 
 def compare(
     clip: ClipName,
-    controllers: Annotated[str, typer.Option(metavar="NAMES", help="With commas.")] = ",".join(
-        CONTROLLERS
-    ),
+    controllers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES", help="See below.", show_default="all that hold a root in any world"
+        ),
+    ] = None,
+    option: ControllerOption = None,
     dt: Annotated[
         str, typer.Option(metavar="SECONDS", help="Time steps, with commas.")
     ] = "1/30,1/60,1/120",
-    character: Annotated[
-        str | None, typer.Option(metavar="NAME|FILE", help="Who follows the clip.")
-    ] = None,
+    character: CharacterName = None,
     root: Annotated[
-        str, typer.Option(metavar="soft|held|free", help="What holds the root.")
+        str,
+        typer.Option(
+            metavar="soft|held|free",
+            help="Root: soft spring, stiff spring, or unactuated; balance is free.",
+        ),
     ] = "held",
     frequency: Annotated[
-        float, typer.Option(metavar="HZ", help="How fast joints follow.")
-    ] = FREQUENCY,
+        float, typer.Option(metavar="HZ", help="Natural frequency of the joints.")
+    ] = OPTIONS["frequency"],
     duration: Duration = None,
     ground: Ground = None,
     push: Pushes = None,
@@ -65,30 +82,36 @@ def compare(
     Examples:
     poise compare walk --controllers pd,spd,kane
     poise compare squat --dt 1/60 --push chest:200N:left@1s
+    poise compare squat --controllers spd,balance --dt 1/120
     """
     from poise.cli.compare_table import print_links, print_table
     from poise.cli.progress import bars
-    from poise.cli.track import seconds
-    from poise.control.asked_profiles import parse_profile
+    from poise.control.profiles import parse_profile
     from poise.simulation.pushes import parse_push
-    from poise.trials.comparison import compare as run
+    from poise.trials.comparison import compare_trials
     from poise.trials.results import check_out
-    from poise.trials.trial import trial_of
+    from poise.trials.trial import PREPARATIONS, prepare_trial
 
     folder = out or Path("out") / f"compare-{Path(clip).stem}"
     check_out(folder, [clip], files=FILES)
     names = _names(controllers)
+    given = {"root": root, "frequency": frequency, **parse_options(option or [], names)}
     steps = list(dict.fromkeys(seconds(text) for text in dt.split(",") if text.strip()))
     pushes = [parse_push(text) for text in push or []]
     profiles = tuple(map(parse_profile, profile or []))
     with bars() as shown:
-        trial = trial_of(
-            clip, character, ground=ground, root=root, frequency=frequency, duration=duration,
-            pushes=pushes, profiles=profiles, progress=shown.bar("retargeting"),
+        # on the clip as it is; controllers that need another prepare their own
+        first = next((name for name in names if name not in PREPARATIONS), names[0])
+        known = find_controller(first).options.info()
+        trial = prepare_trial(
+            clip, character, controller=first, ground=ground, duration=duration, pushes=pushes,
+            profiles=profiles, progress=shown.bar("retargeting"), preparing=shown.bar("preparing"),
+            **{name: value for name, value in given.items() if name in known},
         )  # fmt: skip
-        outcomes = run(trial, names, steps, progress=shown.bar("simulating"))
+        trials = {name: trial.with_controller(name, given) for name in names}
+        outcomes = compare_trials(trials, steps, progress=shown.bar("simulating"))
         table = [row(one) for one in outcomes]
-        _add_steps(table, trial, names, largest, shown.bar("steps, costs"))
+        _add_steps(table, trials, largest, shown.bar("steps, costs"))
         paths = _save(folder, outcomes, table, trial, shown.bar("writing"))
     if as_json:
         typer.echo(json.dumps(table, indent=1))
@@ -123,29 +146,34 @@ def row(one: Outcome) -> dict[str, Any]:
     }
 
 
-def _names(controllers: str) -> list[str]:
+def _names(controllers: str | None) -> list[str]:
+    """The controllers to compare; by default those that need no world of their own."""
+    if controllers is None:
+        return [name for name, entry in CONTROLLERS.items() if not entry.defaults]
     names = list(dict.fromkeys(name.strip() for name in controllers.split(",") if name.strip()))
     for name in names:
-        named(name)
+        find_controller(name)
+    if not names:
+        raise PoiseError("a comparison needs at least one controller and one step")
     return names
 
 
 def _add_steps(
-    table: list[dict[str, Any]], trial: Trial, names: list[str], largest: bool, tell: Any
+    table: list[dict[str, Any]], trials: dict[str, Trial], largest: bool, tell: Any
 ) -> None:
     """Add to each row the largest stable step of its controller [s], and what a step costs [s]."""
     from poise.trials.comparison import cost, largest_step
 
-    done, whole = 0, len(names) * largest + len(table)
-    for name in names * largest:
-        found = largest_step(replace(trial, controller=name))
+    done, whole = 0, len(trials) * largest + len(table)
+    for name, trial in trials.items() if largest else ():
+        found = largest_step(trial)
         for r in table:
             if r["controller"] == name:
                 r["largest_step"] = found
         done += 1
         tell(done / whole)
     for r in table:
-        decide, step = cost(replace(trial, controller=r["controller"], dt=r["dt"]))
+        decide, step = cost(trials[r["controller"]].with_world(dt=r["dt"]))
         r.update(decide_seconds=decide, step_seconds=step)
         done += 1
         tell(done / whole)

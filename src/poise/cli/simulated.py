@@ -16,21 +16,18 @@ if TYPE_CHECKING:
     from poise.recording import Recording
 
 
-def simulated(
-    run: Callable[..., Recording], trial: Any, progress: Any, advice: str
-) -> tuple[Recording, float]:
-    """The recording, and how long the simulation took [s].
+def simulated(trial: Any, progress: Any, advice: str) -> tuple[Recording, float]:
+    """Run a trial: the recording, and how long the simulation took [s].
 
     Args:
-        run: run_trial, or what is like it.
-        trial: What to do.
-        progress: Called with the share that is done, 0 to 1.
+        trial: The Trial.
+        progress: Called with the fraction that is done, 0 to 1.
         advice: What helps against divergence.
     """
     trial.clip.q(0.0)  # its spline is made, and SciPy loaded, before the clock runs
     before = time.perf_counter()
     try:
-        recording = run(trial, progress=progress)
+        recording = trial.run(progress=progress)
     except Diverged as error:
         raise PoiseError(
             f"the simulation diverged at {error.time:.3g} s, first in joint {error.joint!r}: "

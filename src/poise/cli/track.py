@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import time
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from poise.cli.options import AsJson, ClipName, Duration, Ground, Profiles, Pushes
+from poise.cli.options import (
+    SPEEDS,
+    AsJson,
+    CharacterName,
+    ClipName,
+    Contact,
+    ControllerOption,
+    Cutoff,
+    Duration,
+    Friction,
+    Ground,
+    Prepare,
+    Profiles,
+    Pushes,
+    Speed,
+    Video,
+    parse_options,
+    seconds,
+)
 from poise.cli.simulated import simulated, tell_results
-from poise.control.asked_profiles import parse_profile
-from poise.control.named import CONTROLLERS, DEFAULT
-from poise.errors import PoiseError
+from poise.control.profiles import parse_profile
+from poise.control.registry import DEFAULT
+from poise.math.arrays import choice
 from poise.simulation.pushes import parse_push
-from poise.trials.trial import FREQUENCY, Trial, run_trial, trial_of
+from poise.trials.trial import OPTIONS, Trial, prepare_trial
 
 if TYPE_CHECKING:
     from poise.recording import Recording
@@ -23,43 +40,42 @@ if TYPE_CHECKING:
 ADVICE = "take a smaller --dt, a lower --frequency, or --controller spd"
 """Against divergence."""
 
+PLOT = "balance.png"
+
 
 def track(
     clip: ClipName,
-    character: Annotated[
+    character: CharacterName = None,
+    controller: Annotated[str, typer.Option(metavar="NAME", help="See below.")] = DEFAULT,
+    option: ControllerOption = None,
+    dt: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="Who follows it; a file is followed by a character made from its own skeleton.",
-        ),
+        typer.Option(metavar="SECONDS", help="Time step.", show_default="1/60; balance 1/120"),
     ] = None,
-    controller: Annotated[
-        str, typer.Option(metavar="NAME", help=f"How: {', '.join(CONTROLLERS)}.")
-    ] = DEFAULT,
-    dt: Annotated[str, typer.Option(metavar="SECONDS", help="Time step.")] = "1/60",
     push: Pushes = None,
     root: Annotated[
-        str,
-        typer.Option(
-            metavar="soft|held|free",
-            help="What holds the root: it gives way and comes back, stiffly, or nothing.",
-        ),
-    ] = "soft",
-    frequency: Annotated[
-        float, typer.Option(metavar="HZ", help="How fast joints follow.")
-    ] = FREQUENCY,
-    damping: Annotated[
-        float | None,
-        typer.Option(metavar="RATIO", help="How much they are damped.", show_default="1, critical"),
-    ] = None,
-    cutoff: Annotated[
         str | None,
         typer.Option(
-            metavar="HZ|auto",
-            help="Smooth the clip before: what is slower passes, 0 is off.",
-            show_default="auto for raw files",
+            metavar="soft|held|free",
+            help="Root: soft spring, stiff spring, or unactuated.",
+            show_default="soft; balance free",
         ),
     ] = None,
+    frequency: Annotated[
+        float | None,
+        typer.Option(
+            metavar="HZ",
+            help="Natural frequency of the joints.",
+            show_default=f"{OPTIONS['frequency']:g}",
+        ),
+    ] = None,
+    damping: Annotated[
+        float | None,
+        typer.Option(
+            metavar="RATIO", help="Damping ratio of the joints.", show_default="1, critical"
+        ),
+    ] = None,
+    cutoff: Cutoff = None,
     profile: Profiles = None,
     duration: Duration = None,
     like: Annotated[
@@ -67,10 +83,16 @@ def track(
         typer.Option(metavar="FILE", help="A motion file on whose rig motion.bvh is written."),
     ] = None,
     ground: Ground = None,
-    video: Annotated[bool, typer.Option("--video/--no-video", help="Make video.mp4.")] = True,
+    contact: Contact = None,
+    friction: Friction = None,
+    speed: Speed = "fixed",
+    prepare: Prepare = True,
+    video: Video = True,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where the results go.", show_default="out/CLIP"),
+        typer.Option(
+            metavar="DIR", help="Where the results go.", show_default="out/CLIP or out/CLIP-balance"
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -92,47 +114,101 @@ def track(
     poise track take.bvh --out out/take
     poise track take.bvh --character humanoid --like take.bvh
     poise track squat --root free --frequency 100
+    poise track squat --controller balance --option gamma=0.5
     poise track walk --profile limp:left_arm@1s+0.5s
     """
+    given = {"root": root, "frequency": frequency, "damping": damping}
+    options = {name: value for name, value in given.items() if value is not None}
+    options |= parse_options(option or [], [controller])
+    track_clip(
+        clip, character, controller, options, dt=dt, push=push, profile=profile, cutoff=cutoff,
+        duration=duration, like=like, ground=ground, contact=contact, friction=friction,
+        speed=speed, prepare=prepare, video=video, out=out, as_json=as_json,
+    )  # fmt: skip
+
+
+def track_clip(
+    clip: str,
+    character: str | None,
+    controller: str,
+    options: dict[str, Any],
+    *,
+    dt: str | None,
+    push: list[str] | None,
+    profile: list[str] | None = None,
+    cutoff: str | None,
+    duration: float | None,
+    like: Path | None = None,
+    ground: bool | None = None,
+    contact: str | None,
+    friction: float | None,
+    speed: str,
+    prepare: bool,
+    video: bool,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Run a trial, write its results, and print its table: `poise track` and `poise balance`.
+
+    Args:
+        clip: The name of a clip, or a file.
+        character: The character that follows it, or None.
+        controller: Name of the controller.
+        options: Options of the controller; the others are those of `poise track`.
+        dt: Time step, as text.
+        push: Pushes, as text.
+        profile: Profiles, as text.
+        cutoff: Low-pass cutoff.
+        duration: How long [s].
+        like: A motion file on whose rig the result is written.
+        ground: Whether there is a ground.
+        contact: Model of contact.
+        friction: Of feet and ground.
+        speed: "fixed" or "adaptive".
+        prepare: Whether the clip is prepared for the controller.
+        video: Whether a video is made.
+        out: Where the results go.
+        as_json: Print the table as JSON.
+    """
+    from poise.cli.balance_table import print_balance
     from poise.cli.progress import bars
     from poise.cli.track_table import print_table
     from poise.trials.results import check_out, save_results
 
     started = time.perf_counter()
-    name = Path(clip).stem
-    out = check_out(out or Path("out") / name, [clip, *([like] if like else [])])
+    name, balances = Path(clip).stem, controller == "balance"
+    folder = out or Path("out") / (f"{name}-balance" if balances else name)
+    folder = check_out(folder, [clip, *([like] if like else [])])
+    pushes = [parse_push(text) for text in push or []]  # before a large file is read
+    profiles = [parse_profile(text) for text in profile or []]
+    choice(speed, "speed", SPEEDS)
+    if contact is not None:
+        choice(contact, "contact", ("penalty", "impulse"))
     with bars() as shown:
         rig = _rig(like)
-        trial = _trial(
-            clip, character, cutoff, ground, push or [], shown.bar("retargeting"),
-            controller=controller, dt=seconds(dt), root=root, frequency=frequency,
-            damping=damping, duration=duration,
-            profiles=tuple(map(parse_profile, profile or [])),
+        trial = prepare_trial(
+            clip, character, controller=controller, cutoff=cutoff, ground=ground,
+            dt=None if dt is None else seconds(dt), prepare=prepare,
+            world={"contact": contact, "friction": friction}, pushes=pushes, profiles=profiles,
+            duration=duration, time_scaling=speed == "adaptive",
+            progress=shown.bar("retargeting"), preparing=shown.bar("preparing"), **options,
         )  # fmt: skip
-        recording, elapsed = simulated(run_trial, trial, shown.bar("simulating"), ADVICE)
-        table = {**describe(trial), "speed": _speed(trial, elapsed), **_table(recording)}
+        advice = "take a smaller --dt" + " or a smaller --push" * bool(pushes)
+        recording, elapsed = simulated(
+            trial, shown.bar("simulating"), advice if balances else ADVICE
+        )
+        table, more = _table(trial, recording, elapsed, name)
         files = save_results(
-            out, recording, clip=trial.clip, name=name, like=rig, video=video,
-            pushes=trial.world_pushes, table=table, progress=shown.tell,
+            folder, recording, clip=trial.clip, name=name, like=rig, video=video,
+            pushes=trial.world_pushes, table=table, progress=shown.tell, more=more,
         )  # fmt: skip
-    tell_results(table, files, as_json=as_json, show=print_table, started=started)
-
-
-def seconds(text: str) -> float:
-    """A time step as people write it: 1/60, 0.01, 1e-3.
-
-    Args:
-        text: A number or a fraction [s].
-    """
-    try:
-        return float(Fraction(text.replace(" ", "")))
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise PoiseError(f"--dt is {text!r:.40}; it must be seconds, as 1/60 or 0.01") from None
+    show = print_balance if balances else print_table
+    tell_results(table, files, as_json=as_json, show=show, started=started)
 
 
 def describe(trial: Trial) -> dict[str, Any]:
-    """What was asked for, ready for JSON."""
-    return {
+    """The settings of a trial, ready for JSON."""
+    about = {
         "clip": trial.clip.name,
         "character": trial.character.name,
         "dof": trial.character.nv,
@@ -141,28 +217,63 @@ def describe(trial: Trial) -> dict[str, Any]:
         "dt": trial.dt,
         "root": trial.root,
         "ground": trial.ground,
-        "frequency": trial.frequency,
-        "damping": trial.damping,
+        "frequency": trial.options.get("frequency"),
+        "damping": trial.options.get("damping"),
         "duration": trial.time,
         "pushes": [str(push) for push in trial.pushes],
         "profiles": [str(profile) for profile in trial.profiles],
         "notes": list(trial.notes),
     }
+    if trial.controller == "balance":
+        from poise.control.balance.config import OBJECTIVES
+
+        about |= {
+            "objectives": list(trial.options.get("objectives", OBJECTIVES)),
+            "contact": trial.world["contact"],
+            "friction": trial.world["friction"],
+            "rate": trial.options.get("rate"),
+            "pace": SPEEDS[trial.time_scaling],
+        }
+    return about
 
 
-def _trial(
-    clip: str,
-    character: str | None,
-    cutoff: str | None,
-    ground: bool | None,
-    pushes: list[str],
-    progress: Any,
-    **options: Any,
-) -> Trial:
-    parsed = [parse_push(text) for text in pushes]  # before a large file is read
-    return trial_of(
-        clip, character, cutoff=cutoff, ground=ground, pushes=parsed, progress=progress, **options
-    )
+def _table(
+    trial: Trial, recording: Recording, elapsed: float, name: str
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """What came of a trial, ready for JSON; and further files by name, with what writes them."""
+    from poise.recording.table import table as table_of
+
+    table = describe(trial)
+    if trial.controller != "balance":
+        speed = {"elapsed": elapsed, "real_time": trial.time / elapsed}
+        return {**table, "speed": speed, **table_of(recording)}, None
+    from poise.recording.balance import balance_table, stance_of
+    from poise.view.balance_plots import balance_plot
+
+    stance = stance_of(recording)
+    table |= {
+        "speed": {"elapsed": elapsed, "real_time": float(recording.time[-1]) / elapsed},
+        "balance": balance_table(stance),
+        "goals": _goal_errors(trial, recording),
+        **table_of(recording),
+    }
+    pushes = trial.world_pushes
+    return table, {PLOT: lambda path: balance_plot(path, stance, pushes=pushes, title=name)}
+
+
+def _goal_errors(trial: Trial, recording: Recording) -> dict[str, float]:
+    """Distance of each link from its goal at the end [m]."""
+    import numpy as np
+
+    from poise.anatomy.body import place_of
+    from poise.anatomy.feet import Point, positions
+
+    errors = {}
+    for name, goal in trial.options.get("goals", {}).items():
+        link, place = place_of(trial.character, name)
+        at = positions(trial.character, [Point(link, link, place)], recording.q[-1])[0]
+        errors[name] = float(np.linalg.norm(at - np.array(goal)))
+    return errors
 
 
 def _rig(like: Path | None) -> Any:
@@ -172,14 +283,3 @@ def _rig(like: Path | None) -> Any:
     from poise.motion import load_clip
 
     return load_clip(like)
-
-
-def _speed(trial: Trial, elapsed: float) -> dict[str, float]:
-    """How long the simulation took [s], and how many times faster than real time that is."""
-    return {"elapsed": elapsed, "real_time": trial.time / elapsed}
-
-
-def _table(recording: Recording) -> dict[str, Any]:
-    from poise.recording.table import table
-
-    return table(recording)

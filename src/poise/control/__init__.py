@@ -1,19 +1,21 @@
 """Controllers: (state, target) -> Command."""
 
 from poise.control.balance import Balance
-from poise.control.check_gains import check_gains
+from poise.control.check_gains import GainsCheck, check_gains
 from poise.control.controllers import Controllers
 from poise.control.gains import Gains, carried_inertia, suggest_gains
-from poise.control.gains_check import GainsCheck
 from poise.control.inverse_dynamics import InverseDynamics
 from poise.control.pd import PD
 from poise.control.plant import Plant
 from poise.control.profiles import Profile, Profiled, named_profile
+from poise.control.registry import CONTROLLERS, ControllerEntry, make_controller
 from poise.control.stable_pd import StablePD
 
 __all__ = [
+    "CONTROLLERS",
     "PD",
     "Balance",
+    "ControllerEntry",
     "Controllers",
     "Gains",
     "GainsCheck",
@@ -24,6 +26,7 @@ __all__ = [
     "StablePD",
     "carried_inertia",
     "check_gains",
+    "make_controller",
     "named_profile",
     "suggest_gains",
 ]

@@ -14,6 +14,7 @@ from poise.dynamics import FORMS, METHODS
 from poise.errors import PoiseError, Sealed, unknown_name
 from poise.math.arrays import Floats, finite, floats
 from poise.simulation.command import Command, Drive, Target
+from poise.simulation.controller import Requirements
 
 
 class Controllers(Sealed):
@@ -58,19 +59,9 @@ class Controllers(Sealed):
     # ---- what `poise.run` reads
 
     @property
-    def takes_rows(self) -> bool:
-        """Whether one command may hold targets for several steps."""
-        return all(getattr(one, "takes_rows", False) for one in self._controllers.values())
-
-    @property
-    def takes_past(self) -> bool:
-        """Whether one of them makes use of where the target was."""
-        return any(getattr(one, "takes_past", False) for one in self._controllers.values())
-
-    @property
-    def hold(self) -> int:
-        """Steps that a command is held: those of the controller that holds it for the shortest."""
-        return min(int(getattr(one, "hold", 1)) for one in self._controllers.values())
+    def requires(self) -> Requirements:
+        """What serves all of them: a command is held for the shortest of their times."""
+        return Requirements.joined(map(Requirements.of, self._controllers.values()))
 
     @property
     def memory(self) -> Floats:

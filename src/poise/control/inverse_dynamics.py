@@ -15,21 +15,26 @@ so that errors decay as they should at any stiffness and any step; exact=False i
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
-from poise.control.effort import cut_to_effort
-from poise.control.free_root import FreeRoot
+from poise.control.balance.supports import fade_out
 from poise.control.gains import SOFT_FREQUENCY, root_slices, suggest_gains
 from poise.control.plant import PartLike, Plant
-from poise.control.servo import Servo
+from poise.control.servo import Servo, cut_to_effort
+from poise.dynamics import forward_kinematics
 from poise.errors import FallWarning, PoiseError, ReadOnly, warn_user
-from poise.math.arrays import Floats, finite, floats
-from poise.model.scene import SceneLike
+from poise.math.arrays import Floats, Ints, finite, floats, number
+from poise.math.pose import Pose
+from poise.math.rotation import quat_matrix
+from poise.model.forest import KINDS
+from poise.model.scene import Scene, SceneLike, scene_of
 from poise.simulation.command import Command, Drive, Target
+from poise.simulation.contact.probes import shape_probes
+from poise.simulation.controller import Requirements
 
 STIFFNESS = 500.0
 """Of every link unless given [1/s²]."""
@@ -63,8 +68,8 @@ class InverseDynamics(Servo):
         dt: Time step [s], needed unless a World is given.
     """
 
-    takes_past = True
-    """`poise.run` says where the target was: then velocity and acceleration are differences."""
+    requires = Requirements(past=True)
+    """With the target's past, its velocity and acceleration are differences."""
 
     external: Floats | None
     """Known forces: wrench on each link, force at its origin [N, N·m], shape (..., nl, 6)."""
@@ -141,7 +146,7 @@ class InverseDynamics(Servo):
             "standing", "fallen"}: standing is 1, and 0 of a character that has fallen, whose joints
             a light servo inside the dynamics drives; its torques are not in "torque".
         """
-        q, v, target = self._asked(state, target)
+        q, v, target = self._inputs(state, target)
         assert self.dt is not None
         tau, a = dynamics.kane_control(
             self.scene, q, v, target, self.kp, self.kd, self.dt,
@@ -261,3 +266,283 @@ def placed(kp: Floats, ratio: ArrayLike, dt: float) -> tuple[Floats, Floats]:
     one, two = -ratio * rate + split, -ratio * rate - split
     square = (np.expm1(one) * np.expm1(two)).real
     return square / dt**2, -np.expm1(-2.0 * ratio * rate) / dt
+
+
+# ---- a free root: the ground provides the wrench that no motor can
+#
+# With b the six velocities of the root and j the rest, inverse dynamics of the desired
+# accelerations gives forces on all of them, tau_b included, and no motor has that one. Forces f of
+# the ground are chosen inside their cones so that J_bᵀ f comes as near to tau_b as it can. The root
+# does not get the residual
+#
+#     r = M_bb a_b + M_bj a_j + h_b - J_bᵀ f,     a_b <- a_b - M_bb⁻¹ r;
+#
+# the joints keep their desired accelerations, and their torques are those of inverse dynamics with
+# the new a_b and f. Beyond the thesis, which holds the root by hand (kavafoglu2018, its future
+# work).
+#
+# A character that has fallen cannot follow its target: the ground, or what is under the body,
+# resists the desired accelerations, and torques that insist on them throw it about. Its torques
+# fade with the tilt of its root and the height of its center of mass, compared with the target's,
+# and a light servo takes over (`FreeRoot.standing`).
+
+SMALLEST = 0.1
+"""A character is taken to be no smaller than this [m]."""
+
+TILTS = (math.radians(40.0), math.radians(70.0))
+"""Angle between the vertical, seen from the root, and the same of the target [rad]: from the first
+on the character is falling, at the second it has fallen. One that recovers tilts by less."""
+
+TORQUES = (4.0, 8.0)
+"""Largest torque by the character's weight times its size: what fast motions need is below the
+first, and a character that is thrown about is above the second."""
+
+DROPS = (0.25, 0.45)
+"""How much lower the center of mass is than the target's, as a fraction of its height: alike."""
+
+
+class Carried(NamedTuple):
+    """What comes of it, for one state or a batch.
+
+    Attributes:
+        torque: Generalized forces, 0 at the root [N, N·m], shape (..., nv).
+        acceleration: Of root and joints, shape (..., nv).
+        points: Where the ground pushes [m], (k, 3) of each copy.
+        forces: With what [N], (k, 3) of each copy.
+    """
+
+    torque: Floats
+    acceleration: Floats
+    points: list[Floats]
+    forces: list[Floats]
+
+
+class FreeRoot:
+    """A scene with one free root, on a level ground.
+
+    Args:
+        scene: The scene.
+        friction: Coefficient of the ground.
+        ground: Its height [m].
+    """
+
+    def __init__(self, scene: Scene, friction: float, ground: float) -> None:
+        self.scene, self.ground = scene, ground
+        body = int(np.flatnonzero(scene.forest.kind == KINDS["free"])[0])
+        self._link = int(scene.forest.link[body])
+        v, at = int(scene.forest.v_adr[body]), int(scene.forest.q_adr[body])
+        self._root = slice(v, v + 6)
+        self._quat = slice(at + 3, at + 7)
+        self.supports = Supports(scene)
+        size = max(self.supports.extent(), SMALLEST)
+        self.solve = GroundForces(friction, size)
+        self._weight = 9.81 * size * float(scene.forest.mass.sum())
+
+    def standing(self, q: Floats, target_q: Floats) -> Floats:
+        """How far the character still stands as its target does, shape (...): 1, and 0 when fallen.
+
+        Args:
+            q: Positions (..., nq).
+            target_q: Those of the target (..., nq).
+        """
+        up, desired_up = (self._up(x) for x in (q, target_q))
+        cosine = np.clip((up * desired_up).sum(axis=-1), -1.0, 1.0)
+        height, desired = (
+            dynamics.center_of_mass(self.scene, x)[..., 2] - self.ground for x in (q, target_q)
+        )
+        drop = (desired - height) / np.maximum(desired, SMALLEST)
+        return np.asarray(fade_out(np.arccos(cosine), TILTS) * fade_out(drop, DROPS))
+
+    def within_reason(self, tau: Floats) -> Floats:
+        """1, and 0 where a torque is beyond all reason, shape (...): the motion is lost.
+
+        Args:
+            tau: Generalized forces [N, N·m], shape (..., nv).
+        """
+        return np.asarray(fade_out(np.abs(tau).max(axis=-1) / self._weight, TORQUES))
+
+    def _up(self, q: Floats) -> Floats:
+        """The vertical in the axes of the root, shape (..., 3)."""
+        return quat_matrix(q[..., self._quat])[..., 2, :]
+
+    def __call__(
+        self,
+        q: Floats,
+        v: Floats,
+        tau: Floats,
+        a: Floats,
+        gravity: ArrayLike,
+        external: Floats | None,
+        as_printed: bool,
+    ) -> Carried:
+        """Torques with the root left to the ground.
+
+        Args:
+            q: Positions (..., nq).
+            v: Velocities (..., nv).
+            tau: Forces that would give the wanted accelerations, the root's included (..., nv).
+            a: Those accelerations (..., nv).
+            gravity: [m/s²], shape (3,).
+            external: Known wrenches on the links (..., nl, 6), or None.
+            as_printed: As of `dynamics.kane_inverse_dynamics`.
+        """
+        scene, root, lead = self.scene, self._root, tau.shape[:-1]
+        q = np.broadcast_to(q, (*lead, scene.nq))
+        at, turn = dynamics.forward_kinematics(scene, q)
+        center = dynamics.center_of_mass(scene, q)
+        wanted = self._wrench(at, turn, center, tau[..., root])
+        known = np.zeros((scene.nl, 6)) if external is None else external
+        wrench = np.array(np.broadcast_to(known, (*lead, scene.nl, 6)))
+        points, forces = [], []
+        for copy in np.ndindex(*lead):
+            link, place = self.supports.near(at[copy], turn[copy], self.ground)
+            force = self.solve(place, center[copy], wanted[copy])
+            np.add.at(wrench[copy][:, :3], link, force)
+            np.add.at(wrench[copy][:, 3:], link, np.cross(place - at[copy][link], force))
+            points.append(place)
+            forces.append(force)
+
+        def needed(a: Floats) -> Floats:
+            return dynamics.kane_inverse_dynamics(
+                scene, q, v, a, gravity=gravity, external=wrench, as_printed=as_printed
+            )
+
+        inertia = dynamics.mass_matrix(scene, q)[..., root, root]
+        a = np.array(a)
+        a[..., root] -= np.linalg.solve(inertia, needed(a)[..., root, None])[..., 0]
+        torque = needed(a)
+        torque[..., root] = 0.0
+        return Carried(torque, a, points, forces)
+
+    def _wrench(self, at: Floats, turn: Floats, center: Floats, tau: Floats) -> Floats:
+        """The root's force, and its torque about the mass centre, in world axes (..., 6)."""
+        # its torque is given in its own axes, its force acts at its origin
+        force = tau[..., :3]
+        own = quat_matrix(turn[..., self._link, :]) @ tau[..., 3:, None]
+        torque = own[..., 0] + np.cross(at[..., self._link, :] - center, force)
+        return np.concatenate([force, torque], axis=-1)
+
+
+# ---- ground forces on the supporting points, inside their friction cones
+#
+# A free root has six equations and no motor: its wrench must come from the ground. With points p_i,
+# cones of friction μ cut to pyramids of four edges, f_i = Σ_e λ_ie d_e, λ >= 0,
+#
+#     min | W (w - Σ_i [f_i; p_i x f_i]) |² + ε |λ|²,
+#
+# w the wrench that the root needs, force [N] and torque about the center of mass [N·m],
+# W = diag(1, 1/l) with l the character's size. Solved by daqp, an active-set method.
+
+EDGES = 4
+EASE = 1e-6
+"""ε, as a share of the largest entry of the quadratic form: forces are spread evenly."""
+
+
+class GroundForces:
+    """Forces at points of the ground that give a wrench, as nearly as friction allows.
+
+    Args:
+        friction: Coefficient μ.
+        size: Length by which torques are weighed against forces [m].
+    """
+
+    def __init__(self, friction: float, size: float) -> None:
+        self.friction = number(friction, "friction", positive=False, unit="ratio")
+        if self.friction < 0.0:
+            raise PoiseError(f"friction is {friction:g}; it must be 0 or more")
+        self.size = number(size, "size", unit="m")
+        # inside the round cone: the pyramid's edges lie on it
+        around = np.arange(EDGES) * (2.0 * math.pi / EDGES)
+        ring = self.friction * np.stack([np.cos(around), np.sin(around)], axis=1)
+        self.edges = np.column_stack([ring, np.ones(EDGES)])
+
+    def __call__(self, points: Floats, center: Floats, wrench: Floats) -> Floats:
+        """Forces (k, 3) [N] at points (k, 3) [m]; a level ground.
+
+        Args:
+            points: Where they act.
+            center: The mass centre [m], shape (3,).
+            wrench: Wanted: force, and torque about the mass centre, shape (6,).
+        """
+        k = len(points)
+        if not k:
+            return np.zeros((0, 3))
+        import daqp
+
+        arm = points - center
+        edges = np.broadcast_to(self.edges, (k, EDGES, 3))
+        turning = np.cross(arm[:, None], edges) / self.size
+        A = np.concatenate([edges, turning], axis=2).reshape(k * EDGES, 6).T
+        wanted = np.concatenate([wrench[:3], wrench[3:] / self.size])
+        # in units of the wanted force, so that the solver's tolerances fit
+        scale = max(float(np.linalg.norm(wanted)), 1e-9)
+        H = A.T @ A
+        H[np.diag_indices(k * EDGES)] += EASE * float(H.diagonal().max())
+        most = np.full(k * EDGES, 1e6)
+        least = np.zeros(k * EDGES)
+        none = np.zeros((0, k * EDGES))
+        x, _, flag, _ = daqp.solve(H, -(A.T @ wanted) / scale, none, most, least)
+        if flag < 1:
+            raise PoiseError(f"the forces of the ground were not found: daqp stops with {flag}")
+        weights: Floats = scale * np.maximum(np.asarray(x), 0.0).reshape(k, EDGES)
+        return weights @ self.edges
+
+
+# ---- supports: the points of a character that stand on the ground, found from its shapes
+
+NEAR = 0.01
+"""A point stands if it is no higher than this over the ground [m]."""
+
+
+class Supports:
+    """The corners and ends of all shapes, and which of them are near the ground.
+
+    Args:
+        character: The character, or a scene.
+        links: Only these, by name; None is all.
+    """
+
+    def __init__(self, character: SceneLike, links: list[str] | None = None) -> None:
+        self.scene = scene_of(character)
+        found: list[tuple[int, tuple[float, ...], float]] = []
+        every = [link for part in self.scene.characters for link in part.links]
+        for i, link in enumerate(every):
+            if links is not None and link.name not in links:
+                continue
+            for shape in link.shapes:
+                for probe in shape_probes(shape, Pose(shape.quat, shape.pos), math.inf):
+                    # a rim is taken at its centre
+                    found.append((i, probe[0], probe[2]))
+        self.link: Ints = np.array([i for i, _, _ in found], dtype=np.int32)
+        self.point = np.array([p for _, p, _ in found]).reshape(-1, 3)
+        self.radius = np.array([r for _, _, r in found])
+
+    def extent(self) -> float:
+        """How far the points are apart at rest, along the axis where it is most [m]."""
+        if not len(self.point):
+            return 0.0
+        one = self.scene._replace(numbers=None)
+        places = self._places(*forward_kinematics(one, one.forest.rest_q))
+        return float(np.ptp(places, axis=0).max())
+
+    def near(
+        self, at: Floats, turn: Floats, ground: float = 0.0, reach: float = NEAR
+    ) -> tuple[Ints, Floats]:
+        """Points that stand on a level ground: links (k,) and places in the world (k, 3) [m].
+
+        Args:
+            at: Where the links are [m], shape (nl, 3), from `dynamics.forward_kinematics`.
+            turn: How they are turned, shape (nl, 4).
+            ground: Height of the ground [m].
+            reach: How far above it a point still stands [m].
+        """
+        places = self._places(at, turn)
+        low = places[:, 2] < ground + reach
+        return self.link[low], places[low]
+
+    def _places(self, at: Floats, turn: Floats) -> Floats:
+        """The lowest of each point's sphere, in the world (k, 3) [m]."""
+        arms = np.einsum("kij,kj->ki", quat_matrix(turn[self.link]), self.point)
+        places: Floats = at[self.link] + arms
+        places[:, 2] -= self.radius
+        return places

@@ -26,7 +26,6 @@ from poise.simulation.command import Command, Drive, Target
 from poise.simulation.contact import HeightField, Plane
 
 if TYPE_CHECKING:
-    from poise.motion.clip import Clip
     from poise.simulation.world import World
     from poise.simulation.world_config import Settings
 
@@ -176,6 +175,8 @@ class Plant(Sealed):
         given = target if type(target) is Target else Target.of(target)
         if given.clip is not None:
             self._check_clip(given.clip)
+            if given.time is not None:
+                given.clip.check_followable(given.time)
         if self.is_whole or given.q.shape[-1:] != (self.whole.nq,):
             return given
         past = None if given.past is None else self.own_q(given.past, "target.past")
@@ -186,7 +187,7 @@ class Plant(Sealed):
         q = self.own_q(given.q, "target.q")
         return Target(q, v, a, rows=given.rows, past=past, time=given.time, clip=given.clip)
 
-    def _check_clip(self, clip: Clip) -> None:
+    def _check_clip(self, clip: Any) -> None:
         """Refuse a clip of another body; one comparison for each character that clips have."""
         if clip.character is not self._fitting and len(self.scene.characters) == 1:
             check_clip_fits(clip, self.scene.characters[0])
@@ -317,7 +318,8 @@ class Plant(Sealed):
             target = Target.of(targets[name])
             if target.clip is not None:
                 check_clip_fits(target.clip, character)
-                target.check_followable()
+                if target.time is not None:
+                    target.clip.check_followable(target.time)
             found.append((parts[name], target))
         return join_targets(found)
 

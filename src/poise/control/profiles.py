@@ -16,7 +16,9 @@ A smooth blend has no kinks, stays between its keys and rests at each of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,9 +27,10 @@ from numpy.typing import ArrayLike
 
 from poise.anatomy.names import links_of
 from poise.errors import PoiseError, Sealed, unknown_name
-from poise.math.arrays import Floats, Ints, choice, finite, floats
+from poise.math.arrays import Floats, Ints, choice, finite, floats, number
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.simulation.command import Command
+from poise.simulation.controller import Requirements
 
 BLENDS: dict[str, Callable[[Floats], Floats]] = {
     "smooth": lambda u: u * u * (3.0 - 2.0 * u),
@@ -103,22 +106,15 @@ class Profiled(Sealed):
         pin: Time [s] to weights per link; None leaves it.
     """
 
-    takes_rows = False
-
     @property
     def plant(self) -> Any:
         """What the controller acts on."""
         return getattr(self.controller, "plant", None)
 
     @property
-    def takes_past(self) -> bool:
-        """Whether the controller makes use of where the target was."""
-        return bool(getattr(self.controller, "takes_past", False))
-
-    @property
-    def hold(self) -> int:
-        """Steps that a command of the controller is held."""
-        return int(getattr(self.controller, "hold", 1))
+    def requires(self) -> Requirements:
+        """Those of the controller, but for rows: weights change from step to step."""
+        return replace(Requirements.of(self.controller), rows=False)
 
     @property
     def memory(self) -> Floats:
@@ -279,3 +275,92 @@ def _weight_at(track: Track, t: Floats, blend: Callable[[Floats], Floats]) -> Fl
     u = np.where(moving, since / np.where(moving, length, 1.0), since >= 0.0)
     change = np.diff(weight, axis=0) * blend(np.clip(u, 0.0, 1.0))
     return np.asarray(weight[0] + change.sum(axis=0))
+
+
+# ---- the syntax of profiles: `limp:left_arm@1s+0.5s`
+
+PIN = "pinned"
+"""The profile that is one of pins; the others are of strength."""
+
+FORM = "NAME[:LIMB][@TIME[+DURATION]], as in limp:left_arm@1s+0.5s"
+
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)"
+_WHEN = re.compile(rf"({_NUMBER}) ?s?(?:\+({_NUMBER}) ?s?)?")
+
+
+@dataclass(frozen=True)
+class ProfileSpec:
+    """A profile by name, for a character that comes later.
+
+    Args:
+        name: One of `poise.control.profiles.RECIPES`.
+        limb: Limb or link; None is what the profile is made for.
+        at: When it begins [s].
+        hold: How long it stays, if it comes back [s].
+    """
+
+    name: str
+    limb: str | None = None
+    at: float = 0.0
+    hold: float = 1.0
+
+    def __post_init__(self) -> None:
+        for key in ("at", "hold"):
+            if number(getattr(self, key), f"{key} of a profile", positive=False) < 0.0:
+                raise PoiseError(f"{key} of a profile must be 0 or more [s]")
+
+    def of(self, character: SceneLike) -> Profile:
+        """The profile of a character.
+
+        Args:
+            character: The character, or a scene.
+        """
+        return named_profile(character, self.name, limb=self.limb, at=self.at, hold=self.hold)
+
+    def __str__(self) -> str:
+        limb = f":{self.limb}" if self.limb else ""
+        return f"{self.name}{limb}@{self.at:g}s+{self.hold:g}s"
+
+
+def parse_profile(text: str) -> ProfileSpec:
+    """Read a profile: `NAME[:LIMB][@TIME[+DURATION]]`, times in s.
+
+    Args:
+        text: As `limp:left_arm@1s+0.5s`.
+    """
+    who, at, time = text.strip().partition("@")
+    name, _, limb = who.partition(":")
+    when = _WHEN.fullmatch(time.strip()) if at else None
+    if not name.strip() or (at and when is None):
+        raise PoiseError(f"profile {text!r:.80}: it must be {FORM}; names: {', '.join(RECIPES)}")
+    given = {} if when is None else {"at": float(when[1])}
+    if when is not None and when[2] is not None:
+        given["hold"] = float(when[2])
+    return ProfileSpec(name.strip(), limb.strip() or None, **given)
+
+
+def apply_profiles(controller: Any, character: SceneLike, asked: Sequence[ProfileSpec]) -> Any:
+    """The controller with strength and pins that follow profiles; itself if there are none.
+
+    Strengths of several profiles multiply; of several pins the strongest counts.
+
+    Args:
+        controller: The controller.
+        character: The character, or the world.
+        asked: The profiles.
+    """
+    strength = [one.of(character) for one in asked if one.name != PIN]
+    pins = [one.of(character) for one in asked if one.name == PIN]
+    if not asked:
+        return controller
+    return Profiled(
+        controller,
+        strength=_together(strength, np.multiply),
+        pin=_together(pins, np.maximum),
+    )
+
+
+def _together(profiles: Sequence[Profile], join: np.ufunc) -> Callable[[Floats], Floats] | None:
+    if not profiles:
+        return None
+    return lambda t: np.asarray(join.reduce([profile(t) for profile in profiles]))

@@ -13,6 +13,7 @@ from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains, with_roo
 from poise.control.plant import ActsOnPlant, PartLike, Plant
 from poise.errors import PoiseError, Sealed
 from poise.math.arrays import Floats, Ints, choice, finite, floats, number
+from poise.model.forest import KINDS
 from poise.model.scene import SceneLike
 from poise.simulation.command import Command, Target
 
@@ -143,16 +144,41 @@ class Servo(ActsOnPlant, Sealed, ABC):
             raise PoiseError(f"{name} must be 0 or more, the least is {array.min():g}")
         return array
 
-    def _target(self, target: Any) -> Target:
-        one = self._plant.own_target(target)
-        one.check_followable()
-        return one
-
-    def _asked(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:
+    def _inputs(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:
         """Positions, velocities and the one target of a call that computes torques."""
         q, v = self._plant.own_state(state)
-        one = self._target(target)
+        one = self._plant.own_target(target)
         if one.rows is not None:
             name = type(self).__name__
             raise PoiseError(f"{name} computes torques for one target a step, not for rows of them")
         return q, v, one
+
+
+# ---- effort limits of torques that are computed outside the world
+
+_XYZ = np.arange(3)
+
+
+def cut_to_effort(servo: Servo, tau: Floats) -> Floats:
+    """The torque within the joints' limits, shape (..., nv).
+
+    A hinge, a slide and each axis of a ball with three limits is cut by itself; a ball with one
+    limit keeps the direction of its torque and is cut in length.
+
+    Args:
+        servo: Whose joints, and whose strength: it scales the limits.
+        tau: Generalized forces [N, N·m], shape (..., nv).
+    """
+    forest, effort = servo.scene.forest, servo.effort
+    if not np.isfinite(effort).any():
+        return tau
+    whole = (forest.kind == KINDS["ball"]) & (forest.effort_per_axis == 0)
+    axes = forest.v_adr[whole][:, None] + _XYZ
+    # balls by their length, before their axes are looked at one by one
+    length = np.linalg.norm(tau[..., axes], axis=-1)
+    limit = effort[..., axes[:, 0]]
+    over = length > limit
+    scale = np.where(over, limit / np.where(over, length, 1.0), 1.0)
+    tau = np.array(np.broadcast_to(tau, np.broadcast_shapes(tau.shape, effort.shape)))
+    tau[..., axes] *= scale[..., None]
+    return np.clip(tau, -effort, effort)

@@ -15,6 +15,7 @@ from poise.errors import PoiseError
 from poise.math.arrays import Floats, choice
 from poise.model.scene import Scene, SceneLike
 from poise.simulation.command import Command, Drive
+from poise.simulation.controller import Requirements
 from poise.simulation.state import State
 
 _WORDS = {"form": dynamics.FORMS, "method": dynamics.METHODS, "dtype": dynamics.DTYPES}
@@ -94,9 +95,9 @@ class StablePD(Servo):
         super().__setattr__(name, value)
 
     @property
-    def takes_rows(self) -> bool:
-        """Whether one command may hold targets for several steps."""
-        return self.embedded
+    def requires(self) -> Requirements:
+        """A drive takes target rows for several steps; standalone, it is called in every step."""
+        return Requirements(rows=self.embedded)
 
     @property
     def pin(self) -> Floats | None:
@@ -117,7 +118,7 @@ class StablePD(Servo):
             self._plant.check_state(state)
         drive = Drive(
             self._gains,
-            self._target(target),
+            self._plant.own_target(target),
             form=self.form,
             method=self.method,
             feedforward=self._root == "soft",
@@ -128,7 +129,7 @@ class StablePD(Servo):
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The command, and the acceleration and torque that it leads to where nothing pushes."""
-        q, v, target = self._asked(state, target)
+        q, v, target = self._inputs(state, target)
         if self.dt is None:
             raise PoiseError("explain needs dt: StablePD(..., dt=1/60), or make it from the World")
         if self.pin is not None:

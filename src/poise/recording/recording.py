@@ -45,9 +45,6 @@ class Recording(Sealed):
         ("fps", "interval"), "Recording(world, fps=...) sets the rate of another one"
     ) | dict.fromkeys(("settings", "scene"), "it is that of the recorded world")
 
-    takes_target = True
-    """`poise.run` tells what was asked for."""
-
     def __init__(self, world: World, fps: float = 60.0) -> None:
         if not isinstance(world, World):
             raise PoiseError(f"a recording is of a World, got {world!r:.80}")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from poise.errors import PoiseError
 from poise.math.arrays import number
 from poise.simulation.command import Command, Target
+from poise.simulation.controller import ControllerLike, Motion, Recorder, Requirements
 from poise.simulation.world import World
 
 ROWS = 64
@@ -19,30 +21,21 @@ MOST_ROWS = 2**20
 """Coordinates in the rows of targets of one command, where every copy has rows of its own."""
 
 
-class Motion(Protocol):
-    """Anything that knows where a character should be: a clip, or a function of time."""
-
-    def target(self, t: float) -> Target:
-        """The target at time t [s]."""
-
-    def targets(self, t: float, dt: float, k: int) -> Target:
-        """k rows of target: at t, t + dt, ..."""
-
-
 def run(
     world: World,
-    controller: Callable[[Any, Any], Command],
+    controller: ControllerLike,
     clip: Any,
     duration: float,
-    record: Any = None,
+    record: Recorder | Any = None,
     progress: Callable[[float], None] | None = None,
     until: Callable[[], bool] | None = None,
 ) -> None:
-    """Let a controller follow a motion for a while.
+    """Runs a controller that follows a motion.
 
-    Drives get chunks of target rows, other controllers are called every step, or every `hold`
-    steps if they say so; what they command is held in between, whether it is recorded or not. Stops
-    early when every copy has diverged.
+    A controller declares what it needs in `requires`: several target rows in one call (`rows`), a
+    command that is held for several `steps`, the target's `past`. A plain function is called in
+    every step with one target. What is commanded does not depend on what is recorded. Ends early
+    when every copy has diverged.
 
     The target of a step is that of the world's clock at its end. A run that goes on from the state
     in which another ended, or from a frame of its recording, therefore continues it bit for bit;
@@ -52,24 +45,26 @@ def run(
         world: The world, in its start state.
         controller: (state, target) -> Command.
         clip: A clip or another Motion, or a Target or State to hold; or one of these for each part
-            that the controller acts on, by name.
+            that the controller acts on, by name. A motion with `target` alone is sampled step by
+            step.
         duration: How long [s].
-        record: A Recording, or something with append(), called now and then every
-            `record.interval` seconds, rounded to whole steps, and to whole times of `hold` if it
-            is longer; or every step if it has no interval. If it has `takes_target`, append gets
-            what the last step was asked to reach.
+        record: A Recording or another Recorder. Its append() is called at the start, and then with
+            the target of the last step every `record.interval` seconds, rounded to whole steps,
+            and to multiples of the controller's `steps` if it is longer; in every step if it has
+            no interval.
         progress: Called with the time done [s] after every chunk.
-        until: Asked after every chunk whether this is the end already.
+        until: Called after every chunk; True ends the run.
     """
     duration = number(duration, "duration")
     _check_arguments(world, controller, record)
-    rows = ROWS if getattr(controller, "takes_rows", False) else 1
-    held = getattr(controller, "hold", 1) if rows == 1 else 1
-    target_at, targets_at = _lookups(clip, getattr(controller, "takes_past", False), world.dt)
+    requires = Requirements.of(controller)
+    rows = ROWS if requires.rows else 1
+    held = requires.steps if rows == 1 else 1
+    target_at, targets_at = _lookups(clip, requires.past, world.dt)
     dt, left = world.dt, round(duration / world.dt)
     if left < 1:
         raise PoiseError(f"duration is {duration:g} s, less than half a step of {dt:g} s")
-    every, tells = 0, getattr(record, "takes_target", False)
+    every = 0
     if record is not None:
         every = _steps(getattr(record, "interval", dt) / dt, held)
         record.append()
@@ -91,10 +86,7 @@ def run(
         fresh = max(fresh - k, 0)
         done, left = done + k, left - k
         if every and done % every == 0:
-            if tells:
-                record.append(_asked(world, controller, command, target))
-            else:
-                record.append()
+            record.append(_recorded_target(world, controller, command, target))
         if progress is not None:
             progress(done * dt)
         if until is not None and until():
@@ -102,10 +94,10 @@ def run(
 
 
 def _steps(interval: float, held: int) -> int:
-    """Steps from one frame of a recording to the next; a frame within a hold starts no plan anew.
+    """Steps from one frame of a recording to the next, so that no frame cuts a held command.
 
     Args:
-        interval: What was asked for [steps].
+        interval: Requested [steps].
         held: Steps of one command.
     """
     return max(1, round(interval)) if interval < held else held * round(interval / held)
@@ -139,7 +131,7 @@ def _clock(world: World) -> Any:
     return going[0] if (going == going[0]).all() else clock
 
 
-def _asked(world: World, controller: Any, command: Command, target: Any) -> Target:
+def _recorded_target(world: World, controller: Any, command: Command, target: Any) -> Target:
     """The target of a command's last step, for all parts of the world.
 
     It is that of the command's drive, or else that of the clip: a drive without stiffness, as of
@@ -163,11 +155,11 @@ def _asked(world: World, controller: Any, command: Command, target: Any) -> Targ
 def _lookups(
     clip: Any, past: bool, dt: float
 ) -> tuple[Callable[[Any], Any], Callable[[Any, float, int], Any]]:
-    """Functions that give the target at a time, and rows of targets.
+    """Functions that return the target at a time, and rows of targets.
 
     Args:
         clip: A motion, a target to hold, or one for each part.
-        past: Whether the controller makes use of where the target was.
+        past: Whether the controller reads the target's past.
         dt: Time step [s].
     """
     if isinstance(clip, Mapping):
@@ -176,9 +168,22 @@ def _lookups(
             lambda t: {name: at(t) for name, (at, _) in of_part.items()},
             lambda t, dt, k: {name: rows(t, dt, k) for name, (_, rows) in of_part.items()},
         )
-    if hasattr(clip, "target") and hasattr(clip, "targets"):
-        if past and hasattr(clip, "_past"):
-            return (lambda t: clip.target(t, past=dt)), clip.targets
-        return clip.target, clip.targets
-    held = Target.of(clip)
-    return (lambda t: held), (lambda t, dt, k: held)
+    if not hasattr(clip, "target"):
+        held = Target.of(clip)
+        return (lambda t: held), (lambda t, dt, k: held)
+    targets = clip.targets if hasattr(clip, "targets") else lambda *at: _sample_rows(clip, *at)
+    if past and "past" in inspect.signature(clip.target).parameters:
+        return (lambda t: clip.target(t, past=dt)), targets
+    return clip.target, targets
+
+
+def _sample_rows(motion: Motion, t: Any, dt: float, k: int) -> Target:
+    """k rows of a motion that has one target at a time; times add up as a world's clock does."""
+    found = []
+    for _ in range(k):
+        found.append(motion.target(t))
+        t = t + dt
+    v = [one.v for one in found if one.v is not None]
+    a = [one.a for one in found if one.a is not None]
+    v_rows, a_rows = (np.stack(x) if len(x) == k else None for x in (v, a))
+    return Target(np.stack([one.q for one in found]), v_rows, a_rows, rows=k, clip=found[0].clip)

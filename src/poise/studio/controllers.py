@@ -18,23 +18,23 @@ import numpy as np
 
 from poise.anatomy.body import place_of
 from poise.anatomy.feet import check_can_stand
-from poise.control.asked_profiles import profiled
-from poise.control.balance import Balance, Paced
-from poise.control.balance.balance import OBJECTIVES
+from poise.control.balance import Balance, TimeScaled
+from poise.control.balance.config import OBJECTIVES
 from poise.control.gains import FREQUENCY
-from poise.control.named import CONTROLLERS, Controller, named_controller
+from poise.control.profiles import apply_profiles
+from poise.control.registry import CONTROLLERS, make_controller
 from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.model.scene import Scene
 from poise.simulation.command import Command, Target
+from poise.simulation.controller import ControllerLike as Controller
 from poise.simulation.world import World
 from poise.studio.crowd_reference import CrowdReference, LoopedClip
 from poise.studio.scene import Setup
-from poise.studio.snapshot import BALANCE, Controls, Tuning
-from poise.trials.balance_trial import STEPS
+from poise.studio.snapshot import Controls, Tuning
 
-NAMES = (*CONTROLLERS, BALANCE)
+NAMES = tuple(CONTROLLERS)
 """Names of the controllers."""
 
 BODY = ""
@@ -43,7 +43,7 @@ BODY = ""
 DEFAULT_TUNING = Tuning(FREQUENCY, 1.0, 1.0, 0.0)
 """Tuning of a body of which nothing was chosen."""
 
-BALANCE_DT = STEPS["impulse"]
+BALANCE_DT: float = CONTROLLERS["balance"].defaults["dt"]
 """Time step that balance begins with [s]."""
 
 LONGEST_STEP = 1.0 / 60.0
@@ -64,7 +64,7 @@ def controller_for(setup: Setup, controls: Controls, present: object = None) -> 
     if controls.balances:
         return _balance_controller(setup, controls, present)
     made = _tuned_controller(setup, controls)
-    wrapped: Controller = profiled(made, setup.world, controls.profiles)
+    wrapped: Controller = apply_profiles(made, setup.world, controls.profiles)
     return wrapped
 
 
@@ -101,7 +101,7 @@ def _tuned_controller(setup: Setup, controls: Controls) -> Controller:
         np.repeat(links[key][scene.forest.link], sizes)[: m * character.nv]
         for key in ("frequency", "damping")
     )
-    made: Any = named_controller(
+    made: Any = make_controller(
         controls.controller, setup.world, root=controls.root, frequency=frequency, damping=damping,
         part=tuple(scene.forest.parts)[:m],
     )  # fmt: skip
@@ -161,7 +161,7 @@ class BalanceState:
         first = next(iter(world.scene.forest.parts))
         self.world = world
         self.balance = Balance(world, part=first, supports=supports, rate=None)
-        self.scaled = Paced(self, self.balance)
+        self.scaled = TimeScaled(self, self.balance)
         self.reference: CrowdReference | None = None
         self.user: object = None
         """The controller whose objectives and goals the balance has."""

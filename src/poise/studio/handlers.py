@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict
 
 from poise.anatomy.body import place_of
-from poise.control.asked_profiles import AskedProfile
-from poise.control.balance.balance import OBJECTIVES
+from poise.control.balance.config import OBJECTIVES
+from poise.control.profiles import ProfileSpec
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Progress
@@ -264,9 +264,9 @@ def set_profile(session: Session, request: requests.SetProfile) -> None:
     session.show_live()
     _check_has_gains(session)
     simulation = session.settled()
-    profiles: tuple[AskedProfile, ...] = ()
+    profiles: tuple[ProfileSpec, ...] = ()
     if request.name is not None:
-        started = AskedProfile(request.name, request.limb, simulation.time, request.hold)
+        started = ProfileSpec(request.name, request.limb, simulation.time, request.hold)
         started.of(simulation.setup.world)
         profiles = (*session.scene_controls.profiles, started)[-requests.MAX_PROFILES :]
     simulation.retune(replace(session.scene_controls, profiles=profiles))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from poise.control.named import Controller
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.model.character import is_free_object
@@ -23,6 +22,7 @@ from poise.recording import Recording
 from poise.recording.frames import Frames
 from poise.recording.notes import Note as Frame
 from poise.recording.notes import block_of
+from poise.simulation.controller import ControllerLike as Controller
 from poise.simulation.state import State
 from poise.simulation.world import World
 from poise.studio.crowd_reference import CrowdReference

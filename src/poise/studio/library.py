@@ -26,7 +26,7 @@ from poise.motion.clip import Clip
 from poise.motion.library import builtin_clip, builtin_clips
 from poise.motion.preprocess import load_preprocessed
 from poise.studio.crowd_reference import LoopedClip
-from poise.trials.balance_trial import balance_trial_of
+from poise.trials.trial import prepare_trial
 
 REST = "rest"
 """The clip that holds the rest pose."""
@@ -167,7 +167,7 @@ class Library:
     ) -> tuple[Clip, tuple[str, ...]]:
         """A clip on a character, with level feet under the center of mass; and notes about it.
 
-        See `poise.trials.balance_trial.balance_trial_of`.
+        See `poise.trials.trial.prepare_trial`.
         """
         source: str | os.PathLike[str] | Clip = self._files.get(clip, clip)
         if clip == REST:
@@ -176,9 +176,10 @@ class Library:
             source = self.clip(clip)
         own = clip in self._clips and self._clips[clip].character.same_body(body)
         try:
-            trial = balance_trial_of(
-                source, None if own else body, progress=progress, preparing=progress
-            )
+            trial = prepare_trial(
+                source, None if own else body, controller="balance", progress=progress,
+                preparing=progress,
+            )  # fmt: skip
         except PoiseError as error:
             why = str(error).partition(";")[0]
             raise PoiseError(

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, inspect
 
-from poise.control.balance.balance import OBJECTIVES
+from poise.control.balance.config import OBJECTIVES
 from poise.control.gains import ROOTS
 from poise.control.profiles import RECIPES
 from poise.errors import LONGEST_NAME, PoiseError, shorten, unknown_name

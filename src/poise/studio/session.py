@@ -72,7 +72,7 @@ class Session:
         character: Name, file, or a Character; None is the clip's own.
         clip: Name, file, or a Clip; "rest" holds the rest pose.
         out: The folder for files; nothing is written elsewhere.
-        controller: One of `poise.control.named.CONTROLLERS`, or "balance".
+        controller: One of `poise.control.registry.CONTROLLERS`, or "balance".
         root: "free", "soft" or "held"; None is soft, or with balance free.
         dt: Time step [s]; None is 1/60, or with balance 1/120.
         count: Number of characters.

@@ -19,7 +19,7 @@ from poise.recording.notes import Note as Frame
 from poise.recording.notes import note_of as read_frame
 from poise.simulation.contact.touches import touches_of
 from poise.simulation.pushes import Push
-from poise.simulation.run import Motion, run
+from poise.simulation.run import run
 from poise.simulation.state import State
 from poise.studio.controllers import (
     BalanceController,
@@ -125,7 +125,7 @@ class Simulation:
         return len(self.history) - 1 if self.shown is None else self.shown
 
     @property
-    def motion(self) -> Motion:
+    def motion(self) -> Any:
         """The reference, or what the controller makes of it."""
         if isinstance(self.controller, BalanceController):
             return self.controller.follow(self.reference)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.control.asked_profiles import AskedProfile
+from poise.control.profiles import ProfileSpec
 from poise.math.arrays import Floats
 from poise.simulation.contact.touches import Touches
 from poise.studio.scene_index import SceneIndex
@@ -125,7 +125,7 @@ class Controls:
         objectives: Of balance: any of "track", "linear", "angular".
         adaptive: With balance: whether the clip slows down where following it costs the balance.
         goals: With balance: points that links, or ends of limbs, should reach [m].
-        profiles: Profiles of strength and pins; see `poise.control.asked_profiles`.
+        profiles: Profiles of strength and pins; see `poise.control.profiles`.
     """
 
     character: str
@@ -144,7 +144,7 @@ class Controls:
     objectives: tuple[str, ...] = ("track", "linear", "angular")
     adaptive: bool = False
     goals: dict[str, tuple[float, float, float]] = field(default_factory=dict)
-    profiles: tuple[AskedProfile, ...] = ()
+    profiles: tuple[ProfileSpec, ...] = ()
 
     @property
     def balances(self) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from poise import measure
-from poise.control.named import named
 from poise.errors import Diverged, PoiseError
 from poise.math.arrays import Progress
 from poise.measure import Summary, TrackingError
@@ -16,7 +15,7 @@ from poise.model.forest import KINDS
 from poise.recording import Recording
 from poise.simulation.run import run
 from poise.trials.timing import best
-from poise.trials.trial import Trial, set_up
+from poise.trials.trial import Trial
 
 LADDER = tuple(
     1 / rate
@@ -106,18 +105,32 @@ def compare(
 
     Args:
         trial: What is the same for all.
-        controllers: Names, as of `poise.control.named`.
+        controllers: Names, as of `poise.control.registry`.
         steps: Time steps [s].
-        progress: Called with the share that is done, 0 to 1.
+        progress: Called with the fraction that is done, 0 to 1.
     """
-    if not controllers or not steps:
+    trials = {name: trial.with_controller(name) for name in controllers}
+    return compare_trials(trials, steps, progress=progress)
+
+
+def compare_trials(
+    trials: Mapping[str, Trial], steps: Sequence[float], *, progress: Progress | None = None
+) -> list[Outcome]:
+    """Run the trials of several controllers at every step.
+
+    Args:
+        trials: By controller; `Trial.with_controller` makes them from one.
+        steps: Time steps [s].
+        progress: Called with the fraction that is done, 0 to 1.
+    """
+    if not trials or not steps:
         raise PoiseError("a comparison needs at least one controller and one step")
-    trials = [replace(trial, controller=name, dt=dt) for name in controllers for dt in steps]
+    every = [trial.with_world(dt=dt) for trial in trials.values() for dt in steps]
     outcomes = []
-    for k, one in enumerate(trials):
+    for k, one in enumerate(every):
         outcomes.append(attempt(one))
         if progress is not None:
-            progress((k + 1) / len(trials))
+            progress((k + 1) / len(every))
     return outcomes
 
 
@@ -125,18 +138,17 @@ def attempt(trial: Trial, *, fps: float = 60.0) -> Outcome:
     """Run a trial, to its end or to where it diverges.
 
     Args:
-        trial: What to do.
+        trial: The trial.
         fps: Frames per second of the recording.
     """
-    named(trial.controller)
-    world, controller = set_up(trial)
+    world, controller, motion = trial.build()
     recording = Recording(world, fps=fps)
     lost = None
     try:
-        run(world, controller, trial.clip, trial.time, record=recording)
+        run(world, controller, motion, trial.time, record=recording)
     except Diverged as error:
         lost = error.time
-    return judged(trial, recording, lost)
+    return evaluate(trial, recording, lost)
 
 
 def largest_step(trial: Trial, *, ladder: Sequence[float] = LADDER) -> float | None:
@@ -151,7 +163,11 @@ def largest_step(trial: Trial, *, ladder: Sequence[float] = LADDER) -> float | N
     # pushes belong to the runs that are compared; some would come after the end
     short = replace(trial, duration=min(trial.time, SEARCHED), pushes=())
     for dt in sorted(ladder, reverse=True):
-        if attempt(replace(short, dt=dt)).stable:
+        try:
+            one = short.with_world(dt=dt)
+        except PoiseError:
+            continue  # a step that the controller refuses
+        if attempt(one).stable:
             return dt
     return None
 
@@ -165,13 +181,13 @@ def cost(trial: Trial) -> tuple[float, float | None]:
     Args:
         trial: The trial.
     """
-    world, controller = set_up(replace(trial, pushes=()))
+    world, controller, motion = replace(trial, pushes=()).build()
     start = world.state.copy()
     target = trial.clip.target(trial.dt)
 
     def steps() -> None:
         world.reset(start)
-        run(world, controller, trial.clip, STEPS * trial.dt)
+        run(world, controller, motion, STEPS * trial.dt)
 
     decide = best(lambda: controller(start, target), windows=10)
     try:
@@ -186,7 +202,7 @@ def step_text(dt: float) -> str:
     return f"1/{rate:.0f}" if abs(rate - round(rate)) < 1e-6 * rate else f"{dt:.4g}"
 
 
-def judged(trial: Trial, recording: Recording, lost: float | None) -> Outcome:
+def evaluate(trial: Trial, recording: Recording, lost: float | None) -> Outcome:
     """The outcome of a run.
 
     Args:

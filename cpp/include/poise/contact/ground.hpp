@@ -1,7 +1,7 @@
 // Where bodies meet the ground: balls and corners against a plane or a height field, in lanes.
 #pragma once
 
-#include "poise/contact/rows.hpp"
+#include "poise/contact/constraints.hpp"
 
 namespace poise::inline POISE_ISA {
 

@@ -28,7 +28,7 @@ from poise.recording import Recording
 from poise.recording.balance import balance_table, stance_of
 from poise.recording.table import table as table_of
 from poise.simulation.run import run
-from poise.trials.balance_trial import WAITS, BalanceTrial, balance_trial_of, run_balance
+from poise.trials.trial import WAITS, Trial, prepare_trial
 
 DOUBLE = ("butterflies", "toe-touch", "jab", "squat")
 SINGLE = ("leg-swing", "side-kick", "forward-kick", "axe-kick")
@@ -128,7 +128,7 @@ def m4(progress: Progress) -> Item:
     return item
 
 
-def follow(trial: BalanceTrial, who: str = "all") -> dict[str, Any]:
+def follow(trial: Trial, who: str = "all") -> dict[str, Any]:
     """Run a trial of balance; a few numbers.
 
     Args:
@@ -137,12 +137,12 @@ def follow(trial: BalanceTrial, who: str = "all") -> dict[str, Any]:
     """
     try:
         if who == SERVO:
-            world, _ = trial.set_up()
+            world, _, _ = trial.build()
             recording = Recording(world)
-            run(world, controller_for(world, who, trial.contact), trial.clip, trial.time,
+            run(world, controller_for(world, who, trial.world["contact"]), trial.clip, trial.time,
                 record=recording)  # fmt: skip
         else:
-            recording = run_balance(replace(trial, objectives=SUBSETS[who]))
+            recording = trial.with_controller("balance", {"objectives": SUBSETS[who]}).run()
     except Diverged as lost:
         unknown = {"error": np.inf, "tilt": np.inf, "turned": np.nan, "through": False, "row": []}
         return {"stood": False, "fell": lost.time, **unknown}
@@ -176,7 +176,7 @@ def _run_all(
     found: dict[str, dict[str, dict[str, Any]]] = {who: {} for who in subsets}
     rows = []
     for k, name in enumerate(clips):
-        trial = balance_trial_of(name, CHARACTER)
+        trial = prepare_trial(name, CHARACTER, controller="balance")
         trial = replace(trial, duration=trial.clip.duration + AFTER)
         for j, who in enumerate(subsets):
             one = follow(trial, who)
@@ -195,7 +195,7 @@ def _real(item: Item, progress: Progress) -> None:
     rows, stood = [], []
     for k, (path, name) in enumerate(REAL.items()):
         if (folder / path).is_file():
-            trial = balance_trial_of(folder / path, CHARACTER, speed="adaptive")
+            trial = prepare_trial(folder / path, CHARACTER, time_scaling=True, controller="balance")
             one = follow(replace(trial, duration=WAITS * trial.clip.duration + AFTER))
             rows.append([name, "all", *one["row"]])
             stood.append(one["stood"] and one["through"])

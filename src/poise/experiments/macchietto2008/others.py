@@ -21,7 +21,7 @@ from poise.recording.balance import stance_of
 from poise.recording.table import table as table_of
 from poise.simulation.pushes import Push
 from poise.simulation.run import run
-from poise.trials.balance_trial import BalanceTrial, balance_trial_of, run_balance
+from poise.trials.trial import Trial, prepare_trial
 
 SLIPPERY = 0.03
 SEED, PUSHES, STRENGTHS = 7, 10, (60.0, 80.0, 100.0)
@@ -32,10 +32,10 @@ FAR = 5.0
 
 def m5(progress: Progress) -> Item:
     """A leg circle on a slippery ground."""
-    trial = balance_trial_of("leg-circle", CHARACTER)
+    trial = prepare_trial("leg-circle", CHARACTER, controller="balance")
     rows, found = [], {}
     for k, friction in enumerate((0.8, SLIPPERY)):
-        found[friction] = follow(replace(trial, friction=friction))
+        found[friction] = follow(trial.with_world(friction=friction))
         rows.append([friction, *found[friction]["row"]])
         progress(0.5 * (k + 1))
     ice, rough = found[SLIPPERY], found[0.8]
@@ -84,7 +84,7 @@ def _spin(clip: Clip) -> tuple[float, float]:
 
 def m7(progress: Progress) -> Item:
     """The creature with a tail, under ten random pushes."""
-    trial = balance_trial_of("tail-biped-dance", "tail-biped")
+    trial = prepare_trial("tail-biped-dance", "tail-biped", controller="balance")
     calm = follow(trial)
     rows: list[list[object]] = [["none", *calm["row"][:3]]]
     first: tuple[float | None, Recording, list[Push]] | None = None
@@ -125,7 +125,7 @@ def m7(progress: Progress) -> Item:
 
 def m8(progress: Progress) -> Item:
     """Angular momentum about the mass centre in a leg swing."""
-    recording = run_balance(balance_trial_of("leg-swing", CHARACTER), progress=progress)
+    recording = prepare_trial("leg-swing", CHARACTER, controller="balance").run(progress=progress)
     stance = stance_of(recording)
     most = float(np.linalg.norm(stance.momentum.angular, axis=1).max())
     curves = {
@@ -154,11 +154,11 @@ def m8(progress: Progress) -> Item:
     )  # fmt: skip
 
 
-def _pushed(trial: BalanceTrial, pushes: list[Push], time: float) -> tuple[float | None, Recording]:
+def _pushed(trial: Trial, pushes: list[Push], time: float) -> tuple[float | None, Recording]:
     """Follow a clip again and again under pushes, more than a world can have waiting."""
     again = math.ceil(time / trial.clip.duration)
     trial = replace(trial, clip=trial.clip.looped(again), duration=time)
-    world, balance = trial.set_up()
+    world, balance, _ = trial.build()
     recording = Recording(world, fps=60.0)
     done = 0.0
     try:

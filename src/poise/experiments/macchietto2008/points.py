@@ -12,7 +12,7 @@ from poise.anatomy.feet import Point, positions
 from poise.control.balance import Balance
 from poise.errors import Diverged
 from poise.experiments.figures import lines
-from poise.experiments.macchietto2008.setup import standing, stood_text
+from poise.experiments.macchietto2008.setup import STEPS, standing, stood_text
 from poise.experiments.report import Claim, Item
 from poise.math.arrays import Floats, Progress
 from poise.recording import Recording
@@ -20,7 +20,6 @@ from poise.recording.balance import balance_table, stance_of
 from poise.simulation.command import Command
 from poise.simulation.run import run
 from poise.simulation.world import World
-from poise.trials.balance_trial import STEPS
 
 DRAG_TIME = 30.0  # [s]
 DRAGGED = {
@@ -44,7 +43,7 @@ class Dragged:
     """
 
     def __init__(self, balance: Balance, q: Floats) -> None:
-        self.balance, self.hold = balance, balance.hold
+        self.balance, self.requires = balance, balance.requires
         self.places = {name: place_of(balance.character, name) for name in DRAGGED}
         self.grasped = {name: self.point(name, q) for name in DRAGGED}
 

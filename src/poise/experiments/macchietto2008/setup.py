@@ -17,6 +17,7 @@ from poise import dynamics, measure
 from poise.anatomy.feet import feet_of
 from poise.characters import load_character
 from poise.control.balance import Balance
+from poise.control.registry import CONTROLLERS
 from poise.control.stable_pd import StablePD
 from poise.math import rotation
 from poise.math.arrays import Floats, Progress
@@ -26,7 +27,7 @@ from poise.motion.limits import excesses
 from poise.simulation.pushes import Push
 from poise.simulation.state import State
 from poise.simulation.world import World
-from poise.trials.balance_trial import CONTACTS, STEPS, STIFFNESS
+from poise.trials.trial import PENALTY_STEP
 
 CHARACTER = "humanoid-ball"
 SUBSETS = {
@@ -34,7 +35,12 @@ SUBSETS = {
     "tracking, linear": ("track", "linear"),
     "all": ("track", "linear", "angular"),
 }
-GROUNDS = tuple(CONTACTS)
+WORLD = CONTROLLERS["balance"].defaults
+STIFFNESS: float = WORLD["stiffness"]
+STEPS: dict[str, float] = {"penalty": PENALTY_STEP, "impulse": WORLD["dt"]}
+"""Time steps by the model of contact [s]."""
+
+GROUNDS = tuple(STEPS)
 SERVO = "stable PD"
 """Tracking without balance, for comparison."""
 
@@ -120,7 +126,7 @@ def push_standing(
     last = max((push.at + push.duration for pushes in cases for push in pushes), default=0.0)
     watch = _Watch(character, world, start, last)
     controller = controller_for(world, who, ground, **settings)
-    hold = getattr(controller, "hold", 1)
+    hold = controller.requires.steps
     done, every = 0, max(1, round(LOOK / (world.dt * hold)))
     steps = round(duration / (world.dt * hold))
     while done < steps and not watch.over:
@@ -137,7 +143,7 @@ def controller_for(world: World, who: str, ground: str, **settings: Any) -> Bala
     """One of SUBSETS, or SERVO, for a world; settings are the balance's."""
     if who == SERVO:
         return StablePD(world, root="free", frequency=SERVO_HZ)
-    return Balance(world, objectives=SUBSETS[who], form=CONTACTS[ground], **settings)
+    return Balance(world, objectives=SUBSETS[who], **settings)
 
 
 def random_push(rng: np.random.Generator, links: Sequence[str], at: float, most: float) -> Push:

@@ -1,8 +1,9 @@
 """M1, M2 with the thesis's own wish for the mass centre, over a range of its gain.
 
-Balance bounds what it asks of the mass centre by what the soles can give (`reach`), and lets it be
-where the motion has it. The thesis bounds nothing and draws it to the middle of the feet (5.9); it
-prints no gains. So both are tried at several k_s, critically damped, on the thesis's ground.
+Balance bounds what it asks of the mass centre by what the soles can give (`max_cmp_offset`), and
+lets it be where the motion has it. The thesis bounds nothing and draws it to the middle of the feet
+(5.9); it prints no gains. So both are tried at several k_s, critically damped, on the thesis's
+ground.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ Found = dict[tuple[str, float], Outcome]
 def thesis_wish(k_s: float) -> dict[str, Any]:
     """Settings of a balance that asks of the mass centre what the thesis does."""
     return {
-        "center": (0.0, 0.0),
-        "reach": math.inf,
+        "desired_com": (0.0, 0.0),
+        "max_cmp_offset": math.inf,
         "linear_gains": (k_s, 2.0 * math.sqrt(k_s)),
     }
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.control.named import named_controller
+from poise.control.registry import make_controller
 from poise.errors import Diverged
 from poise.experiments.report import Claim, Item, Table
 from poise.experiments.yin2020.setup import Tracker
@@ -23,8 +23,8 @@ from poise.math.arrays import Progress
 from poise.recording import Recording
 from poise.simulation.run import run
 from poise.simulation.world import World
-from poise.trials.comparison import Outcome, attempt, judged
-from poise.trials.trial import Trial, trial_of
+from poise.trials.comparison import Outcome, attempt, evaluate
+from poise.trials.trial import Trial, prepare_trial
 
 DT = 1 / 60  # [s]
 CLIPS = (
@@ -58,10 +58,10 @@ def y9(progress: Progress) -> Item:
     found = [folder / name for name in CLIPS if (folder / name).is_file()]
     runs: dict[tuple[str, str], list[Outcome]] = {}
     for k, path in enumerate(found):
-        flying = trial_of(path, root="held", dt=DT, ground=False)
+        flying = prepare_trial(path, root="held", dt=DT, ground=False)
         for name in (PAPER, "spd", "kane"):
             runs.setdefault((name, AIR), []).append(in_the_air(flying, name))
-        standing = trial_of(path, root="held", dt=DT, ground=True)
+        standing = prepare_trial(path, root="held", dt=DT, ground=True)
         for name in ("spd", "kane"):
             outcome = attempt(replace(standing, controller=name))
             runs.setdefault((name, GROUND), []).append(outcome)
@@ -85,13 +85,15 @@ def in_the_air(trial: Trial, name: str) -> Outcome:
     world.reset(trial.clip.state(0.0))
     controller: Any = Tracker(world)
     if name != PAPER:
-        controller = named_controller(name, world, root=trial.root, frequency=trial.frequency)
+        controller = make_controller(
+            name, world, root=trial.root, frequency=trial.options["frequency"]
+        )
     recording, lost = Recording(world), None
     try:
         run(world, controller, trial.clip, trial.time, record=recording)
     except Diverged as error:
         lost = error.time
-    return judged(trial, recording, lost)
+    return evaluate(trial, recording, lost)
 
 
 def data_folder() -> Path | None:

@@ -11,6 +11,7 @@ import numpy as np
 import poise
 from poise.control.gains import root_slices
 from poise.model.scene import scene_of
+from poise.simulation.controller import Requirements
 
 ROOT = (20000.0, 2000.0)  # kp, kd of the root
 JOINTS = (75000.0, 4000.0)  # kp [N·m/rad], kd [N·m·s/rad] of the joints
@@ -64,7 +65,7 @@ def gains_of(scene: Any) -> poise.Gains:
 class Tracker:
     """A controller that hands a drive to the world: method, form, embedded or not."""
 
-    takes_rows = True
+    requires = Requirements(rows=True)
 
     def __init__(
         self, scene: Any, method: str = "maba", form: str = "spd", embedded: bool = True

@@ -2,7 +2,7 @@
 
 A face of one solid holds the other: the nearest face, edge or rim of the other is clipped by the
 sides of that face, and each corner of what is left is a point of contact with a gap of its own, as
-cpp/include/poise/contact/collide.hpp does for two boxes. Where no face holds, the nearest points
+cpp/include/poise/contact/collision.hpp does for two boxes. Where no face holds, the nearest points
 are all there is; two rods side by side share a stretch.
 """
 

@@ -31,7 +31,7 @@ STIFFNESS = 5e4
 
 @dataclass(frozen=True, eq=False)
 class Touch:
-    """What the core takes; see cpp/include/poise/contact/touchables.hpp."""
+    """What the core takes; see cpp/include/poise/contact/collision_model.hpp."""
 
     model: int
     sweeps: int

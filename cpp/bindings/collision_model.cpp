@@ -1,0 +1,269 @@
+#include "collision_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace poise {
+
+namespace {
+
+std::int64_t length(nb::handle source, const char* name) {
+    return static_cast<std::int64_t>(nb::len(nb::object(source.attr(name))));
+}
+
+void check_range(std::int64_t value, std::int64_t low, std::int64_t high, const char* what) {
+    if (value < low || value >= high) throw Error(std::string(what) + " is out of range");
+}
+
+// Further than this nothing stands, nor is as large [m]: in float32 its square would overflow.
+constexpr double kFar = 1e9;
+
+std::vector<double> lengths_in(nb::handle source, const char* name,
+                               const std::vector<std::int64_t>& shape) {
+    auto lengths = copy_in(source, name, shape);
+    for (const double x : lengths)
+        if (!(std::abs(x) <= kFar))
+            throw Error(std::string(name) + " holds " + std::to_string(x) +
+                        " m; at most 1e9 m is possible");
+    return lengths;
+}
+
+}  // namespace
+
+const Touchables& OwnTouchables::read(nb::handle source, const Model& model, std::int64_t n) {
+    if (source.is_none()) return view_;
+    const int kind = nb::cast<int>(source.attr("model"));
+    check_range(kind, 0, 3, "touch.model");
+    view_.model = static_cast<ContactModel>(kind);
+    view_.surfaces = nb::cast<int>(source.attr("surfaces"));
+    check_range(view_.surfaces, 1, 1 << 24, "touch.surfaces");
+    view_.sweeps = nb::cast<int>(source.attr("sweeps"));
+    check_range(view_.sweeps, 1, 10001, "touch.sweeps");
+    view_.stiffness = nb::cast<double>(source.attr("stiffness"));
+    view_.damping = nb::cast<double>(source.attr("damping"));
+    view_.viscosity = nb::cast<double>(source.attr("viscosity"));
+    read_colliders(source, model);
+    read_probes(source);
+    read_pairs(source, n);
+    read_bounds(source, model);
+    read_ground(source);
+    read_spares(source, model);
+    view_.slots = view_.probes + view_.pair_slots + 3 * view_.bounds;
+
+    const auto table = [&](const char* name, std::vector<double>& to, std::int64_t& stride) {
+        const nb::object array = source.attr(name);
+        const InArray in = array_in(array, name);
+        const auto shape = shape_of(in);
+        if (shape.size() == 2 && shape[0] == n && n > 1) {
+            to = copy_in(array, name, {n, view_.surfaces});
+            stride = view_.surfaces;
+        } else {
+            to = copy_in(array, name, {view_.surfaces});
+            stride = 0;
+        }
+    };
+    table("friction", friction_, view_.friction_stride);
+    table("restitution", restitution_, view_.restitution_stride);
+    view_.friction = friction_.data();
+    view_.restitution = restitution_.data();
+    return view_;
+}
+
+// Arrays of counts: with none, one, two, ... of the spares.
+void OwnTouchables::read_spares(nb::handle source, const Model& model) {
+    Spares& s = view_.spares;
+    s.count = nb::cast<int>(source.attr("spares"));
+    check_range(s.count, 0, kMostSpares + 1, "touch.spares");
+    const Forest& f = model.forest();
+    s.nb = f.nb - s.count;
+    s.nq = f.nq - 7 * s.count;
+    s.nv = f.nv - 6 * s.count;
+    for (int i = s.nb; i < f.nb; ++i)
+        if (i < 0 || f.body[i].kind != Kind::free) throw Error("spares are free bodies");
+    const auto counts = [&](const char* name, std::int32_t last, std::int32_t* to) {
+        const auto from = copy_ints(source.attr(name), name, s.count + 1);
+        for (int k = 0; k <= s.count; ++k) {
+            check_range(from[k], k ? from[k - 1] : 0, last + 1, name);
+            to[k] = from[k];
+        }
+        if (from[s.count] != last) throw Error(std::string(name) + " must end with all");
+    };
+    counts("spare_colliders", view_.colliders, s.colliders);
+    counts("spare_probes", view_.probes, s.probes);
+    counts("spare_pairs", view_.pairs, s.pairs);
+}
+
+void OwnTouchables::read_colliders(nb::handle source, const Model& model) {
+    const std::int64_t count = length(source, "collider_body");
+    const auto body = copy_ints(source.attr("collider_body"), "collider_body", count);
+    const auto link = copy_ints(source.attr("collider_link"), "collider_link", count);
+    const auto surface = copy_ints(source.attr("collider_surface"), "collider_surface", count);
+    const auto kind = copy_ints(source.attr("collider_kind"), "collider_kind", count);
+    const auto size = lengths_in(source.attr("collider_size"), "collider_size", {count, 3});
+    const auto p = lengths_in(source.attr("collider_p"), "collider_p", {count, 3});
+    const auto E = copy_in(source.attr("collider_E"), "collider_E", {count, 4});
+    const auto reach = lengths_in(source.attr("collider_reach"), "collider_reach", {count});
+    collider_.resize(count);
+    for (std::int64_t i = 0; i < count; ++i) {
+        check_range(body[i], -1, model.forest().nb, "collider_body");
+        check_range(surface[i], 0, view_.surfaces, "collider_surface");
+        check_range(kind[i], 0, 5, "collider_kind");
+        Collider& c = collider_[i];
+        c.body = body[i];
+        c.link = link[i];
+        c.surface = surface[i];
+        c.kind = static_cast<Solid>(kind[i]);
+        std::copy_n(size.data() + 3 * i, 3, c.size);
+        std::copy_n(p.data() + 3 * i, 3, c.p);
+        std::copy_n(E.data() + 4 * i, 4, c.E);
+        c.reach = reach[i];
+    }
+    view_.collider = collider_.data();
+    view_.colliders = static_cast<std::int32_t>(count);
+    const Forest& f = model.forest();
+    hold_bodies(f.nb);
+    root_.resize(f.nb);
+    for (int i = 0; i < f.nb; ++i) {
+        const int parent = f.body[i].parent;
+        root_[i] = parent < 0 ? i : root_[parent];
+        view_.trees += parent < 0;
+    }
+    view_.root = root_.data();
+}
+
+void OwnTouchables::hold_bodies(int nb) {
+    ball_.assign(nb, Ball{{0, 0, 0}, -1});
+    const double far = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < nb; ++i) {
+        double low[3] = {far, far, far}, high[3] = {-far, -far, -far};
+        Ball& ball = ball_[i];
+        for (const Collider& c : collider_)
+            for (int k = 0; k < 3 && c.body == i; ++k) {
+                low[k] = std::min(low[k], c.p[k] - c.reach);
+                high[k] = std::max(high[k], c.p[k] + c.reach);
+                ball.p[k] = 0.5 * (low[k] + high[k]);
+            }
+        for (const Collider& c : collider_) {
+            if (c.body != i) continue;
+            const double x = c.p[0] - ball.p[0], y = c.p[1] - ball.p[1], z = c.p[2] - ball.p[2];
+            ball.reach = std::max(ball.reach, std::sqrt(x * x + y * y + z * z) + c.reach);
+        }
+    }
+    view_.ball = ball_.data();
+}
+
+void OwnTouchables::read_probes(nb::handle source) {
+    const std::int64_t count = length(source, "probe_collider");
+    const auto collider = copy_ints(source.attr("probe_collider"), "probe_collider", count);
+    const auto point = lengths_in(source.attr("probe_point"), "probe_point", {count, 3});
+    const auto axis = copy_in(source.attr("probe_axis"), "probe_axis", {count, 3});
+    // radius of the ball, radius of the rim, turn along it, rank of the facet
+    const auto numbers = lengths_in(source.attr("probe_numbers"), "probe_numbers", {count, 4});
+    probe_.resize(count);
+    for (std::int64_t i = 0; i < count; ++i) {
+        check_range(collider[i], 0, view_.colliders, "probe_collider");
+        Probe& p = probe_[i];
+        p.collider = collider[i];
+        std::copy_n(point.data() + 3 * i, 3, p.point);
+        std::copy_n(axis.data() + 3 * i, 3, p.axis);
+        p.radius = numbers[4 * i];
+        p.rim = numbers[4 * i + 1];
+        p.turn = numbers[4 * i + 2];
+        p.facet = static_cast<std::int32_t>(numbers[4 * i + 3]);
+        check_range(p.facet, 0, 3, "probe_numbers");
+    }
+    view_.probe = probe_.data();
+    view_.probes = static_cast<std::int32_t>(count);
+}
+
+void OwnTouchables::read_pairs(nb::handle source, std::int64_t n) {
+    const std::int64_t count = length(source, "pair_a");
+    const auto a = copy_ints(source.attr("pair_a"), "pair_a", count);
+    const auto b = copy_ints(source.attr("pair_b"), "pair_b", count);
+    const auto points = copy_ints(source.attr("pair_points"), "pair_points", count);
+    pair_.resize(count);
+    std::int32_t slot = view_.probes;
+    for (std::int64_t i = 0; i < count; ++i) {
+        check_range(a[i], 0, view_.colliders, "pair_a");
+        check_range(b[i], 0, view_.colliders, "pair_b");
+        check_range(points[i], 1, 9, "pair_points");
+        if (collider_[a[i]].body < 0) throw Error("pair_a: an obstacle comes second");
+        const bool kernel =
+            collider_[a[i]].kind <= Solid::box && collider_[b[i]].kind <= Solid::box;
+        if (!kernel) check_range(points[i], kGivenTouches, kGivenTouches + 1, "pair_points");
+        pair_[i] = {a[i], b[i], slot, points[i], kernel ? -1 : view_.given_pairs++};
+        slot += points[i];
+        const int one = collider_[a[i]].body, two = collider_[b[i]].body;
+        const auto k = static_cast<std::int32_t>(i);
+        if (group_.empty() || group_.back().a != one || group_.back().b != two)
+            group_.push_back({one, two, k, k});
+        group_.back().last = k + 1;
+    }
+    for (std::size_t i = 0; i < group_.size(); ++i) {
+        const int one = root_[group_[i].a], two = group_[i].b < 0 ? -1 : root_[group_[i].b];
+        const auto k = static_cast<std::int32_t>(i);
+        if (tree_pair_.empty() || tree_pair_.back().a != one || tree_pair_.back().b != two)
+            tree_pair_.push_back({one, two, k, k});
+        tree_pair_.back().last = k + 1;
+    }
+    view_.tree_pair = tree_pair_.data();
+    view_.tree_pairs = static_cast<std::int32_t>(tree_pair_.size());
+    view_.group = group_.data();
+    view_.groups = static_cast<std::int32_t>(group_.size());
+    view_.pair = pair_.data();
+    view_.pairs = static_cast<std::int32_t>(count);
+    view_.pair_slots = slot - view_.probes;
+    GivenTouch none = {};
+    none.gap = std::numeric_limits<double>::infinity();
+    given_.assign(n * view_.given_pairs * kGivenTouches, none);
+    view_.given = given_.data();
+}
+
+void OwnTouchables::read_bounds(nb::handle source, const Model& model) {
+    const std::int64_t count = length(source, "bound_body");
+    const auto body = copy_ints(source.attr("bound_body"), "bound_body", count);
+    const auto axis = copy_in(source.attr("bound_axis"), "bound_axis", {count, 3});
+    const auto limits = copy_in(source.attr("bound_limits"), "bound_limits", {count, 3});
+    bound_.resize(count);
+    for (std::int64_t i = 0; i < count; ++i) {
+        check_range(body[i], 0, model.forest().nb, "bound_body");
+        if (model.forest().body[body[i]].kind == Kind::free)
+            throw Error("a free joint has no bounds");
+        Bound& b = bound_[i];
+        b.body = body[i];
+        std::copy_n(axis.data() + 3 * i, 3, b.axis);
+        b.swing = limits[3 * i];
+        b.lower = limits[3 * i + 1];
+        b.upper = limits[3 * i + 2];
+    }
+    view_.bound = bound_.data();
+    view_.bounds = static_cast<std::int32_t>(count);
+}
+
+void OwnTouchables::read_ground(nb::handle source) {
+    Ground& g = view_.ground;
+    const int kind = nb::cast<int>(source.attr("ground_kind"));
+    check_range(kind, 0, 3, "ground_kind");
+    g.kind = static_cast<GroundKind>(kind);
+    const auto plane = lengths_in(source.attr("ground_plane"), "ground_plane", {4});
+    std::copy_n(plane.data(), 3, g.normal);
+    g.offset = plane[3];
+    if (g.kind != GroundKind::field) return;
+    const auto grid = lengths_in(source.attr("ground_grid"), "ground_grid", {4});
+    const nb::object heights = source.attr("ground_height");
+    const auto shape = shape_of(array_in(heights, "ground_height"));
+    if (shape.size() != 2 || shape[0] < 2 || shape[1] < 2)
+        throw Error("ground_height has shape " + shape_text(shape) + ", expected 2 x 2 or more");
+    if (!(grid[2] > 0) || !(grid[3] > 0)) throw Error("ground_grid: spacings must be positive");
+    height_ = lengths_in(heights, "ground_height", {shape[0], shape[1]});
+    g.rows = static_cast<std::int32_t>(shape[0]);
+    g.cols = static_cast<std::int32_t>(shape[1]);
+    g.x0 = grid[0];
+    g.y0 = grid[1];
+    g.dx = grid[2];
+    g.dy = grid[3];
+    g.height = height_.data();
+}
+
+}  // namespace poise

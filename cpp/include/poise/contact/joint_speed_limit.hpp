@@ -1,0 +1,85 @@
+// Joints that a blow sets spinning.
+//
+// A step takes all velocities from its start. A thin limb that is struck while its body lies on the
+// ground may turn by a radian in a step; velocities that cancelled each other at the start of the
+// step do not at its end, and the blow comes back larger. So a joint that nothing holds, in a tree
+// that touches something, turns by at most kTurn in a step: a row like that of a limit, in the same
+// solve. It only takes energy, and contacts stay what they are.
+#pragma once
+
+#include "poise/contact/gauss_seidel.hpp"
+
+namespace poise::inline POISE_ISA {
+
+constexpr double kTurn = 0.35;  // [rad]
+
+// Which joints nothing holds.
+template <class S>
+struct Limp {
+    const S* v;           // (nv) velocities without contact
+    const Gain<S>* gain;  // of the first `driven` velocities, or null
+    int driven;
+    MaskOf<S> held;  // copies that are dragged
+    bool none;       // forces or accelerations are commanded: what they do is meant
+
+    MaskOf<S> at(int k) const {
+        if (!gain || k >= driven) return negate(held);
+        return negate(held | (S(Element<S>(0)) < gain[k].kp));
+    }
+};
+
+// Copies in which the tree of bodies first to last - 1 touches something else.
+template <class S>
+MaskOf<S> touches_something(const ContactScratch<S>& c, int first, int last) {
+    auto found = constant_mask<S>(false);
+    for (int k = 0; k < c.contacts; ++k) {
+        const Contact<S>& a = c.contact[k];
+        const bool mine = a.body >= first && a.body < last;
+        const bool theirs = a.other >= first && a.other < last;
+        if (mine != theirs) found = found | (a.on & (S(Element<S>(0)) < a.ln));
+    }
+    return found;
+}
+
+// Rows for the joints that turn too fast with the impulses found so far, c.dv; the copies with any.
+template <class S>
+POISE_NOINLINE MaskOf<S> brake(const Forest& f, const Work<S>* work, double dt, const Limp<S>& limp,
+                               ContactScratch<S>& c) {
+    using T = Element<S>;
+    const S most(T(kTurn / dt)), zero(T(0)), one(T(1));
+    auto found = constant_mask<S>(false);
+    int root = 0, asked = -1;
+    auto touched = constant_mask<S>(false);
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        if (b.parent < 0) root = i;
+        if (b.kind != Kind::ball && b.kind != Kind::hinge) continue;
+        Vec3<S> w = zero3<S>();
+        w.x = limp.v[b.v] + c.dv[b.v];
+        if (b.kind == Kind::ball) {
+            w.y = limp.v[b.v + 1] + c.dv[b.v + 1];
+            w.z = limp.v[b.v + 2] + c.dv[b.v + 2];
+        }
+        const S size2 = dot(w, w);
+        auto on = (most * most < size2) & limp.at(b.v);
+        if (!any(on)) continue;
+        if (asked != root) touched = touches_something(c, root, end_of_tree(f, asked = root));
+        on = on & touched;
+        if (!any(on)) continue;
+        found = found | on;
+        LimitRow<S>& o = c.limit[c.limits];
+        const Vec3<S> g = (-one / square_root(larger(size2, S(T(1e-30))))) * w;
+        o.body = i;
+        o.slot = -1;
+        o.on = on;
+        o.g = b.kind == Kind::ball ? work[i].R * g : g;
+        o.slack = S(T(kTurn));
+        o.bound = -most;
+        o.l = o.push = zero;
+        o.next = c.bound[i];
+        c.bound[i] = c.limits++;
+    }
+    return found;
+}
+
+}  // namespace poise::inline POISE_ISA

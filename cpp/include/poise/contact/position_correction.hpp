@@ -1,0 +1,185 @@
+// Depth is taken back by velocities that move bodies apart and are not kept.
+//
+// Points move along arcs: a body that turns by half a radian in a step does not end where its
+// velocities point to. The rows ask for what is missing there, too, so that it is not deep first.
+#pragma once
+
+#include "poise/contact/gauss_seidel.hpp"
+
+namespace poise::inline POISE_ISA {
+
+// Part of a depth that one step takes back, and the fastest it may be taken back [m/s].
+constexpr double kPushShare = 0.2;
+constexpr double kPushSpeed = 2.0;
+// The fastest that a way along an arc is corrected [m/s].
+constexpr double kPushFastest = 10.0;
+// How often arcs are looked at, and how far off is near enough then [m].
+constexpr int kPushRounds = 3;
+constexpr double kOff = 1e-3;
+// What is further off than this then is looked at again where the step has ended [m].
+constexpr double kStuck = 5e-3;
+// What accelerates more than this off its contact does not pivot there [m/s^2].
+constexpr double kLift = 10.0;
+
+template <class S>
+struct Apart {
+    using T = Element<S>;
+    const Forest& f;
+    const Touchables& x;
+    const Work<S>* work;
+    double dt;
+    ContactScratch<S>& c;
+
+    // A point that pivots moves on an arc about its contact: half of what the arc lifts it in a
+    // step is taken off the velocity that it must have. Without that a box that rocks gains energy.
+    // The velocities are those before the step: one without contact lets a foot that stands still
+    // turn, and the foot would sink and be moved out in every step.
+    void pivot() {
+        const auto turns = turning(Stage::before);
+        if (x.model == ContactModel::penalty || !any(turns)) return;
+        arrive(Stage::before);
+        const S zero(T(0)), most(T(dt * kLift));
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            if (a.other >= 0) continue;
+            const S rate = dot(a.n, point_velocity(c.before[a.body], a.r));
+            const S opens = larger(speed_along_arc(a) - rate, zero);
+            // one that was there before
+            const S less = select(opens < most, opens, larger(most + most - opens, zero));
+            a.bound = a.bound - select(turns & (zero < a.ln), less, zero);
+        }
+    }
+
+    // What the rows ask for; the copies in which there is anything.
+    MaskOf<S> ask(const Sweeper<S>& sweeper) {
+        // springs push by themselves
+        const bool rigid = x.model != ContactModel::penalty;
+        const S least(T(1e-3 * kPushShare / dt * 1e-2));  // a hundredth of a millimetre
+        auto deep = constant_mask<S>(false);
+        const auto turns = turning(Stage::kept);
+        const bool arcs = rigid && any(turns);
+        if (arcs) arrive(Stage::kept);
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            a.push_bound = S(T(-1e30));
+            if (!rigid) continue;
+            const S rate = sweeper.normal_velocity(a);
+            a.push_bound = wanted(a.gap) - rate;
+            if (arcs) a.push_bound = a.push_bound + select(turns, closing(a, rate), S(T(0)));
+            deep = deep | (a.on & (least < a.push_bound));
+        }
+        for (int k = 0; k < c.limits; ++k) {
+            LimitRow<S>& a = c.limit[k];
+            const S rate =
+                sweeper.slack_rate(a, c.base.data()) + sweeper.slack_rate(a, c.real.m.data());
+            a.push_bound = wanted(a.slack) - rate;
+            deep = deep | (a.on & (least < a.push_bound));
+        }
+        return deep;
+    }
+
+    // Bodies at rest that are too deep: all that is beyond kStuck is asked for at once.
+    MaskOf<S> ask_at_rest() {
+        auto deep = constant_mask<S>(false);
+        const S most{T(kPushFastest)};
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            const S out = S(T(1 / dt)) * (-a.gap - S(T(kStuck)));
+            a.push_bound = select(a.gap < S(T(0)), select(out < most, out, most), wanted(a.gap));
+            deep = deep | (a.on & (S(T(0)) < out));
+        }
+        for (int k = 0; k < c.limits; ++k) {
+            LimitRow<S>& a = c.limit[k];
+            a.push_bound = select(a.slack < S(T(0)), S(T(0)), wanted(a.slack));
+        }
+        return deep;
+    }
+
+    // The same once they have been moved: where the arcs led elsewhere.
+    MaskOf<S> ask_again(const MaskOf<S>& which) {
+        auto found = constant_mask<S>(false);
+        if (x.model == ContactModel::penalty) return found;
+        c.stuck = c.stuck & negate(which);
+        arrive(Stage::pushed);
+        const S zero(T(0)), off(T(kOff / dt)), most{T(kPushFastest)};
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            const S missing = wanted(a.gap) - speed_along_arc(a);
+            const auto on = a.on & which & (off < missing);
+            if (!any(on)) continue;
+            found = found | on;
+            c.stuck = c.stuck | (on & (S(T(kStuck / dt)) < missing));
+            const S more = select(missing < most, missing, most);
+            a.push_bound = a.push_bound + select(on, more, zero);
+        }
+        return found;
+    }
+
+  private:
+    // speed with which a row shall open: what closes a gap may, what is deep goes back
+    S wanted(S room) const {
+        const S zero(T(0)), share(T(kPushShare / dt)), fastest{T(kPushSpeed)};
+        const S back = share * larger(-room - S(T(kRest)), zero);
+        return select(room < zero, select(back < fastest, back, fastest), -(S(T(1 / dt)) * room));
+    }
+
+    // velocities before the step, after it, and with what moves bodies apart
+    enum class Stage { before, kept, pushed };
+
+    Motion<S> motion(int i, Stage stage) const {
+        if (stage == Stage::before) return c.before[i];
+        const Motion<S> m = c.base[i] + c.real.m[i];
+        return stage == Stage::pushed ? m + c.apart.m[i] : m;
+    }
+
+    // copies in which a body turns fast enough for arcs to matter
+    MaskOf<S> turning(Stage stage) const {
+        const S slow(T(1e-10 / (dt * dt)));
+        auto found = constant_mask<S>(false);
+        // all bodies: which ones are marked depends on the other copies, too
+        for (int i = 0; i < f.nb; ++i) {
+            const Vec3<S> w =
+                stage == Stage::before ? c.before[i].al : c.base[i].al + c.real.m[i].al;
+            found = found | (slow < dot(w, w));
+        }
+        return found;
+    }
+
+    // How bodies turn in this step, and where their joints go.
+    void arrive(Stage stage) {
+        const S h{T(dt)};
+        for (int k = 0; k < c.marks; ++k) {
+            const int i = c.path[k], p = f.body[i].parent;
+            const Motion<S> own = motion(i, stage);
+            if (p < 0) {
+                c.turn[i] = exponential(h * own.al);
+                c.went[i] = h * own.a;
+                continue;
+            }
+            const Vec3<S>& r = work[i].r;
+            const Motion<S> up = motion(p, stage);
+            c.turn[i] = c.turn[p] * exponential(h * (own.al - up.al));
+            // in the axes of the parent, which turns along
+            const Vec3<S> slid = h * (own.a - shift(up, r).a);
+            c.went[i] = c.went[p] + rotate(c.turn[p], r + slid) - r;
+        }
+    }
+    Vec3<S> way_of(int i, const Vec3<S>& r) const { return c.went[i] + rotate(c.turn[i], r) - r; }
+    // how fast a contact opens on the mean of the step, along the arcs
+    S speed_along_arc(const Contact<S>& a) const {
+        // a ball touches with whatever point of it is lowest: its middle counts
+        const double radius = a.other_collider < 0 ? x.probe[a.slot].radius : 0;
+        Vec3<S> way = way_of(a.body, a.r + S(T(radius)) * a.n);
+        if (a.other >= 0) way = way - way_of(a.other, a.r_other);
+        return S(T(1 / dt)) * dot(a.n, way);
+    }
+    // how much faster than its velocity says a contact closes. Of two that roll on each other other
+    // points touch in the end: what opens them is left alone
+    S closing(const Contact<S>& a, S rate) const {
+        const S faster = rate - speed_along_arc(a), most{T(kPushFastest)};
+        const S least = a.other < 0 ? -most : S(T(0));
+        return select(faster < most, larger(faster, least), most);
+    }
+};
+
+}  // namespace poise::inline POISE_ISA
