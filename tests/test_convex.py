@@ -165,8 +165,9 @@ def seen(a: Shape, b: Shape, q: Array, reach: float = 0.1) -> Array:
     assert isinstance(finder, Convex)
     v = np.zeros((len(q), 12))
     v[:, 0] = reach * 1024
-    none = np.zeros((len(q), 0, 14))
-    return np.asarray(finder.touches(q, v, none, 1.0 / 1024, np.zeros(3))[:, 0])
+    many = World([body(a, name="a"), body(b, name="b")], n=len(q), dt=1.0 / 1024, spares=0)
+    none = many._core.projectiles()
+    return np.asarray(finder.contacts(q, v, none, 1.0 / 1024, np.zeros(3))[:, 0])
 
 
 def by_mujoco(a: Shape, b: Shape, q: Array) -> tuple[Array, Array]:

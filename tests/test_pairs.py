@@ -133,7 +133,7 @@ def test_pairs_of_two_bodies_are_neighbours_and_the_last_spares_come_last() -> N
     last = np.maximum(of[touch.pair_a], of[touch.pair_b])
     spare = np.maximum(last - 1, 0)
     assert (np.diff(spare) >= 0).all()
-    np.testing.assert_array_equal(touch.spare_pairs, [(spare <= k).sum() for k in range(5)])
+    np.testing.assert_array_equal(touch.projectile_pairs, [(spare <= k).sum() for k in range(5)])
     for key in (of, body):
         rows = np.stack([key[touch.pair_a], key[touch.pair_b]], axis=1)
         runs = 1 + np.count_nonzero((np.diff(rows, axis=0) != 0).any(axis=1))

@@ -69,12 +69,12 @@ double excess(const double* limit, const double* q) {
 }
 
 // All numbers of `task_size` about n states, shape (n, size).
-nb::object tasks(const Model& model, nb::object numbers, std::int64_t n, nb::object q, nb::object v,
-                 nb::object gravity, nb::object points) {
+nb::object tasks(const Model& model, nb::object overrides, std::int64_t n, nb::object q,
+                 nb::object v, nb::object gravity, nb::object points) {
     if (n < 1) throw Error("n must be 1 or more");
     InArray keep[4];
     Query o{};
-    o.what = What::tasks;
+    o.quantity = Quantity::tasks;
     o.n = n;
     o.q = query_rows(q, "q", n, model.nq(), keep[0]);
     o.v = query_rows(v, "v", n, model.nv(), keep[1]);
@@ -86,11 +86,10 @@ nb::object tasks(const Model& model, nb::object numbers, std::int64_t n, nb::obj
     std::copy(g.p, g.p + 3, o.gravity);
     OutArray out = make_array({n, task_size(model.nv(), o.point_count)});
     o.out0 = out.data();
-    OwnNumbers own;
-    const Numbers x = own.read(numbers, model, n);
+    const ModelParameters x = parameters_of(overrides, model, n);
     {
         nb::gil_scoped_release release;
-        kernel(n > 1 ? 2 : 0).answer(model.forest(), x, o, 0, n);
+        kernel(n > 1 ? 2 : 0).evaluate(model.forest(), x, o, 0, n);
     }
     return nb::cast(out);
 }
@@ -139,7 +138,7 @@ void Planner::stiffen(const Rows& q, std::int64_t n, nb::handle ask) {
     }
 }
 
-nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::object q,
+nb::tuple Planner::plan(nb::object overrides, nb::object ask, std::int64_t n, nb::object q,
                         nb::object v, nb::object target_q, nb::object target_v, nb::object target_a,
                         nb::object when, nb::object gravity) {
     if (n < 1) throw Error("n must be 1 or more");
@@ -154,7 +153,7 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
     InArray keep[12];
     std::int64_t points = 0;
     Query now{}, drive{};
-    now.what = What::tasks;
+    now.quantity = Quantity::tasks;
     now.n = n;
     now.q = query_rows(q, "q", n, nq, keep[0]);
     now.v = query_rows(v, "v", n, nv, keep[1]);
@@ -174,8 +173,7 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
     then.v = query_rows(target_v, "target.v", n, nv, keep[5]);
     if (!then.q.p) throw Error("target.q is missing");
     model_.check_q(then.q.p, then.q.copy ? n : 1, "target.q");
-    OwnNumbers own_numbers;
-    const Numbers x = own_numbers.read(numbers, model_, n);
+    const ModelParameters x = parameters_of(overrides, model_, n);
     // copies of their own masses have their own targets, too
     const bool own =
         then.q.copy || then.v.copy || x.mass_stride || x.mc_stride || x.Io_stride || x.fixed_stride;
@@ -184,7 +182,7 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
     then_.resize(then.n * size);
     then.out0 = then_.data();
 
-    drive.what = What::drive;
+    drive.quantity = Quantity::drive;
     drive.n = n;
     drive.q = now.q;
     drive.v = now.v;
@@ -264,13 +262,13 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
     call.torque = torque.data();
     call.told = told.data();
     const Kernel& k = kernel(n > 1 ? 2 : 0);
-    if (!own) kernel(0).answer(model_.forest(), x, then, 0, 1);
+    if (!own) kernel(0).evaluate(model_.forest(), x, then, 0, 1);
     const std::int64_t lanes = k.lanes();
     const Pool::Work work = [&](std::int64_t from, std::int64_t to, int) {
         const std::int64_t begin = from * lanes, end = std::min(to * lanes, n);
-        k.answer(model_.forest(), x, now, begin, end);
-        if (own) k.answer(model_.forest(), x, then, begin, end);
-        k.answer(model_.forest(), x, drive, begin, end);
+        k.evaluate(model_.forest(), x, now, begin, end);
+        if (own) k.evaluate(model_.forest(), x, then, begin, end);
+        k.evaluate(model_.forest(), x, drive, begin, end);
         const Rows& ta = call.target_a;
         for (std::int64_t i = begin; i < end && ta.p; ++i)
             for (std::int64_t j = 0; j < nv; ++j) a_des_[i * nv + j] += ta.p[i * ta.copy + j];
@@ -284,13 +282,13 @@ nb::tuple Planner::plan(nb::object numbers, nb::object ask, std::int64_t n, nb::
 }
 
 void bind_planner(nb::module_& m) {
-    m.def("tasks", &tasks, "model"_a, "numbers"_a.none(), "n"_a, "q"_a, "v"_a, "gravity"_a,
+    m.def("tasks", &tasks, "model"_a, "overrides"_a.none(), "n"_a, "q"_a, "v"_a, "gravity"_a,
           "points"_a, nb::call_guard<KernelFloatMode>(),
           "Momentum, inertia, and points of n states, for controllers.");
     nb::class_<Planner>(m, "Planner", "Plans of a controller of balance.")
         .def(nb::init<nb::object, int>(), "model"_a, "threads"_a)
-        .def("plan", &Planner::plan, "numbers"_a.none(), "ask"_a, "n"_a, "q"_a, "v"_a, "target_q"_a,
-             "target_v"_a.none(), "target_a"_a.none(), "when"_a.none(), "gravity"_a,
+        .def("plan", &Planner::plan, "overrides"_a.none(), "ask"_a, "n"_a, "q"_a, "v"_a,
+             "target_q"_a, "target_v"_a.none(), "target_a"_a.none(), "when"_a.none(), "gravity"_a,
              nb::call_guard<KernelFloatMode>());
 }
 

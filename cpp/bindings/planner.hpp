@@ -13,7 +13,7 @@ class Planner {
 
     // ask: an object with the names of PlanCall; limits: (m, 9) of joints whose gains grow beyond
     // their range. Accelerations (n, nv), torques (n, nv), told (n, told_size).
-    nb::tuple plan(nb::object numbers, nb::object ask, std::int64_t n, nb::object q, nb::object v,
+    nb::tuple plan(nb::object overrides, nb::object ask, std::int64_t n, nb::object q, nb::object v,
                    nb::object target_q, nb::object target_v, nb::object target_a, nb::object when,
                    nb::object gravity);
 

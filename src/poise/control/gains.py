@@ -186,8 +186,8 @@ def carried_inertia(character: SceneLike, *, per_axis: bool = False) -> Floats:
     """
     scene = scene_of(character)
     forest = scene.forest
-    mass, _, about = composite_inertia(forest, scene.numbers)
-    rotor = scene.numbers[3] if scene.numbers else None
+    mass, _, about = composite_inertia(forest, scene.overrides)
+    rotor = scene.overrides.armature if scene.overrides else None
     rotor = forest.armature if rotor is None else rotor
     batch = np.broadcast_shapes(mass.shape[:-1], rotor.shape[:-1])
     out: Floats = np.array(np.broadcast_to(rotor, (*batch, scene.nv)))
@@ -227,7 +227,7 @@ def _pin_table(scene: Scene, frequency: float, damping: float) -> Floats:
     w = 2.0 * math.pi * number(frequency, "pin_frequency", unit="Hz")
     z = 2.0 * number(damping, "pin_damping", unit="ratio")
     forest = scene.forest
-    mass, _, about = composite_inertia(forest, scene.numbers)
+    mass, _, about = composite_inertia(forest, scene.overrides)
     # pins are shared by all copies: those of the mean where masses differ
     mass = mass.reshape(-1, mass.shape[-1]).mean(axis=0)
     turning = largest_moment(about).reshape(-1, mass.size).mean(axis=0)

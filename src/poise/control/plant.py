@@ -295,15 +295,15 @@ class Plant(Sealed):
             forest = compile_forest(characters, self.names)
             scene = scene_of(characters)._replace(forest=forest)
         settings = self.settings
-        if settings is None or self.whole.numbers is None:
+        if settings is None or self.whole.overrides is None:
             return scene
-        from poise.model.overrides import own_numbers
+        from poise.model.overrides import model_overrides
 
         mass, inertia, armature = settings.mass, settings.inertia, settings.armature
         mass = None if mass is None else mass[..., self.links]
         inertia = None if inertia is None else inertia[..., self.links, :, :]
         armature = None if armature is None else armature[..., self.v]
-        return scene._replace(numbers=own_numbers(scene, self.n, mass, inertia, armature))
+        return scene._replace(overrides=model_overrides(scene, self.n, mass, inertia, armature))
 
     def _by_part(self, targets: Mapping[str, Any]) -> Target:
         """Targets of the parts, one after another."""

@@ -44,7 +44,7 @@ class Supports:
         """How far the points are apart at rest, along the axis where it is most [m]."""
         if not len(self.point):
             return 0.0
-        one = self.scene._replace(numbers=None)
+        one = self.scene._replace(overrides=None)
         places = self._places(*forward_kinematics(one, one.forest.rest_q))
         return float(np.ptp(places, axis=0).max())
 

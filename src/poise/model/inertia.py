@@ -11,6 +11,7 @@ from poise.errors import PoiseError
 from poise.math.pose import product, quat_matrix
 
 if TYPE_CHECKING:
+    from poise import _core
     from poise.model.forest import Forest
 
 Floats = NDArray[np.float64]
@@ -62,18 +63,18 @@ def fixed_mass(forest: Forest, link_mass: Floats) -> Floats:
 
 
 def composite_inertia(
-    forest: Forest, numbers: tuple[Floats | None, ...] | None = None
+    forest: Forest, overrides: _core.ModelOverrides | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """Inertia that each joint carries at q = 0: its body and all outboard, as one rigid body.
 
     Args:
         forest: The forest.
-        numbers: A world's own mass, mc and Io, each None or with leading axes.
+        overrides: Of a world: mass, mc and Io, each None or with leading axes.
 
     Returns:
         mass (..., nb), mc (..., nb, 3) and Io (..., nb, 3, 3), about each body's internal origin.
     """
-    own = (numbers or (None, None, None))[:3]
+    own = [getattr(overrides, name, None) for name in ("mass", "mc", "Io")]
     mass, mc, six = (
         given if mine is None else mine
         for given, mine in zip((forest.mass, forest.mc, forest.Io), own, strict=True)

@@ -1,4 +1,4 @@
-"""Numbers of a world's own: masses, inertias and armatures that are not those of its characters."""
+"""Per-world overrides of mass, inertia and armature."""
 
 from __future__ import annotations
 
@@ -7,27 +7,25 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from poise import _core
 from poise.errors import PoiseError
 from poise.math.arrays import Floats, finite, floats
 from poise.model.forest import Forest
 from poise.model.inertia import fixed_mass, merge_inertia
 from poise.model.scene import Scene
 
-Numbers = tuple[Floats | None, ...]
-"""mass, mc and Io of the bodies, armature, nothing yet, mass that is welded to the world."""
 
-
-def own_numbers(
+def model_overrides(
     scene: Scene,
     n: int,
     mass: ArrayLike | None,
     inertia: ArrayLike | None,
     armature: ArrayLike | None,
-) -> Numbers | None:
-    """Numbers for the core; None where all are those of the characters.
+) -> _core.ModelOverrides | None:
+    """Overrides of the bodies' parameters; None where all are those of the characters.
 
     Args:
-        scene: Without spares.
+        scene: Without projectiles.
         n: Number of copies.
         mass: As of World.
         inertia: As of World.
@@ -36,7 +34,7 @@ def own_numbers(
     if mass is None and inertia is None and armature is None:
         return None
     forest = scene.forest
-    bodies: Numbers = (None, None, None)
+    bodies: tuple[Floats | None, ...] = (None, None, None)
     fixed = rotor = None
     if mass is not None or inertia is not None:
         m, I = _of_links(forest, n, mass, inertia)
@@ -51,13 +49,16 @@ def own_numbers(
     if armature is not None:
         names = [forest.joint_names[forest.joint[b]] for b in _body_of_dof(forest)]
         rotor = _per_copy(armature, n, "armature", (scene.nv,), names)
-    return (*bodies, rotor, None, fixed)
+    masses, mc, Io = bodies
+    return _core.ModelOverrides(scene.model, masses, mc, Io, armature=rotor, fixed=fixed)
 
 
-def with_spares(numbers: Numbers | None, scene: Scene, whole: Scene) -> Numbers | None:
-    """Numbers of a world's own, with those of its spares appended."""
-    if numbers is None or whole is scene:
-        return numbers
+def with_projectiles(
+    overrides: _core.ModelOverrides | None, scene: Scene, whole: Scene
+) -> _core.ModelOverrides | None:
+    """The overrides of a scene, with the parameters of its projectiles appended."""
+    if overrides is None or whole is scene:
+        return overrides
     forest, nb, nv = whole.forest, len(scene.forest.parent), scene.nv
     rest = (forest.mass[nb:], forest.mc[nb:], forest.Io[nb:], forest.armature[nv:])
 
@@ -68,7 +69,11 @@ def with_spares(numbers: Numbers | None, scene: Scene, whole: Scene) -> Numbers 
         more = np.broadcast_to(more, (*lead, *more.shape))
         return np.ascontiguousarray(np.concatenate([array, more], axis=len(lead)))
 
-    return (*map(longer, numbers[:4], rest), *numbers[4:])
+    given = (overrides.mass, overrides.mc, overrides.Io, overrides.armature)
+    mass, mc, Io, armature = map(longer, given, rest)
+    return _core.ModelOverrides(
+        whole.model, mass, mc, Io, armature, overrides.effort, overrides.fixed
+    )
 
 
 def _of_links(

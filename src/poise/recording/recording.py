@@ -51,7 +51,7 @@ class Recording(Sealed):
             raise PoiseError(f"a recording is of a World, got {world!r:.80}")
         steps = max(1, round(1.0 / (number(fps, "fps", unit="Hz") * world.dt)))
         self.settings: Settings = world.settings
-        self.scene: Scene = world.scene._replace(numbers=None)
+        self.scene: Scene = world.scene._replace(overrides=None)
         self.interval = steps * world.dt
         self.diverged: list[Loss] = []
         self._frames = Frames(world.n, self.scene.nq, self.scene.nv)

@@ -27,14 +27,15 @@ from poise.math.arrays import (
 )
 from poise.model.character import Character
 from poise.model.forest import Part
-from poise.model.overrides import own_numbers, with_spares
+from poise.model.overrides import model_overrides, with_projectiles
 from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, scene_of
 from poise.model.shape import Shape
-from poise.simulation.command import Command
+from poise.simulation.command import Command, Drive
 from poise.simulation.contact import MODELS, GroundLike, Touches, compile_touch, default_spares
 from poise.simulation.contact.colliders import check_obstacles
 from poise.simulation.contact.convex import convex_of
+from poise.simulation.contact.spares import projectile_table
 from poise.simulation.contact.surfaces import FRICTION, SurfaceCounts, surfaces_of
 from poise.simulation.contact.touch import STIFFNESS
 from poise.simulation.contact.touches import touches_of
@@ -164,8 +165,8 @@ class World:
             raise PoiseError(
                 f"momentum_correction must be True or False, got {momentum_correction!r:.80}"
             )
-        numbers = own_numbers(scene, n, mass, inertia, armature)
-        self._scene = scene = scene._replace(numbers=numbers)
+        overrides = model_overrides(scene, n, mass, inertia, armature)
+        self._scene = scene = scene._replace(overrides=overrides)
         self._gravity = _gravity(gravity)
         whole, touch = scene, None
         if contact is not None:
@@ -188,7 +189,7 @@ class World:
                 convex=convex,
                 stiffness=number(stiffness, "stiffness", unit="N/m"),
             )
-            numbers = with_spares(numbers, scene, whole)
+            overrides = with_projectiles(overrides, scene, whole)
         self._touch = touch
         self._convex = None if touch is None else convex_of(whole, touch)
         self._core = _core.World(
@@ -199,7 +200,7 @@ class World:
             dtype == "float32",
             threads_of(threads, n),
             self._gravity,
-            numbers,
+            overrides,
             touch,
         )
         self._core.correct_momentum(bool(momentum_correction))
@@ -377,27 +378,20 @@ class World:
         if type(steps) is not int or not 0 < steps < 2**31:
             steps = count(steps, "steps")
         drive = command.drive
-        go = self._step if self._convex is None else self._meet_and_step
         if command.velocity is not None:
             raise PoiseError(
                 "this world takes force, drive and acceleration; a velocity needs an "
                 "impulse-based world"
             )
         try:
-            if drive is None:
-                lost = go(
-                    None, None, None, None, None, None, command.force, command.acceleration,
-                    steps, 0, 3, 0, True, False, command.acceleration_mask,
-                )  # fmt: skip
-            else:
-                target = drive.target
-                if target.clip is not None and target.clip.character is not self._fitting:
-                    self._check_clip(target.clip)
-                lost = go(
-                    drive.gains.core, target.q, target.v, target.a, drive.strength, drive.pin,
-                    command.force, command.acceleration, steps, target.rows or 0, drive.form,
-                    drive.method, drive.embedded, drive.feedforward, command.acceleration_mask,
-                )  # fmt: skip
+            if drive is not None:
+                clip = drive.target.clip
+                if clip is not None and clip.character is not self._fitting:
+                    self._check_clip(clip)
+            step = self._step if self._convex is None else self._step_convex
+            lost = step(
+                drive, command.force, command.acceleration, command.acceleration_mask, steps
+            )
         except TypeError as error:
             raise PoiseError(f"the command has a part of a wrong kind: {error!s:.200}") from error
         except PoiseError as error:
@@ -562,9 +556,9 @@ class World:
         if not (np.linalg.norm(q[..., 3:], axis=-1) > 1e-9).all():
             raise PoiseError("quat: a quaternion of length 0 has no direction")
         self._leave()
-        index = self._core.throw_spare(q, v, self._mask(where))
+        index = self._core.throw_projectile(q, v, self._mask(where))
         if index < 0:
-            count = 0 if self._touch is None else self._touch.spares
+            count = 0 if self._touch is None else self._touch.projectiles
             if self._touch is None:
                 raise PoiseError("nothing to throw: this world is built with contact=None")
             why = "this world has no spares" if not count else f"all {count} spares are out"
@@ -574,33 +568,29 @@ class World:
     @property
     def thrown(self) -> Floats:
         """Spares, shape (spares, 14) or (n, spares, 14): 1 if it is out, q (7), v (6)."""
-        return self._shape(self._core.spares())
+        return self._shape(projectile_table(self._core.projectiles()))
 
     # ---- inside
 
-    def _meet_and_step(
-        self, gains: Any, q: Any, v: Any, a: Any, strength: Any, pin: Any, force: Any,
-        acceleration: Any, steps: int, rows: int, *how: Any,
-    ) -> int:  # fmt: skip
-        """Steps one by one, with the touches of meshes and cylinders found before each."""
-        if rows and rows != steps:
-            # the core says what is wrong
-            return int(self._core.step(
-                gains, q, v, a, strength, pin, force, acceleration, steps, rows, *how
-            ))  # fmt: skip
+    def _step_convex(
+        self, drive: Drive | None, force: Any, acceleration: Any, mask: Any, steps: int
+    ) -> int:
+        """Steps one by one, with the contacts of meshes and cylinders found before each."""
         assert self._convex is not None
+        rows = 0 if drive is None else drive.rows
+        if rows and rows != steps:
+            # raises the error
+            return self._core.step(drive, force, acceleration, mask, steps)
         lost = 0
         for i in range(steps):
-            now, moves = self._core.read()
-            spares = self._core.spares()
-            self._core.meet(self._convex.touches(now, moves, spares, self._dt, self._gravity))
-            row = [x[i] if rows and x is not None else x for x in (q, v, a)]
-            lost = self._core.step(
-                gains, row[0], row[1], row[2], strength, pin, force, acceleration, 1, 0, *how
-            )
+            q, v = self._core.read()
+            balls = self._core.projectiles()
+            self._core.set_contacts(self._convex.contacts(q, v, balls, self._dt, self._gravity))
+            now = drive.row(i) if drive is not None and rows else drive
+            lost = self._core.step(now, force, acceleration, mask, 1)
             if lost == self._n or (lost and self.on_divergence == "raise"):
                 break
-        return int(lost)
+        return lost
 
     def _check_clip(self, clip: Clip) -> None:
         """Refuse a clip of another body, where the world has one; controllers check their parts."""

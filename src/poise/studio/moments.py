@@ -17,6 +17,7 @@ from poise.measure.centroid import Momentum
 from poise.measure.support import Support
 from poise.recording import Recording
 from poise.recording.notes import Note
+from poise.simulation.contact.spares import projectile_table
 from poise.simulation.contact.touches import Touches, touches_of
 from poise.simulation.world import World
 from poise.studio.cast import Cast, Group
@@ -66,7 +67,7 @@ def frame_of_note(note: Note, world: World) -> Frame:
     reference = None if note.target is None else note.target[0]
     return Frame(
         float(note.time[0]), note.q[0], note.v[0], note.torque[0], note.gravity, touches,
-        note.spares[0], reference,
+        projectile_table(note.projectiles)[0], reference,
     )  # fmt: skip
 
 

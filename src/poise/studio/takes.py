@@ -11,6 +11,7 @@ from poise.math.arrays import Floats
 from poise.recording import Recording
 from poise.recording.frames import Frames
 from poise.recording.notes import Note, block_of
+from poise.simulation.contact.touches import CoreContacts
 from poise.simulation.world import World
 from poise.studio.cast import is_object
 from poise.studio.lineup import Lineup
@@ -44,7 +45,9 @@ class Entry(NamedTuple):
         """Size of the arrays [bytes]."""
         note = self.note
         memory = note.memory[:2] if note.memory else ()
-        arrays = (note.q, note.v, note.torque, note.spares, *note.contacts, *memory)
+        columns = [getattr(note.contacts, name) for name in CoreContacts._fields]
+        columns += [note.projectiles.q, note.projectiles.v]
+        arrays = (note.q, note.v, note.torque, *columns, *memory)
         return sum(array.nbytes for array in (*arrays, *(note.target or ())))
 
 

@@ -271,8 +271,8 @@ class Balance(Parts):
         v = rows_of(velocity_of(state, nv), n, nv, "state.v")
         when = self._when(target.time, n)
         asked, gravity = self._asked(), self.gravity
-        numbers = self.scene.numbers
-        a, torque, told = self._planner.plan(numbers, asked, n, q, v, tq, tv, ta, when, gravity)
+        overrides = self.scene.overrides
+        a, torque, told = self._planner.plan(overrides, asked, n, q, v, tq, tv, ta, when, gravity)
         found = Told.of(a, torque, told, len(self._soles.names))
         self.strain = found.strain.copy()
         return found

@@ -61,7 +61,7 @@ def tasks_of(scene: Scene, q: Floats, v: Floats, gravity: Floats, points: Floats
     """
     n, k, nv = len(q), len(points), scene.nv
     given: tuple[Any, Any] = (q[0], v[0]) if n == 1 else (q, v)
-    rows: Any = _core.tasks(scene.model, scene.numbers, n, *given, gravity, points)
+    rows: Any = _core.tasks(scene.model, scene.overrides, n, *given, gravity, points)
     J = 6 * nv + nv * nv
     h = J + 6 * nv * k
     ends = (h + nv, h + nv + 6, h + nv + 9, h + nv + 9 + 6 * k, h + nv + 9 + 9 * k)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from poise import _core
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
@@ -85,22 +86,24 @@ class Convex:
         self._reach = np.array([solid.reach for solid in self._solids])
         self._spare_of = _spares_of(scene, touch)[used]
 
-    def touches(self, q: Floats, v: Floats, spares: Floats, dt: float, gravity: Floats) -> Floats:
-        """Where the pairs touch, shape (n, pairs, 4, 7): gap, normal, point, for `core.meet`.
+    def contacts(
+        self, q: Floats, v: Floats, projectiles: _core.Projectiles, dt: float, gravity: Floats
+    ) -> Floats:
+        """Contacts of the pairs, shape (n, pairs, 4, 7): gap, normal, point.
 
         Args:
-            q: Positions without spares, shape (n, nq).
-            v: Velocities without spares, shape (n, nv).
-            spares: 1 if it is out, q (7), v (6), shape (n, spares, 14).
+            q: Positions without projectiles, shape (n, nq).
+            v: Velocities without projectiles, shape (n, nv).
+            projectiles: Their positions and velocities, and which have been thrown.
             dt: Time step [s].
             gravity: [m/s^2], shape (3,).
         """
         n = len(q)
         found = np.zeros((n, len(self.pairs), POINTS, 7))
         found[..., 0] = np.inf
-        q = np.concatenate([q, spares[:, :, 1:8].reshape(n, -1)], axis=1)
-        v = np.concatenate([v, spares[:, :, 8:].reshape(n, -1)], axis=1)
-        out = np.concatenate([np.ones((n, 1), bool), spares[:, :, 0] != 0.0], axis=1)
+        q = np.concatenate([q, projectiles.q.reshape(n, -1)], axis=1)
+        v = np.concatenate([v, projectiles.v.reshape(n, -1)], axis=1)
+        out = np.concatenate([np.ones((n, 1), bool), projectiles.thrown], axis=1)
         # falling, a shape gains on what its velocity says
         p, R, moves = self._placed(q, v, dt)
         falls = dt * dt * float(np.linalg.norm(gravity))
@@ -227,7 +230,7 @@ def _geometry(coal: Any, shape: Shape) -> Any:
 def _spares_of(scene: Scene, touch: Touch) -> Any:
     """For every collider 0, or the number of the spare that it belongs to."""
     parts = list(scene.forest.parts.values())
-    own = len(parts) - touch.spares
+    own = len(parts) - touch.projectiles
     spare = np.zeros(len(touch.collider_link), dtype=np.int64)
     for k, part in enumerate(parts[own:]):
         link = touch.collider_link

@@ -93,11 +93,12 @@ def overlaps(scene: Scene, touch: Touch) -> Keys:
     probe.write(scene.forest.rest_q, np.zeros(scene.nv), np.zeros(1), None, None)
     finder = convex_of(scene, alone)
     if finder is not None:
-        rest = scene.forest.rest_q[None], np.zeros((1, scene.nv)), np.zeros((1, 0, 14))
-        probe.meet(finder.touches(*rest, 0.0, np.zeros(3)))
-    probe.step(None, None, None, None, None, None, None, None, 1, 0, 3, 0, True, False)
-    which, _, _, _, gap = probe.contacts()
-    a, b = which.astype(np.int64)[gap < 0.0, 1:].T
+        rest = scene.forest.rest_q[None], np.zeros((1, scene.nv)), probe.projectiles()
+        probe.set_contacts(finder.contacts(*rest, 0.0, np.zeros(3)))
+    probe.step(None, None, None, None, 1)
+    found = probe.contacts()
+    deep = found.gap < 0.0
+    a, b = found.collider[deep], found.other[deep]
     return np.unique(link_keys(link[a], link[b], scene.nl))
 
 
@@ -115,10 +116,10 @@ def _alone(touch: Touch, kept: Any) -> Touch:
         pair_a=touch.pair_a[kept],
         pair_b=touch.pair_b[kept],
         pair_points=touch.pair_points[kept],
-        spares=0,
-        spare_colliders=count(len(touch.collider_body)),
-        spare_probes=count(len(touch.probe_collider)),
-        spare_pairs=count(int(np.count_nonzero(kept))),
+        projectiles=0,
+        projectile_colliders=count(len(touch.collider_body)),
+        projectile_probes=count(len(touch.probe_collider)),
+        projectile_pairs=count(int(np.count_nonzero(kept))),
     )
 
 

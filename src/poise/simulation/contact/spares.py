@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from poise import _core
 from poise.errors import PoiseError
+from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.model.objects import free_object
 from poise.model.shape import Shape
@@ -14,6 +16,11 @@ from poise.model.shape import Shape
 MOST_SPARES = 32
 RADIUS = 0.1  # of a ball [m]
 MASS = 3.0  # of a ball [kg]
+
+
+def projectile_table(now: _core.Projectiles) -> Floats:
+    """Projectiles as rows: 1 if it has been thrown, q (7), v (6), shape (n, projectiles, 14)."""
+    return np.concatenate([now.thrown[..., None].astype(np.float64), now.q, now.v], axis=-1)
 
 
 def default_spares(spares: int | Sequence[Character]) -> list[Character]:

@@ -64,10 +64,10 @@ class Touch:
     ground_plane: Floats
     ground_grid: Floats
     ground_height: Floats
-    spares: int
-    spare_colliders: Ints
-    spare_probes: Ints
-    spare_pairs: Ints
+    projectiles: int
+    projectile_colliders: Ints
+    projectile_probes: Ints
+    projectile_pairs: Ints
     shapes: tuple[Shape, ...] = ()  # of the colliders; the core does not read them
 
 
@@ -136,10 +136,10 @@ def compile_touch(
         ground_plane=below.plane,
         ground_grid=below.grid,
         ground_height=below.heights,
-        spares=spares,
-        spare_colliders=_counts(spares, colliders.spare),
-        spare_probes=_counts(spares, colliders.spare[probes.collider]),
-        spare_pairs=_counts(spares, np.maximum(colliders.spare[a], colliders.spare[b])),
+        projectiles=spares,
+        projectile_colliders=_counts(spares, colliders.spare),
+        projectile_probes=_counts(spares, colliders.spare[probes.collider]),
+        projectile_pairs=_counts(spares, np.maximum(colliders.spare[a], colliders.spare[b])),
         shapes=colliders.shapes,
     )
     through = overlaps(scene, replace(touch, model=MODELS["impulse"]))
@@ -156,7 +156,9 @@ def _without(touch: Touch, colliders: Colliders, links: Any, count: int) -> Touc
         pair_a=a,
         pair_b=b,
         pair_points=touch.pair_points[kept],
-        spare_pairs=_counts(touch.spares, np.maximum(colliders.spare[a], colliders.spare[b])),
+        projectile_pairs=_counts(
+            touch.projectiles, np.maximum(colliders.spare[a], colliders.spare[b])
+        ),
     )
 
 

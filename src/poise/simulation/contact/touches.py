@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats
 
 if TYPE_CHECKING:
+    from poise import _core
     from poise.model.character import Character
     from poise.model.forest import Part
     from poise.model.scene import Scene
@@ -29,6 +30,25 @@ class _Columns(NamedTuple):
     normal: Floats
     force: Floats
     depth: Floats
+
+
+class CoreContacts(NamedTuple):
+    """Contacts of several steps, with the columns of `_core.Contacts`."""
+
+    copy: Ints
+    collider: Ints
+    other: Ints
+    point: Floats
+    normal: Floats
+    impulse: Floats
+    gap: Floats
+
+    @classmethod
+    def joined(cls, several: Sequence[_core.Contacts]) -> CoreContacts:
+        """Contacts of the steps, one after another."""
+        return cls._make(
+            np.concatenate([getattr(one, name) for one in several]) for name in cls._fields
+        )
 
 
 class Touches(_Columns):
@@ -117,17 +137,17 @@ class Touches(_Columns):
         return known
 
 
-def touches_of(raw: tuple[Floats, ...], touch: Touch | None, dt: float) -> Touches:
-    """Contacts as the core tells them, of one step or of several in a row.
+def touches_of(raw: _core.Contacts | CoreContacts, touch: Touch | None, dt: float) -> Touches:
+    """Contacts from those of the core, of one step or of several in a row.
 
     Args:
-        raw: copy and two colliders (k, 3), point, normal, impulse, gap.
-        touch: What can touch what; None if nothing can.
+        raw: `_core.Contacts`, or the same columns of several steps.
+        touch: The collision model; None if nothing can touch.
         dt: Time step [s].
     """
-    which, point, normal, impulse, gap = raw
-    copy, collider, other = which.astype(np.int64).T
-    link = np.zeros(0, dtype=np.int64) if touch is None else touch.collider_link
+    link = np.zeros(0, np.int64) if touch is None else touch.collider_link.astype(np.int64)
     # obstacles are -1 - k among the colliders, and the ground comes before them
-    met = np.append(np.where(link < 0, link - 1, link), -1)[other]
-    return Touches(copy, link[collider], met, point, normal, impulse / dt, -gap)
+    met = np.append(np.where(link < 0, link - 1, link), -1)[raw.other]
+    return Touches(
+        raw.copy, link[raw.collider], met, raw.point, raw.normal, raw.impulse / dt, -raw.gap
+    )
