@@ -10,7 +10,7 @@ from poise.anatomy.contact_schedule import surface_points
 from poise.math import rotation as quat
 from poise.model.character import Character
 from poise.motion import Clip
-from poise.motion.editing.smoothing import parts
+from poise.motion.editing.smoothing import uncut_segments
 from poise.motion.retargeting.retarget import Retargeted
 
 Floats = NDArray[np.float64]
@@ -57,7 +57,7 @@ def nothing_in_the_ground(made: Retargeted) -> None:
 def no_jitter(source: Clip, made: Retargeted) -> None:
     """Joints accelerate as the source's: the fastest thousandth, without cuts."""
     cut = np.zeros(len(source), dtype=bool)
-    cut[[a for a, _ in parts(source) if a > 0]] = True
+    cut[[a for a, _ in uncut_segments(source) if a > 0]] = True
     smooth = ~(cut[1:-1] | cut[2:])
     ours, theirs = (
         np.linalg.norm(np.diff(turns(x), axis=0)[smooth], axis=-1) for x in bends(source, made)

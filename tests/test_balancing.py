@@ -1,4 +1,4 @@
-"""Clips made ready for balance: feet flat and still, the mass centre over them, little changed."""
+"""Clips prepared for balance: feet flat and still, the center of mass over them, little changed."""
 
 from __future__ import annotations
 
@@ -16,27 +16,31 @@ from poise.anatomy.contact_schedule import Contacts, feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.polygon import inside_by, nearest
-from poise.motion.editing.balancing import (
+from poise.motion.editing.dynamic_consistency import INSIDE, inner_points, keep_weights
+from poise.motion.editing.prepare_balance import (
     MARGIN,
     SLOW,
     STILL,
-    beyond_limits,
-    footing_of,
-    made_balanced,
-    turned_by,
-    unsteadiness,
+    TIME,
+    ZmpConstraint,
+    com_over_support,
+    limit_excess,
+    link_rotation,
+    prepare_balance,
+    smallest_com_shift,
+    standing_drift,
+    zmp,
+    zmp_lag,
 )
-from poise.motion.editing.carrying import INSIDE, inner_points, keep_weights
-from poise.motion.editing.shifting import TIME, Pivots, lag_of, least_shift, pivot
-from poise.motion.foot_contact.repair import firm_contacts, on_firm_feet
-from poise.motion.preprocess import made_ready
+from poise.motion.foot_contact.repair import repair_foot_contact, repair_schedule
+from poise.motion.preprocess import preprocess
 
 BALL = poise.load_character("humanoid-ball")
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 
 
 def leaning(clip: poise.Clip, by: float) -> poise.Clip:
-    """A clip whose trunk leans forward, so that its mass centre leaves the feet."""
+    """A clip whose trunk leans forward, so that its center of mass leaves the feet."""
     frames = clip.frames.copy()
     turn = rotation.turn(np.array([0.0, 1.0, 0.0]), np.full(len(frames), by))
     # about all joints of the trunk: each has its limits
@@ -55,8 +59,8 @@ def leaning(clip: poise.Clip, by: float) -> poise.Clip:
 
 
 def slow_margin(clip: poise.Clip) -> float:
-    """The least margin of the mass centre while it moves slowly [m], for a tenth of a second."""
-    found = footing_of(clip)
+    """The least margin of the center of mass while it moves slowly [m], for a tenth of a second."""
+    found = com_over_support(clip)
     speed = maximum_filter1d(found.speed, round(0.1 * clip.fps) + 1)
     return float(np.nanmin(found.margin[speed < 0.75 * SLOW]))
 
@@ -64,25 +68,25 @@ def slow_margin(clip: poise.Clip) -> float:
 def test_a_clip_that_leans_out_is_brought_over_its_feet() -> None:
     lean = leaning(poise.load_clip("butterflies", BALL), 0.45)
     assert slow_margin(lean) < 0.0
-    made = made_balanced(lean)
+    made = prepare_balance(lean)
     # the solve stops within 1.5 mm of the margin
     assert slow_margin(made.clip) > MARGIN - 2e-3
-    assert unsteadiness(made.clip) < STILL
+    assert standing_drift(made.clip) < STILL
     # hips and legs give the shift; the trunk still leans as it was asked to
-    assert turned_by(lean, made.clip.frames)[0] < 8.0
+    assert link_rotation(lean, made.clip.frames)[0] < 8.0
 
 
 @pytest.mark.parametrize("name", ["squat", "jab", "leg-swing", "axe-kick"])
 def test_a_clip_that_stands_is_left_alone(name: str) -> None:
     clip = poise.load_clip(name, BALL)
-    made = made_balanced(clip)
+    made = prepare_balance(clip)
     np.testing.assert_array_equal(made.clip.frames, clip.frames)
-    assert made.notes == ("the mass centre is over the feet already",)
+    assert made.notes == ("the center of mass is over the feet already",)
 
 
 def test_feet_keep_their_places() -> None:
     clip = leaning(poise.load_clip("butterflies", BALL), 0.45)
-    made = made_balanced(clip).clip
+    made = prepare_balance(clip).clip
     assert clip.contacts is not None
     at = [positions(BALL, clip.contacts.points, x.frames) for x in (clip, made)]
     # a centimetre of a standing point weighs 10, a tenth of a radian of a joint less than 1
@@ -91,7 +95,7 @@ def test_feet_keep_their_places() -> None:
 
 def test_the_shift_is_smooth() -> None:
     lean = leaning(poise.load_clip("butterflies", BALL), 0.45)
-    made = made_balanced(lean)
+    made = prepare_balance(lean)
     jerk = np.abs(np.diff(made.shift, n=2, axis=0)).max() * lean.fps**2
     # a shift of s that comes and goes within TIME needs about 2 s / TIME^2
     assert jerk < 4.0 * np.abs(made.shift).max() / TIME**2
@@ -104,7 +108,7 @@ def test_the_least_shift_is_the_optimum() -> None:
     polygons = inside_by(square, 0.0)
     center = np.stack([np.linspace(0.5, 1.6, k), np.full(k, 0.5)], axis=1)
     asked = np.arange(k) % 3 == 0
-    found = least_shift(center, polygons, asked, fps)
+    found = smallest_com_shift(center, polygons, asked, fps)
 
     def cost(s: Any) -> float:
         return float((s**2).sum() + (TIME * fps) ** 4 * (np.diff(s, n=2) ** 2).sum())
@@ -123,14 +127,14 @@ def test_a_hasty_mass_centre_is_calmed_until_the_feet_can_catch_it() -> None:
     polygons = inside_by(measure.polygon_of(np.broadcast_to(square, (k, 4, 2)), np.ones((k, 4))), 0)
     center = np.stack([0.08 / (1.0 + np.exp((1.0 - t) / 0.02)), 0.0 * t], axis=1)
     asked = np.zeros(k, dtype=bool)
-    lag = lag_of(np.full(k, 0.9), fps)
-    pivots = Pivots(polygons, np.ones(k, dtype=bool), np.full(k, 0.9))
+    lag = zmp_lag(np.full(k, 0.9), fps)
+    pivots = ZmpConstraint(polygons, np.ones(k, dtype=bool), np.full(k, 0.9))
 
     def out_by(x: np.ndarray) -> float:
-        at = pivot(x, lag)
+        at = zmp(x, lag)
         return float(np.abs(nearest(polygons, at) - at).max())
 
-    shift = least_shift(center, polygons, asked, fps, pivots)
+    shift = smallest_com_shift(center, polygons, asked, fps, pivots)
     assert out_by(center) > 0.5
     assert out_by(center + shift) < 2e-3
     # it still goes there
@@ -174,9 +178,9 @@ def test_a_flight_is_not_called_standing() -> None:
     on = np.array(clip.contacts.on)
     on[air] = False
     contacts = Contacts(clip.contacts.points, on)
-    assert not firm_contacts(clip.with_frames(hop, contacts=contacts)).on[air].any()
+    assert not repair_schedule(clip.with_frames(hop, contacts=contacts)).on[air].any()
     # the same gap without a hop: the body did not fall, so it stood
-    assert firm_contacts(clip.with_frames(clip.frames, contacts=contacts)).on[air].all()
+    assert repair_schedule(clip.with_frames(clip.frames, contacts=contacts)).on[air].all()
 
 
 def test_a_foot_that_hovers_beside_one_that_stands_does_not_stand() -> None:
@@ -186,7 +190,7 @@ def test_a_foot_that_hovers_beside_one_that_stands_does_not_stand() -> None:
     right = clip.contacts.of("right_foot")
     on[:, right] = False
     on[100:220, right] = True  # as a coarse detection has it
-    found = firm_contacts(
+    found = repair_schedule(
         clip.with_frames(clip.frames, contacts=Contacts(clip.contacts.points, on))
     )
     assert not found.on[:, right].any()
@@ -200,7 +204,7 @@ def test_who_never_stands_is_refused() -> None:
     assert clip.contacts is not None
     none = Contacts(clip.contacts.points, np.zeros_like(clip.contacts.on))
     with pytest.raises(ClipError, match="nothing ever stands"):
-        made_balanced(clip.with_frames(high, contacts=none))
+        prepare_balance(clip.with_frames(high, contacts=none))
 
 
 @pytest.mark.slow
@@ -216,22 +220,22 @@ def test_who_never_stands_is_refused() -> None:
 def test_recorded_clips_come_over_their_feet(
     path: str, still: float, turned: float, data_folder: Path
 ) -> None:
-    ready = made_ready(poise.load_clip(data_folder / path), raw=True)
-    firm = on_firm_feet(ready, BALL)
-    made = made_balanced(firm).clip
+    ready = preprocess(poise.load_clip(data_folder / path), raw=True)
+    firm = repair_foot_contact(ready, BALL)
+    made = prepare_balance(firm).clip
     assert slow_margin(made) > MARGIN - 5e-3
-    assert unsteadiness(made) < still
+    assert standing_drift(made) < still
     assert made.contacts is not None
     assert positions(BALL, made.contacts.points, made.frames)[..., 2].min() > -5e-3
-    assert beyond_limits(made) < 0.0
-    assert turned_by(firm, made.frames)[0] < turned
+    assert limit_excess(made) < 0.0
+    assert link_rotation(firm, made.frames)[0] < turned
 
 
 @pytest.mark.slow
 def test_a_recorded_leap_is_told_to_be_out_of_reach(data_folder: Path) -> None:
-    """A kick with a run-up: from foot to foot, the mass centre beside them; its feet give way."""
-    ready = made_ready(poise.load_clip(data_folder / "cmu_bvh" / "10_01.bvh"), raw=True)
-    notes = made_balanced(on_firm_feet(ready, BALL)).notes
+    """A kick with a run-up: from foot to foot, center of mass beside them; its feet give way."""
+    ready = preprocess(poise.load_clip(data_folder / "cmu_bvh" / "10_01.bvh"), raw=True)
+    notes = prepare_balance(repair_foot_contact(ready, BALL)).notes
     assert any("beside the feet" in note and "no steps" in note for note in notes)
 
 

@@ -18,8 +18,15 @@ from poise.math import rotation
 from poise.model.character import Character, Joint, Link, Shape
 from poise.motion.authoring import ground_forces
 from poise.motion.checks import Finding, check, strength
-from poise.motion.checks.claims import falls, flows, is_explained, keeps_limits, spins, stands
-from poise.motion.checks.examined import Examined
+from poise.motion.checks.claims import (
+    Analysis,
+    check_angular_momentum,
+    check_continuity,
+    check_free_fall,
+    check_ground_reaction,
+    check_limits,
+    check_standing_feet,
+)
 from poise.motion.clip import Clip
 
 FPS = 120.0
@@ -33,10 +40,10 @@ def box() -> Character:
     return Character("box", (link,))
 
 
-def flying(q: Any, character: Character | None = None) -> Examined:
+def flying(q: Any, character: Character | None = None) -> Analysis:
     """A motion that touches nothing."""
     none = Contacts((), np.zeros((len(q), 0), dtype=bool))
-    return Examined(Clip(character or box(), q, FPS, contacts=none))
+    return Analysis(Clip(character or box(), q, FPS, contacts=none))
 
 
 def thrown(g: float, seconds: float = 0.5) -> Any:
@@ -61,14 +68,14 @@ def standing(seconds: float = 1.0, on: bool = True, **changes: Any) -> Clip:
 
 
 def test_a_box_thrown_with_g_falls_well() -> None:
-    found = falls(flying(thrown(9.81)))
+    found = check_free_fall(flying(thrown(9.81)))
     assert found.good
     assert found.value < 1e-6  # the path is a parabola to rounding
     assert found.bad == ()
 
 
 def test_a_box_thrown_with_less_g_is_off_by_what_is_missing() -> None:
-    found = falls(flying(thrown(9.0)))
+    found = check_free_fall(flying(thrown(9.0)))
     assert found.good is False
     assert found.value == pytest.approx(100.0 * 0.81 / 9.81, rel=1e-6)
     # the last frame is left out
@@ -76,15 +83,15 @@ def test_a_box_thrown_with_less_g_is_off_by_what_is_missing() -> None:
 
 
 def test_the_bound_of_a_fall_is_five_percent() -> None:
-    assert falls(flying(thrown(9.81 * 0.96))).good
-    assert not falls(flying(thrown(9.81 * 0.94))).good
+    assert check_free_fall(flying(thrown(9.81 * 0.96))).good
+    assert not check_free_fall(flying(thrown(9.81 * 0.94))).good
 
 
 def test_a_fall_that_goes_wrong_is_bad_from_then_on() -> None:
     q = thrown(9.81, 1.0)
     t = np.arange(len(q)) / FPS
     q[:, 2] += np.where(t > 0.6, 2.0 * (t - 0.6) ** 2, 0.0)  # 4 m/s^2 upwards
-    ((start, stop),) = falls(flying(q)).bad
+    ((start, stop),) = check_free_fall(flying(q)).bad
     # half the span of a parabola is 0.05 s
     assert start == pytest.approx(0.6, abs=0.05)
     assert stop == pytest.approx(1.0, abs=0.05)
@@ -101,9 +108,11 @@ def test_what_a_world_throws_falls_and_spins_well() -> None:
         frames.append(world.state.q.reshape(-1).copy())
         world.step(steps=10)
     examined = flying(np.array(frames))
-    assert falls(examined).good
-    assert spins(examined).value < 1.0  # of 10 %: the world's steps are of first order
-    assert is_explained(examined).good
+    assert check_free_fall(examined).good
+    assert (
+        check_angular_momentum(examined).value < 1.0
+    )  # of 10 %: the world's steps are of first order
+    assert check_ground_reaction(examined).good
 
 
 def test_a_spin_that_grows_is_off_its_mean_by_half_its_growth() -> None:
@@ -111,7 +120,7 @@ def test_a_spin_that_grows_is_off_its_mean_by_half_its_growth() -> None:
     t = np.arange(len(q)) / FPS
     # from 10 to 14 rad/s about z: the mean is 12, and the ends are off by a sixth
     q[:, 3:7] = rotation.turn((0.0, 0.0, 1.0), 10.0 * t + 4.0 * t**2)
-    found = spins(flying(q))
+    found = check_angular_momentum(flying(q))
     assert found.good is False
     # one frame is left out at the end: 0.008 s of 0.5
     assert found.value == pytest.approx(100.0 / 6.0, rel=0.02)
@@ -120,7 +129,7 @@ def test_a_spin_that_grows_is_off_its_mean_by_half_its_growth() -> None:
 def test_a_steady_spin_is_good() -> None:
     q = thrown(9.81)
     q[:, 3:7] = rotation.turn((0.0, 0.0, 1.0), 12.0 * np.arange(len(q)) / FPS)
-    found = spins(flying(q))
+    found = check_angular_momentum(flying(q))
     assert found.good
     assert found.value < 0.1  # the spline between the frames
 
@@ -129,13 +138,13 @@ def test_a_faint_change_of_almost_no_spin_is_no_matter() -> None:
     q = thrown(9.81)
     t = np.arange(len(q)) / FPS
     q[:, 3:7] = rotation.turn((0.0, 0.0, 1.0), 0.1 * t**2)
-    assert spins(flying(q)).good
+    assert check_angular_momentum(flying(q)).good
 
 
 def test_who_never_flies_has_no_fall_to_check() -> None:
-    examined = Examined(standing())
-    assert falls(examined).good is None
-    assert spins(examined).good is None
+    examined = Analysis(standing())
+    assert check_free_fall(examined).good is None
+    assert check_angular_momentum(examined).good is None
 
 
 # the ground
@@ -146,7 +155,7 @@ def test_a_foot_that_slides_is_found_with_its_way(slide: float, good: bool) -> N
     still = standing()
     q = still.frames.copy()
     q[:, 0] += np.linspace(0.0, slide, len(q))
-    found = stands(Examined(Clip(HUMANOID, q, FPS, contacts=still.contacts)))
+    found = check_standing_feet(Analysis(Clip(HUMANOID, q, FPS, contacts=still.contacts)))
     assert found.good is good
     assert found.value == pytest.approx(1000.0 * slide)
     if not good:
@@ -158,7 +167,9 @@ def test_what_slides_on_its_belly_may() -> None:
     clip = standing()
     assert clip.contacts is not None
     sliding = Contacts(clip.contacts.points, clip.contacts.on, sliding=True)
-    assert stands(Examined(clip.with_frames(clip.frames, contacts=sliding))).good is None
+    assert (
+        check_standing_feet(Analysis(clip.with_frames(clip.frames, contacts=sliding))).good is None
+    )
 
 
 def test_loose_ends_of_detected_contacts_do_not_count() -> None:
@@ -167,8 +178,8 @@ def test_loose_ends_of_detected_contacts_do_not_count() -> None:
     q[:12, 2] += np.linspace(0.03, 0.0, 12)  # it comes down at 0.3 m/s
     assert still.contacts is not None
     made, found = (replace(still.contacts, detected=flag) for flag in (False, True))
-    assert stands(Examined(Clip(HUMANOID, q, FPS, contacts=found))).good
-    assert stands(Examined(Clip(HUMANOID, q, FPS, contacts=made))).good is False
+    assert check_standing_feet(Analysis(Clip(HUMANOID, q, FPS, contacts=found))).good
+    assert check_standing_feet(Analysis(Clip(HUMANOID, q, FPS, contacts=made))).good is False
 
 
 @pytest.mark.parametrize("edit", ["grounded", "smoothed"])
@@ -179,22 +190,22 @@ def test_an_edit_does_not_make_detected_contacts_authored(edit: str) -> None:
     clip = getattr(Clip(HUMANOID, q, FPS), edit)()
     assert clip.contacts.detected
     # the same motion judged without contacts is the second opinion
-    alone = stands(Examined(clip.with_frames(clip.frames)))
-    assert stands(Examined(clip)) == alone
+    alone = check_standing_feet(Analysis(clip.with_frames(clip.frames)))
+    assert check_standing_feet(Analysis(clip)) == alone
 
 
 def test_who_stands_is_explained() -> None:
-    found = is_explained(Examined(standing()))
+    found = check_ground_reaction(Analysis(standing()))
     assert found.good
     assert found.value < 1.0
 
 
 def test_who_stands_on_nothing_levitates() -> None:
-    examined = Examined(standing(on=False))
-    found = is_explained(examined)
+    examined = Analysis(standing(on=False))
+    found = check_ground_reaction(examined)
     assert found.good is False
     assert found.value == pytest.approx(100.0)  # his whole weight
-    assert falls(examined).value == pytest.approx(100.0)
+    assert check_free_fall(examined).value == pytest.approx(100.0)
 
 
 def test_who_leans_too_far_is_not_explained() -> None:
@@ -202,7 +213,7 @@ def test_who_leans_too_far_is_not_explained() -> None:
     q = standing().frames.copy()
     q[:, 3:7] = lean
     contacts = standing().contacts
-    assert is_explained(Examined(Clip(HUMANOID, q, FPS, contacts=contacts))).good is False
+    assert check_ground_reaction(Analysis(Clip(HUMANOID, q, FPS, contacts=contacts))).good is False
 
 
 @pytest.mark.parametrize(("early", "good"), [(0.04, True), (0.2, False)])
@@ -212,27 +223,27 @@ def test_impacts_are_left_out(early: float, good: bool) -> None:
     on = clip.contacts.on.copy()
     on[: round(early * FPS)] = False  # it hangs in the air before it touches down
     contacts = Contacts(clip.contacts.points, on)
-    found = is_explained(Examined(clip.with_frames(clip.frames, contacts=contacts)))
+    found = check_ground_reaction(Analysis(clip.with_frames(clip.frames, contacts=contacts)))
     assert found.good is good
 
 
 def test_a_pose_that_was_put_in_front_is_a_jump() -> None:
     q = standing().frames.copy()
     q[0, 0] += 0.5
-    found = flows(Examined(Clip(HUMANOID, q, FPS)))
+    found = check_continuity(Analysis(Clip(HUMANOID, q, FPS)))
     assert found.good is False
     assert found.time == pytest.approx(1.0 / FPS)
     assert "T-pose" in found.where
-    assert flows(Examined(standing())).good
+    assert check_continuity(Analysis(standing())).good
 
 
 def test_a_jump_does_not_spoil_the_other_checks() -> None:
     clip = standing()
     q = clip.frames.copy()
     q[0, 0] += 0.5
-    examined = Examined(Clip(HUMANOID, q, FPS, contacts=clip.contacts))
-    assert is_explained(examined).good
-    assert stands(examined).good
+    examined = Analysis(Clip(HUMANOID, q, FPS, contacts=clip.contacts))
+    assert check_ground_reaction(examined).good
+    assert check_standing_feet(examined).good
 
 
 # joints
@@ -245,7 +256,7 @@ def test_a_knee_beyond_its_limit_is_named_with_its_excess() -> None:
     q = clip.frames.copy()
     at = HUMANOID.q_slice(HUMANOID.joint("left_knee"))
     q[40:60, at] = limits[1] + np.radians(3.0)
-    found = keeps_limits(Examined(Clip(HUMANOID, q, FPS)))
+    found = check_limits(Analysis(Clip(HUMANOID, q, FPS)))
     assert found.good is False
     assert found.value == pytest.approx(3.0)
     assert found.where == "left_knee, upper"
@@ -253,10 +264,10 @@ def test_a_knee_beyond_its_limit_is_named_with_its_excess() -> None:
 
 
 def test_limits_that_are_kept_are_good() -> None:
-    found = keeps_limits(Examined(standing(left_knee=0.5)))
+    found = check_limits(Analysis(standing(left_knee=0.5)))
     assert found.good
     assert found.value == 0.0
-    assert keeps_limits(flying(thrown(9.81))).good is None
+    assert check_limits(flying(thrown(9.81))).good is None
 
 
 # strength
@@ -264,7 +275,7 @@ def test_limits_that_are_kept_are_good() -> None:
 
 def demand(character: Character, q: Any, torque: Any, link: str, way: str) -> float:
     """One of the moments, per kg [N m/kg]."""
-    found = strength.demands(character, q, torque)
+    found = strength.joint_demands(character, q, torque)
     (one,) = [x for x in found if (x.link, x.way) == (link, way)]
     return float(one.moment[0])
 
@@ -274,7 +285,7 @@ def held(q: Any, on: Any = None) -> Any:
     points = feet_of(HUMANOID)
     mask = np.ones((1, len(points)), dtype=bool) if on is None else np.array([on])
     zero = np.zeros((1, HUMANOID.nv))
-    return ground_forces.explain(HUMANOID, q[None], zero, zero, points, mask)
+    return ground_forces.find_ground_forces(HUMANOID, q[None], zero, zero, points, mask)
 
 
 def test_on_tiptoe_the_ankle_holds_what_the_ground_turns() -> None:
@@ -338,12 +349,12 @@ def test_arms_of_a_t_pose_are_held_by_abduction(data_folder: Path) -> None:
     character = poise.load_clip(data_folder / "cmu_bvh" / "02_01.bvh").character
     q, zero = character.rest_q[None], np.zeros((1, character.nv))
     torque = poise.dynamics.inverse_dynamics(character, q, zero, zero)
-    arm = [x for x in strength.demands(character, q, torque) if x.link == "LeftArm"]
+    arm = [x for x in strength.joint_demands(character, q, torque) if x.link == "LeftArm"]
     most = max(arm, key=lambda x: float(x.moment[0]))
     assert most.way == "abduction"
 
 
-def shaking(amplitude: float, hertz: float) -> tuple[Examined, float]:
+def shaking(amplitude: float, hertz: float) -> tuple[Analysis, float]:
     """The humanoid shakes his head; and the largest moment that takes [N m]."""
     t = np.arange(round(FPS) + 1) / FPS
     w = 2.0 * np.pi * hertz
@@ -351,7 +362,7 @@ def shaking(amplitude: float, hertz: float) -> tuple[Examined, float]:
     head = HUMANOID.link("head")
     changes: dict[str, Any] = {head.joints[0].name: turns}
     clip = standing(**changes)
-    examined = Examined(clip)
+    examined = Analysis(clip)
     M = poise.dynamics.mass_matrix(HUMANOID, clip.frames[:1])[0]
     at = HUMANOID.v_slice(head.joints[0]).start + 2
     return examined, float(M[at, at] * amplitude * w**2)
@@ -359,35 +370,35 @@ def shaking(amplitude: float, hertz: float) -> tuple[Examined, float]:
 
 def test_a_head_that_shakes_faster_than_a_neck_can_is_bad() -> None:
     examined, moment = shaking(1.0, 8.0)
-    found = strength.strong_enough(examined)
+    found = strength.check_strength(examined)
     assert found.good is False
     assert "neck rotation of head" in found.where
-    bound = strength.most("neck", "rotation") * HUMANOID.mass
+    bound = strength.largest_moment("neck", "rotation") * HUMANOID.mass
     # sampled fifteen times a turn, a spline is 2 % off in its acceleration
     assert found.value == pytest.approx(100.0 * moment / bound, rel=0.03)
 
 
 def test_a_slow_no_is_good() -> None:
-    assert strength.strong_enough(shaking(0.5, 1.0)[0]).good
+    assert strength.check_strength(shaking(0.5, 1.0)[0]).good
 
 
 def test_what_people_were_measured_to_do_is_inside_the_bounds() -> None:
     # see the docstring of strength: sprinting at 9 m/s
-    assert strength.most("ankle", "plantarflexion") > 4.1
-    assert strength.most("knee", "extension") > 3.6
-    assert strength.most("hip", "extension") > 4.3
+    assert strength.largest_moment("ankle", "plantarflexion") > 4.1
+    assert strength.largest_moment("knee", "extension") > 3.6
+    assert strength.largest_moment("hip", "extension") > 4.3
 
 
 @pytest.mark.parametrize("name", ["dog", "lamp", "snake-36", "tail-biped", "two-link"])
 def test_who_is_no_person_has_no_table(name: str) -> None:
-    assert strength.not_human(load_character(name)).startswith(f"no table for {name!r}")
+    assert strength.why_not_human(load_character(name)).startswith(f"no table for {name!r}")
 
 
 @pytest.mark.parametrize("name", ["humanoid", "humanoid-51", "humanoid-ball"])
 def test_the_built_in_people_are_people(name: str) -> None:
     character = load_character(name)
-    assert strength.not_human(character) == ""
-    joints = {joint for joint, _ in strength.judged(body_of(character)).values()}
+    assert strength.why_not_human(character) == ""
+    joints = {joint for joint, _ in strength.rated_links(body_of(character)).values()}
     assert {"hip", "knee", "ankle", "shoulder", "elbow", "trunk", "neck"} <= joints
 
 

@@ -18,7 +18,12 @@ from poise.cli import app
 from poise.cli.balance_table import _margins
 from poise.errors import PoiseError
 from poise.math import rotation
-from poise.motion.editing.balancing import _beside, _told, footing_of, made_balanced
+from poise.motion.editing.prepare_balance import (
+    _describe_shift,
+    _describe_unsupported,
+    com_over_support,
+    prepare_balance,
+)
 from poise.recording.balance import _moved, balance_table, stance_of
 from poise.simulation.pushes import parse_push
 from poise.trials.balance_trial import balance_trial_of, parse_goal, place_of, run_balance
@@ -223,13 +228,17 @@ def test_a_mass_centre_that_is_beside_the_feet_for_long_is_told() -> None:
     clip = poise.load_clip("squat")
     assert clip.contacts is not None
     on = np.array(clip.contacts.on)
-    assert not _beside(clip)
+    assert not _describe_unsupported(clip)
     on[len(on) // 2 :] = False
-    (note,) = _beside(clip.with_frames(clip.frames, contacts=replace(clip.contacts, on=on)))
+    (note,) = _describe_unsupported(
+        clip.with_frames(clip.frames, contacts=replace(clip.contacts, on=on))
+    )
     assert "takes no steps" in note
     # the first of several, which may be the shorter one
     on[30:48] = False
-    (note,) = _beside(clip.with_frames(clip.frames, contacts=replace(clip.contacts, on=on)))
+    (note,) = _describe_unsupported(
+        clip.with_frames(clip.frames, contacts=replace(clip.contacts, on=on))
+    )
     longest = (len(on) - len(on) // 2) / clip.fps
     assert f"2 times, first for 0.30 s from 0.50 s on, longest for {longest:.2f} s" in note
 
@@ -244,7 +253,7 @@ def test_large_turns_are_told_in_plain_numbers() -> None:
     clip = poise.load_clip("squat")
     q = clip.frames.copy()
     q[0, 3:7] = rotation.multiply(q[0, 3:7], rotation.turn((0.0, 0.0, 1.0), 2.0))
-    assert "114.6 at most" in _told(clip, q, np.full((len(q), 2), 0.1))
+    assert "114.6 at most" in _describe_shift(clip, q, np.full((len(q), 2), 0.1))
 
 
 def test_few_frames_are_left_alone_and_said_to_be() -> None:
@@ -253,7 +262,7 @@ def test_few_frames_are_left_alone_and_said_to_be() -> None:
     frames[:, 3:7] = rotation.multiply(frames[:, 3:7], rotation.turn((0.0, 1.0, 0.0), 0.4))
     assert clip.contacts is not None
     contacts = replace(clip.contacts, on=clip.contacts.on[:3])
-    made = made_balanced(poise.Clip(clip.character, frames, clip.fps, contacts=contacts))
+    made = prepare_balance(poise.Clip(clip.character, frames, clip.fps, contacts=contacts))
     assert any("too short" in note for note in made.notes)
 
 
@@ -313,7 +322,7 @@ def test_convert_makes_a_recorded_clip_ready(data_folder: Path, tmp_path: Path) 
     assert clip.contacts is not None
     assert clip.contacts.standing("right_foot").all()
     assert not clip.contacts.standing("left_foot").any()
-    assert np.nanmin(footing_of(clip).margin) > 0.015
+    assert np.nanmin(com_over_support(clip).margin) > 0.015
 
 
 @pytest.mark.slow

@@ -29,7 +29,8 @@ QUICK = ("track", "two-link-wave", "--duration", "0.2")
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
-from poise import files, results
+from poise.io import files
+from poise.trials import results
 from poise.cli import main
 
 name, number, moment = sys.argv[1:4]

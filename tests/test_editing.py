@@ -14,11 +14,11 @@ from poise.anatomy.contact_schedule import feet_of, positions
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
 from poise.math.rotation import Floats
+from poise.model import configuration
 from poise.model.character import Character, Joint, Link
-from poise.motion import Clip, load_clip, poses
+from poise.motion import Clip, load_clip
 from poise.motion.checks import check
-from poise.motion.checks.claims import keeps_limits
-from poise.motion.checks.examined import Examined
+from poise.motion.checks.claims import Analysis, check_limits
 from poise.motion.editing.cutting import heading_of
 from poise.motion.editing.mirroring import Mirror, opposite
 from poise.motion.foot_contact.detect import detect_contacts, ground_height
@@ -42,7 +42,9 @@ def wandering(character: Character, seed: int = 0, k: int = 61) -> Clip:
     t = np.arange(k)[:, None] / 30.0
     phase, pace = rng.uniform(0, 6, character.nv), rng.uniform(1, 3, character.nv)
     start = np.asarray(random_state(rng, character)[0])
-    return Clip(character, poses.move(character, start, 0.4 * np.sin(pace * t + phase)), 30.0)
+    return Clip(
+        character, configuration.integrate(character, start, 0.4 * np.sin(pace * t + phase)), 30.0
+    )
 
 
 def walking(turn: float = 0.5) -> Clip:
@@ -98,7 +100,7 @@ def test_resampling_keeps_the_motion(fps: float) -> None:
     clip = wandering(HUMANOID)
     new = clip.resampled(fps)
     t = np.arange(len(new)) / fps
-    gap = poses.difference(HUMANOID, new.frames, clip.q(t))
+    gap = configuration.difference(HUMANOID, new.frames, clip.q(t))
     assert np.abs(gap).max() < 1e-12
     assert new.fps == fps
     assert clip.duration - 1.0 / fps < new.duration <= clip.duration + 1e-9
@@ -107,7 +109,7 @@ def test_resampling_keeps_the_motion(fps: float) -> None:
 def test_resampling_up_and_down_comes_back() -> None:
     clip = wandering(HUMANOID)
     again = clip.resampled(120.0).resampled(30.0)
-    assert np.abs(poses.difference(HUMANOID, again.frames, clip.frames)).max() < 1e-12
+    assert np.abs(configuration.difference(HUMANOID, again.frames, clip.frames)).max() < 1e-12
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0, 1.3])
@@ -127,7 +129,7 @@ def test_a_warp_meets_its_times_and_never_runs_backward() -> None:
     slow = clip.resampled(60.0).warped(old, new)
     assert slow.duration == pytest.approx(2.5)
     for a, b in zip(old, new, strict=True):
-        gap = poses.difference(HUMANOID, slow.q(b - 1.0), clip.q(a))
+        gap = configuration.difference(HUMANOID, slow.q(b - 1.0), clip.q(a))
         assert np.abs(gap).max() < 1e-3
     hinge = Clip(load_character("two-link"), np.linspace([0, 0], [1, 1], 61), 30.0)
     assert (np.diff(hinge.warped(old, new).frames[:, 0]) >= 0.0).all()
@@ -136,7 +138,7 @@ def test_a_warp_meets_its_times_and_never_runs_backward() -> None:
 def test_a_warp_by_one_factor_is_a_change_of_speed() -> None:
     clip = wandering(HUMANOID)
     a, b = clip.warped([0.0, 2.0], [0.0, 1.0]), clip.at_speed(2.0)
-    assert np.abs(poses.difference(HUMANOID, a.frames, b.frames)).max() < 1e-12
+    assert np.abs(configuration.difference(HUMANOID, a.frames, b.frames)).max() < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -328,7 +330,7 @@ def test_a_rough_seam_is_faded_unless_told_otherwise() -> None:
     clip = wandering(HUMANOID, 1).resampled(120.0).trimmed(0.1, 1.6)
 
     def jolt(ring: Clip) -> float:
-        step = poses.difference(HUMANOID, ring.frames[:-1], ring.frames[1:])
+        step = configuration.difference(HUMANOID, ring.frames[:-1], ring.frames[1:])
         return float(np.abs(np.diff(step, axis=0))[len(clip) - 4 : len(clip)].max())
 
     assert jolt(clip.looped(2)) < 0.3 * jolt(clip.looped(2, blend=0.0))
@@ -339,14 +341,16 @@ def test_a_seam_is_continuous_in_place_and_velocity(seed: int) -> None:
     """Steps across the seam differ from those beside it no more than steps elsewhere do."""
     clip = wandering(HUMANOID, seed).resampled(120.0).trimmed(0.1, 1.6)
     ring = clip.looped(3, blend=0.4)
-    step = poses.difference(HUMANOID, ring.frames[:-1], ring.frames[1:])
+    step = configuration.difference(HUMANOID, ring.frames[:-1], ring.frames[1:])
     jolt = np.abs(np.diff(step, axis=0)).max(axis=1)
     n = len(clip) - 1
     seams = [n - 2, n - 1, n, 2 * n - 2, 2 * n - 1, 2 * n]
     elsewhere = np.delete(jolt, seams)
     assert jolt[seams].max() < 1.5 * elsewhere.max()
     raw = clip.looped(3, blend=0.0)
-    hard = np.abs(np.diff(poses.difference(HUMANOID, raw.frames[:-1], raw.frames[1:]), axis=0))
+    hard = np.abs(
+        np.diff(configuration.difference(HUMANOID, raw.frames[:-1], raw.frames[1:]), axis=0)
+    )
     assert hard[seams].max() > 3.0 * jolt[seams].max()
 
 
@@ -361,7 +365,7 @@ def test_one_round_can_be_looped_without_a_seam() -> None:
     one = wandering(HUMANOID, 1).looped(1, blend=0.3)
     two = one.looped(2, blend=0.0)
     also = wandering(HUMANOID, 1).looped(2, blend=0.3)
-    assert np.abs(poses.difference(HUMANOID, two.frames, also.frames)).max() < 1e-9
+    assert np.abs(configuration.difference(HUMANOID, two.frames, also.frames)).max() < 1e-9
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -408,7 +412,7 @@ def test_a_clip_blended_into_itself_at_its_phase_is_itself() -> None:
     ring = walking(0.3).looped(2)
     one = ring.trimmed(0.0, 1.0)
     both = one.blended(ring.trimmed(0.7, 2.0), 0.3)
-    assert np.abs(poses.difference(HUMANOID, both.frames, ring.frames)).max() < 1e-6
+    assert np.abs(configuration.difference(HUMANOID, both.frames, ring.frames)).max() < 1e-6
 
 
 BLENDS = [("walk", "run"), ("run", "walk"), ("walk", "walk"), ("squat", "toe-touch")]
@@ -434,7 +438,7 @@ def test_a_blend_does_not_sink_and_keeps_limits(before: str, after: str) -> None
     both = one.blended(two, 0.3)
     # corrections are smoothed in time, which costs millimetres; poses alone sink by up to 33 mm
     assert soles(both)[..., 2].min() > min(soles(x)[..., 2].min() for x in (one, two)) - 0.007
-    assert keeps_limits(Examined(both)).good
+    assert check_limits(Analysis(both)).good
 
 
 @pytest.mark.parametrize(("before", "after"), BLENDS)

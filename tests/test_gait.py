@@ -13,8 +13,8 @@ from poise.anatomy.contact_schedule import Contacts, feet_of
 from poise.characters import load_character
 from poise.errors import ClipError
 from poise.model.character import Character
-from poise.motion.checks import gait, gait_ranges
-from poise.motion.checks.examined import Examined, Finding
+from poise.motion.checks import gait
+from poise.motion.checks.claims import Analysis, Finding
 from poise.motion.checks.gait import Stride, stride_of
 from poise.motion.clip import Clip
 
@@ -67,15 +67,17 @@ def paws(**phases: float) -> dict[str, float]:
 def findings(clip: Clip) -> dict[str, Finding]:
     """Findings about a gait by a word of their claim."""
     words = ("speed", "cadence", "length", "duty", "mirror", "known")
-    found = gait.findings(Examined(clip))
+    found = gait.findings(Analysis(clip))
     return {word: one for one in found for word in words if word in one.claim}
 
 
 def test_a_stride_has_the_numbers_it_was_made_with() -> None:
-    stride = stride_of(Examined(gait_clip(speed=1.3, period=1.1, duty=0.6)))
+    stride = stride_of(Analysis(gait_clip(speed=1.3, period=1.1, duty=0.6)))
     frame = 1.0 / FPS / 1.1  # of a stride
     assert stride.period == pytest.approx(1.1)
-    assert stride.speed == pytest.approx(1.3, rel=1e-3)  # the swinging shins move the mass centre
+    assert stride.speed == pytest.approx(
+        1.3, rel=1e-3
+    )  # the swinging shins move the center of mass
     assert stride.duty[LEFT] == pytest.approx(0.6, abs=frame)
     assert abs(stride.lag(LEFT, RIGHT)) == pytest.approx(0.5, abs=frame)
     assert stride.leg == pytest.approx(0.88)  # the height of the humanoid's hips
@@ -83,7 +85,7 @@ def test_a_stride_has_the_numbers_it_was_made_with() -> None:
 
 @pytest.mark.parametrize(("duty", "name"), [(0.6, "walk"), (0.35, "run")])
 def test_two_legs_walk_or_run_by_the_duty_factor(duty: float, name: str) -> None:
-    assert stride_of(Examined(gait_clip(duty=duty))).name == name
+    assert stride_of(Analysis(gait_clip(duty=duty))).name == name
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_two_legs_walk_or_run_by_the_duty_factor(duty: float, name: str) -> None
     ],
 )
 def test_gaits_of_four_legs_go_by_their_footfalls(name: str, phases: Any, duty: float) -> None:
-    stride = stride_of(Examined(gait_clip(DOG, phases, period=0.5, speed=2.0, duty=duty)))
+    stride = stride_of(Analysis(gait_clip(DOG, phases, period=0.5, speed=2.0, duty=duty)))
     assert stride.name == name
     assert stride.symmetrical is (name in ("dog walk", "dog pace", "dog trot"))
 
@@ -166,7 +168,7 @@ def test_a_canter_need_not_be_symmetrical() -> None:
 
 
 def test_one_stride_that_ends_as_it_began_is_a_loop() -> None:
-    stride = stride_of(Examined(gait_clip(strides=1.0)))
+    stride = stride_of(Analysis(gait_clip(strides=1.0)))
     assert stride.name == "walk"
     assert stride.period == pytest.approx(1.0)
     assert stride.speed == pytest.approx(1.3, rel=1e-3)
@@ -197,20 +199,20 @@ def test_uneven_strides_are_no_steady_gait() -> None:
     on[105:145, clip.contacts.of("left_foot")] = False  # one step comes late
     with pytest.raises(ClipError, match="uneven"):
         stride_of(
-            Examined(clip.with_frames(clip.frames, contacts=Contacts(clip.contacts.points, on)))
+            Analysis(clip.with_frames(clip.frames, contacts=Contacts(clip.contacts.points, on)))
         )
 
 
 def test_a_snake_does_not_walk() -> None:
     snake = load_character("snake-36")
     clip = Clip(snake, np.tile(snake.rest_q, (50, 1)), FPS)
-    assert gait.findings(Examined(clip))[0].good is None
+    assert gait.findings(Analysis(clip))[0].good is None
 
 
 def test_ranges_scale_as_froude_has_it() -> None:
-    person = gait_ranges.LEG["person"]
-    full, small = gait_ranges.scaled("walk", person), gait_ranges.scaled("walk", person / 4.0)
-    assert full == gait_ranges.RANGES["walk"]
+    person = gait.LEG["person"]
+    full, small = gait.scaled("walk", person), gait.scaled("walk", person / 4.0)
+    assert full == gait.RANGES["walk"]
     assert small.speed.most == pytest.approx(full.speed.most / 2.0)
     assert small.cadence.most == pytest.approx(full.cadence.most * 2.0)
     assert small.length.most == pytest.approx(full.length.most / 4.0)
@@ -220,9 +222,9 @@ def test_ranges_scale_as_froude_has_it() -> None:
     assert one == pytest.approx(other)
 
 
-@pytest.mark.parametrize("name", gait_ranges.RANGES)
+@pytest.mark.parametrize("name", gait.RANGES)
 def test_every_range_has_a_source_and_holds_together(name: str) -> None:
-    ranges = gait_ranges.RANGES[name]
+    ranges = gait.RANGES[name]
     for one in ranges:
         assert 0.0 < one.least < one.most
         assert any(digit.isdigit() for digit in one.source) or ":" in one.source
@@ -243,7 +245,7 @@ def test_a_stride_without_a_name_has_none() -> None:
 @pytest.mark.parametrize(("take", "name"), [("02_01", "walk"), ("16_35", "run")])
 def test_real_people_walk_and_run_in_the_ranges(data_folder: Path, take: str, name: str) -> None:
     clip = poise.load_clip(data_folder / "cmu_bvh" / f"{take}.bvh")
-    stride = stride_of(Examined(clip))
+    stride = stride_of(Analysis(clip))
     assert stride.name == name
     assert all(one.good for one in gait.in_ranges(stride))
 
@@ -253,6 +255,6 @@ def test_real_dogs_trot_and_pace_in_the_ranges(data_folder: Path, name: str) -> 
     folder = data_folder / "deepmimic"
     dog = load_character(folder / "characters" / "dog3d.txt")
     clip = poise.load_clip(folder / "motions" / f"dog3d_{name}.txt", dog, prepare=False)
-    stride = stride_of(Examined(clip))
+    stride = stride_of(Analysis(clip))
     assert stride.name == f"dog {name}"
     assert all(one.good for one in gait.in_ranges(stride))

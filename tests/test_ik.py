@@ -14,9 +14,10 @@ from poise import dynamics
 from poise.errors import ClipError
 from poise.math import rotation as quat
 from poise.math.pose import quat_matrix
+from poise.model import configuration
 from poise.model.character import Character
-from poise.motion import ik, limits, poses
-from poise.motion.ik.goals import checked
+from poise.motion import ik, limits
+from poise.motion.ik.goals import check_goals
 from poise.motion.ik.kinematics import tree_of
 from poise.motion.ik.solver import _Solver
 
@@ -33,7 +34,7 @@ def humanoid() -> Character:
 def some_poses(character: Character, k: int, size: float = 0.3, seed: int = 0) -> Floats:
     """Poses near the rest pose, within the joints' limits."""
     step = np.random.default_rng(seed).normal(size=(k, character.nv)) * size
-    return limits.clamped(character, poses.move(character, character.rest_q, step))
+    return limits.clamp(character, configuration.integrate(character, character.rest_q, step))
 
 
 def goals_of(character: Character, q: Floats) -> list[ik.Goal]:
@@ -79,7 +80,7 @@ def test_twists_of_random_trees_are_the_cores_jacobians(seed: int) -> None:
 @pytest.mark.parametrize("kind", ["place", "turn", "aim", "above", "limits"])
 def test_the_right_hand_side_is_the_slope_of_the_cost(humanoid: Character, kind: str) -> None:
     rng = np.random.default_rng(3)
-    q = poses.move(humanoid, humanoid.rest_q, 0.5 * rng.normal(size=(4, humanoid.nv)))
+    q = configuration.integrate(humanoid, humanoid.rest_q, 0.5 * rng.normal(size=(4, humanoid.nv)))
     goals: dict[str, list[ik.Goal]] = {
         "place": [ik.Place("left_foot", rng.normal(size=(4, 3)), (0.1, 0.0, 0.0), 3.0)],
         "turn": [ik.Turn("head", rng.normal(size=(4, 4)))],
@@ -87,15 +88,15 @@ def test_the_right_hand_side_is_the_slope_of_the_cost(humanoid: Character, kind:
         "above": [ik.Above("left_foot", (1.0,), (0.1, 0.0, 0.0), 3.0), ik.Above("head", (0.0,))],
         "limits": [],
     }
-    asked = checked(humanoid, goals[kind], 4)
+    asked = check_goals(humanoid, goals[kind], 4)
     solver = _Solver(humanoid, asked, np.full(humanoid.nv, 1e-3), 2.0, 4)
     frames = np.arange(4)
     _, _, g = solver.system(q, q, frames)
     for d in range(humanoid.nv):
         step = np.zeros(humanoid.nv)
         step[d] = 1e-5
-        up = solver.system(poses.move(humanoid, q, step), q, frames)[0]
-        down = solver.system(poses.move(humanoid, q, -step), q, frames)[0]
+        up = solver.system(configuration.integrate(humanoid, q, step), q, frames)[0]
+        down = solver.system(configuration.integrate(humanoid, q, -step), q, frames)[0]
         # central differences: 1e-10 of curvature, and rounding of costs up to 1e4 over 1e-5
         np.testing.assert_allclose(-(up - down) / 4e-5, g[:, d], rtol=1e-5, atol=1e-4)
 
@@ -107,16 +108,18 @@ def test_the_right_hand_side_is_the_slope_of_the_cost(humanoid: Character, kind:
 def test_a_pose_is_found_again_from_its_links(name: str) -> None:
     character = poise.load_character(name)
     q = some_poses(character, 20)
-    start = poses.move(character, q, np.random.default_rng(1).normal(size=(20, character.nv)) * 0.2)
+    start = configuration.integrate(
+        character, q, np.random.default_rng(1).normal(size=(20, character.nv)) * 0.2
+    )
     found, report = ik.solve(character, start, goals_of(character, q), posture=0.0, iterations=50)
-    assert report.miss.max() < 1e-4  # steps below 1e-5 end the search
-    np.testing.assert_allclose(poses.difference(character, q, found), 0.0, atol=2e-3)
+    assert report.residual.max() < 1e-4  # steps below 1e-5 end the search
+    np.testing.assert_allclose(configuration.difference(character, q, found), 0.0, atol=2e-3)
 
 
 def test_a_goal_already_met_moves_nothing(humanoid: Character) -> None:
     q = some_poses(humanoid, 3)
     found, _ = ik.solve(humanoid, q, goals_of(humanoid, q))
-    np.testing.assert_allclose(poses.difference(humanoid, q, found), 0.0, atol=1e-9)
+    np.testing.assert_allclose(configuration.difference(humanoid, q, found), 0.0, atol=1e-9)
 
 
 def test_a_frame_does_not_depend_on_its_neighbours(humanoid: Character) -> None:
@@ -134,14 +137,14 @@ def test_frames_of_weight_zero_may_ask_for_anything(humanoid: Character) -> None
         humanoid, q, [ik.Place("left_forearm", target, weight=np.array([0.0, 1.0]))]
     )
     np.testing.assert_array_equal(found[0], q[0])
-    assert report.miss[0, 0] == 0.0
+    assert report.residual[0, 0] == 0.0
 
 
 def test_an_aim_straight_back_is_found(humanoid: Character) -> None:
     q = humanoid.rest_q
     goal = ik.Aim("left_upper_arm", (0.0, 0.0, -1.0), (0.0, 0.0, 1.0))
     _, report = ik.solve(humanoid, q, [goal], limits=False, posture=0.0)
-    assert report.miss.max() < 1e-4
+    assert report.residual.max() < 1e-4
 
 
 def test_what_is_below_its_height_comes_up_and_what_is_above_stays(humanoid: Character) -> None:
@@ -149,7 +152,7 @@ def test_what_is_below_its_height_comes_up_and_what_is_above_stays(humanoid: Cha
     hold = ik.Turn("chest", (1.0, 0.0, 0.0, 0.0), 1e3)
     height = np.array([[1.2], [0.1]])  # the elbow is in between
     found, report = ik.solve(humanoid, q, [hold, ik.Above("left_forearm", height, weight=1e6)])
-    assert report.miss[1].max() < 1e-4  # a weight of 1e6 against a posture of 1e-3
+    assert report.residual[1].max() < 1e-4  # a weight of 1e6 against a posture of 1e-3
     i = [link.name for link in humanoid.links].index("left_forearm")
     was, now = (dynamics.forward_kinematics(humanoid, x)[0][:, i, 2] for x in (q, found))
     assert 0.1 < was[0] < 1.2 - 1e-3
@@ -160,14 +163,16 @@ def test_what_is_below_its_height_comes_up_and_what_is_above_stays(humanoid: Cha
 
 def test_short_steps_from_a_near_start_end_where_long_ones_do(humanoid: Character) -> None:
     q = some_poses(humanoid, 20)
-    start = poses.move(humanoid, q, np.random.default_rng(1).normal(size=(20, humanoid.nv)) * 0.1)
+    start = configuration.integrate(
+        humanoid, q, np.random.default_rng(1).normal(size=(20, humanoid.nv)) * 0.1
+    )
     goals = [*goals_of(humanoid, q), ik.Place("left_foot", (0.1, 0.2, 0.3), weight=1e4)]
     usual, near = (
         ik.solve(humanoid, start, goals, limits=0.3, iterations=100, near=near)[0]
         for near in (False, True)
     )
     # both stop where a round gains a millionth of the cost
-    np.testing.assert_allclose(poses.difference(humanoid, usual, near), 0.0, atol=1e-3)
+    np.testing.assert_allclose(configuration.difference(humanoid, usual, near), 0.0, atol=1e-3)
 
 
 def test_kept_limits_are_kept(humanoid: Character) -> None:
@@ -241,11 +246,11 @@ def test_swing_and_twist_put_a_rotation_together_again() -> None:
 
 def test_clamped_poses_are_inside_and_inside_ones_stay(humanoid: Character) -> None:
     step = np.random.default_rng(6).normal(size=(50, humanoid.nv))
-    wild = poses.move(humanoid, humanoid.rest_q, step)
-    tame = limits.clamped(humanoid, wild)
+    wild = configuration.integrate(humanoid, humanoid.rest_q, step)
+    tame = limits.clamp(humanoid, wild)
     assert max(over.value.max() for over in limits.excesses(humanoid, tame)) < 1e-9
     np.testing.assert_array_equal(
-        limits.clamped(humanoid, tame[:1] * 0 + humanoid.rest_q)[0], humanoid.rest_q
+        limits.clamp(humanoid, tame[:1] * 0 + humanoid.rest_q)[0], humanoid.rest_q
     )
 
 
@@ -258,8 +263,8 @@ def test_a_long_take_is_solved_in_seconds(humanoid: Character) -> None:
     t = np.arange(k)[:, None] / 120.0
     rng = np.random.default_rng(0)
     wave = rng.normal(size=humanoid.nv) * 0.3 * np.sin(2 * np.pi * t + 6 * rng.random(humanoid.nv))
-    q = limits.clamped(humanoid, poses.move(humanoid, humanoid.rest_q, wave))
-    start = poses.move(humanoid, q, rng.normal(size=(k, humanoid.nv)) * 0.05)
+    q = limits.clamp(humanoid, configuration.integrate(humanoid, humanoid.rest_q, wave))
+    start = configuration.integrate(humanoid, q, rng.normal(size=(k, humanoid.nv)) * 0.05)
     begin = time.process_time()
     ik.solve(humanoid, start, goals_of(humanoid, q), iterations=10, tolerance=0.0)
     # 4 s on an idle core; the bound leaves room for a busy machine

@@ -11,7 +11,7 @@ import pytest
 import poise
 from poise import Clip, UnfollowableTarget
 from poise.math import rotation
-from poise.motion.jumps import check_followable, find_jumps
+from poise.motion.clip import find_jumps
 from poise.motion.library import builtin_clips
 
 HUMANOID = poise.load_character("humanoid")
@@ -95,12 +95,12 @@ def test_targets_before_the_jump_say_nothing_and_rows_do() -> None:
     clip = flipped()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_followable(clip.target(0.5))
-        check_followable(clip.targets(0.0, 1 / 60, 20))
-        check_followable(clip.target(2.0))
-        check_followable(poise.Target(clip.frames[60]))
+        clip.target(0.5).check_followable()
+        clip.targets(0.0, 1 / 60, 20).check_followable()
+        clip.target(2.0).check_followable()
+        poise.Target(clip.frames[60]).check_followable()
     with pytest.warns(UnfollowableTarget):
-        check_followable(clip.targets(0.0, 1 / 60, 90))
+        clip.targets(0.0, 1 / 60, 90).check_followable()
 
 
 def test_balance_names_it_as_well() -> None:

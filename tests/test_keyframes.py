@@ -18,11 +18,11 @@ from poise.errors import ClipError, PoiseError
 from poise.math import rotation
 from poise.math.spline import TooFar, curve, turning
 from poise.model.character import Character
-from poise.motion.authoring.refine import Options
+from poise.model.configuration import difference
+from poise.motion.authoring.author import Options
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import Keyframes, load_keyframes, parse_keyframes
 from poise.motion.keyframes.targets import tip
-from poise.motion.poses import difference
 
 DOC = Path(__file__).parents[1] / "docs" / "keyframes.md"
 

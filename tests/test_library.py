@@ -9,7 +9,8 @@ from scipy.spatial import ConvexHull
 import poise
 from poise import dynamics
 from poise.anatomy.contact_schedule import positions
-from poise.motion import library, poses
+from poise.model import configuration
+from poise.motion import library
 from poise.motion.checks import check
 
 pytestmark = pytest.mark.arithmetic
@@ -82,7 +83,7 @@ def again(name: str) -> float:
 
     made, kept = author(load_keyframes(library.sources()[name])), library.builtin_clip(name)
     assert made.frames.shape == kept.frames.shape
-    return float(np.abs(poses.difference(kept.character, kept.frames, made.frames)).max())
+    return float(np.abs(configuration.difference(kept.character, kept.frames, made.frames)).max())
 
 
 def test_keyframes_make_the_clip_again() -> None:

@@ -13,10 +13,15 @@ from poise import Clip, ClipNotice, measure
 from poise.anatomy.contact_schedule import Contacts, feet_of, positions
 from poise.math import rotation
 from poise.motion import load_clip
-from poise.motion.editing.reach import CLEAR, clear_swings, nearer_limits
-from poise.motion.editing.spikes import without_spikes
+from poise.motion.editing.smoothing import remove_spikes
 from poise.motion.limits import excesses
-from poise.motion.preprocess import load_ready, made_ready
+from poise.motion.preprocess import (
+    CLEAR,
+    load_preprocessed,
+    preprocess,
+    raise_swing_feet,
+    reduce_limit_excess,
+)
 from poise.studio.library import Library
 from poise.trials.balance_trial import balance_trial_of
 from poise.trials.trial import trial_of
@@ -116,7 +121,7 @@ def test_notes_stay_with_edits() -> None:
     walk = poise.load_clip("walk")
     noted = Clip(walk.character, walk.frames, walk.fps, name="walk", notes=("one",))
     assert noted.trimmed(0.5).notes == ("one",)
-    assert made_ready(noted, raw=False, cutoff=6.0).notes[0] == "one"
+    assert preprocess(noted, raw=False, cutoff=6.0).notes[0] == "one"
 
 
 def spiked(frames: int, angle: float = 2.5) -> Clip:
@@ -131,7 +136,7 @@ def spiked(frames: int, angle: float = 2.5) -> Clip:
 
 def test_a_spike_is_taken_out_and_the_rest_stays() -> None:
     walk, clip = spiked(0), spiked(6)
-    made, joints, lost = without_spikes(clip)
+    made, joints, lost = remove_spikes(clip)
     assert not lost
     assert list(joints) == ["left_ankle"]
     assert joints["left_ankle"] == pytest.approx(10 / 120)
@@ -142,9 +147,9 @@ def test_a_spike_is_taken_out_and_the_rest_stays() -> None:
 
 
 def test_a_walk_has_no_spikes_and_a_foot_that_stays_turned_is_none() -> None:
-    assert without_spikes(spiked(0)).joints == {}
+    assert remove_spikes(spiked(0)).joints == {}
     turned = spiked(200)
-    made = without_spikes(turned).clip
+    made = remove_spikes(turned).clip
     np.testing.assert_allclose(made.frames[110:290], turned.frames[110:290], atol=1e-12)
 
 
@@ -154,7 +159,7 @@ def test_half_of_what_is_beyond_limits_is_taken_back_and_feet_stay() -> None:
     at = walk.character.q_slice(walk.character.joint("right_elbow"))
     q[:, at] = 3.2  # 0.6 rad beyond
     clip = walk.with_frames(q, contacts=walk.contacts)
-    made, joints = nearer_limits(clip)
+    made, joints = reduce_limit_excess(clip)
     assert list(joints) == ["right_elbow"]
     assert far(made) == pytest.approx(far(clip) / 2.0, rel=0.01)
     assert walk.contacts is not None
@@ -162,7 +167,7 @@ def test_half_of_what_is_beyond_limits_is_taken_back_and_feet_stay() -> None:
         walk.character, walk.contacts.points, walk.frames
     )
     assert np.abs(moved[walk.contacts.on]).max() < 1e-4
-    assert nearer_limits(walk).clip is walk
+    assert reduce_limit_excess(walk).clip is walk
 
 
 def test_feet_clear_the_ground_while_they_swing() -> None:
@@ -180,7 +185,7 @@ def test_feet_clear_the_ground_while_they_swing() -> None:
             q[:, HUMANOID.q_slice(joint)] = angle if joint.kind == "hinge" else turn
     low = positions(HUMANOID, points, q)[..., 2].min()
     q[:, 2] -= low
-    made, rise = clear_swings(Clip(HUMANOID, q, 60.0, contacts=Contacts(points, on)))
+    made, rise = raise_swing_feet(Clip(HUMANOID, q, 60.0, contacts=Contacts(points, on)))
     height = positions(HUMANOID, points, made.frames)[..., 2]
     assert rise == pytest.approx(CLEAR, rel=0.05)
     assert height[75:105, left].min() > 0.7 * CLEAR
@@ -201,7 +206,7 @@ def test_a_foot_in_the_air_is_turned_no_farther_than_its_ankle(data_folder: Path
 
 def test_the_cutoff_of_an_option_counts(tmp_path: Path) -> None:
     path = take(tmp_path)
-    found = [load_ready(path, HUMANOID, cutoff=cutoff) for cutoff in (0, 4.0, None)]
+    found = [load_preprocessed(path, HUMANOID, cutoff=cutoff) for cutoff in (0, 4.0, None)]
     assert not any("smoothed" in note for note in found[0].notes)
     assert any("smoothed at 4 Hz" in note for note in found[1].notes)
     assert any("smoothed at" in note for note in found[2].notes)

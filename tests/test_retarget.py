@@ -19,9 +19,15 @@ from poise.errors import ClipError
 from poise.math import rotation as quat
 from poise.model.character import Character, Joint, Link, Shape
 from poise.motion import Clip, limits, load_clip, save_clip
-from poise.motion.foot_contact.planting import Sole, fall, planted, tidied, turning, yaw_of
-from poise.motion.retargeting.like import on_rig
-from poise.motion.retargeting.retarget import retarget
+from poise.motion.foot_contact.planting import (
+    Sole,
+    close_gaps,
+    is_pivoting,
+    plant_foot,
+    smooth_fall,
+    yaw_of,
+)
+from poise.motion.retargeting.retarget import on_rig, retarget
 
 pytestmark = pytest.mark.arithmetic
 
@@ -204,7 +210,9 @@ def a_step(k: int = 120) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """A foot that stands, drifts and sinks a little, swings ahead and stands again."""
     t = np.linspace(0.0, 1.0, k)
     swing = np.clip((t - 0.4) / 0.2, 0.0, 1.0)
-    p = np.stack([0.02 * t + 0.6 * (1 - fall(swing)), 0.0 * t, 0.04 + 0.3 * swing * (1 - swing)], 1)
+    p = np.stack(
+        [0.02 * t + 0.6 * (1 - smooth_fall(swing)), 0.0 * t, 0.04 + 0.3 * swing * (1 - swing)], 1
+    )
     pitch = 0.5 * np.sin(2 * np.pi * np.clip((t - 0.3) / 0.4, 0.0, 1.0)) + 0.03
     stands = (swing <= 0.0) | (swing >= 1.0)
     return p, quat.turn((0.0, 1.0, 0.0), pitch), stands
@@ -212,7 +220,7 @@ def a_step(k: int = 120) -> tuple[Floats, Floats, NDArray[np.bool_]]:
 
 def test_a_planted_foot_neither_skates_nor_sinks() -> None:
     p, R, stands = a_step()
-    new_p, new_R = planted(sole(), p, R, stands, 120.0)
+    new_p, new_R = plant_foot(sole(), p, R, stands, 120.0)
     at = new_p[:, None] + quat.rotate(new_R[:, None], sole().points[None])
     assert at[..., 2].min() > -1e-9
     low = at[..., 2].min(axis=1)
@@ -223,7 +231,7 @@ def test_a_planted_foot_neither_skates_nor_sinks() -> None:
 
 def test_a_planted_foot_does_not_jump() -> None:
     p, R, stands = a_step()
-    new_p, new_R = planted(sole(), p, R, stands, 120.0)
+    new_p, new_R = plant_foot(sole(), p, R, stands, 120.0)
     own = np.linalg.norm(np.diff(p, axis=0), axis=1).max()
     assert np.linalg.norm(np.diff(new_p, axis=0), axis=1).max() < 1.3 * own
     turn = quat.log(quat.multiply(quat.conjugate(new_R[:-1]), new_R[1:]))
@@ -236,7 +244,7 @@ def test_a_foot_slows_down_before_it_stands() -> None:
     x = np.where(np.arange(k) < 60, 0.3 * (np.arange(k) - 60) / fps, 0.0)
     p = np.stack([x, 0.0 * x, np.full(k, 0.05)], axis=1)
     R = np.tile([1.0, 0.0, 0.0, 0.0], (k, 1))
-    new_p, _ = planted(sole(), p, R, np.arange(k) >= 56, fps)
+    new_p, _ = plant_foot(sole(), p, R, np.arange(k) >= 56, fps)
     rough, smooth = (np.abs(np.diff(y[:, 0], 2)).max() * fps**2 for y in (p, new_p))
     assert rough == pytest.approx(36.0)  # 0.3 m/s in one frame
     assert smooth < rough / 2.5
@@ -248,10 +256,10 @@ def test_a_foot_that_spins_on_its_toes_keeps_them_in_place() -> None:
     spin = quat.turn((0.0, 0.0, 1.0), np.linspace(0.0, 3.0, k))
     R = quat.multiply(spin, quat.turn((0.0, 1.0, 0.0), np.full(k, 0.5)))
     p = np.array([1.0, 2.0, 0.0]) - quat.rotate(R, toe)
-    new_p, new_R = planted(sole(), p, R, np.ones(k, dtype=bool), 120.0)
+    new_p, new_R = plant_foot(sole(), p, R, np.ones(k, dtype=bool), 120.0)
     at = new_p + quat.rotate(new_R, toe)
     np.testing.assert_allclose(at, np.broadcast_to((1.0, 2.0, 0.0), at.shape), atol=1e-9)
-    assert turning(sole(), R, np.ones(k, dtype=bool), 120.0).mean() > 0.8
+    assert is_pivoting(sole(), R, np.ones(k, dtype=bool), 120.0).mean() > 0.8
     yaw = yaw_of(sole(), new_R)
     assert abs(yaw[-1] - yaw[0]) > 2.5
 
@@ -263,8 +271,8 @@ def test_a_gap_too_short_for_a_step_is_closed_in_place_and_widened_elsewhere() -
     R = np.tile([1.0, 0.0, 0.0, 0.0], (k, 1))
     still, moved = np.zeros((k, 3)), np.zeros((k, 3))
     moved[31:, 0] = 0.2
-    assert tidied(sole(), still, R, stands, 120.0).all()
-    assert (~tidied(sole(), moved, R, stands, 120.0)).sum() >= 12  # a tenth of a second
+    assert close_gaps(sole(), still, R, stands, 120.0).all()
+    assert (~close_gaps(sole(), moved, R, stands, 120.0)).sum() >= 12  # a tenth of a second
 
 
 # files and the way back

@@ -11,8 +11,9 @@ import poise
 from poise import dynamics
 from poise.anatomy.body import body_of
 from poise.math.rotation import Floats
-from poise.motion import Clip, ik, limits, poses
-from poise.motion.retargeting.finishing import bent, calmed, clear_of_ground
+from poise.model import configuration
+from poise.motion import Clip, ik, limits
+from poise.motion.retargeting.finishing import bend_elbows, clearance_goals, smooth_corrections
 from poise.motion.retargeting.retarget import retarget
 
 HUMANOID = poise.load_character("humanoid")
@@ -34,12 +35,12 @@ def acceleration(q: Floats) -> float:
 
 
 def test_a_jerk_that_nothing_asks_for_goes() -> None:
-    start = poses.move(HUMANOID, HUMANOID.rest_q, sway())
+    start = configuration.integrate(HUMANOID, HUMANOID.rest_q, sway())
     jerked = start.copy()
     knee = HUMANOID.q_slice("left_knee")
     jerked[120:, knee] += 0.2
     done: list[float] = []
-    calm = calmed(
+    calm = smooth_corrections(
         body_of(HUMANOID), start, jerked, [], 120.0, pieces=[(0, 240)], limits=False,
         progress=done.append,
     )  # fmt: skip
@@ -51,12 +52,12 @@ def test_a_jerk_that_nothing_asks_for_goes() -> None:
 
 
 def test_what_is_asked_for_is_met_all_the_same() -> None:
-    start = poses.move(HUMANOID, HUMANOID.rest_q, sway())
+    start = configuration.integrate(HUMANOID, HUMANOID.rest_q, sway())
     foot = NAMES.index("left_foot")
     at = dynamics.forward_kinematics(HUMANOID, HUMANOID.rest_q)[0][foot]
     goal = ik.Place("left_foot", at, weight=3e4)
     q, _ = ik.solve(HUMANOID, start, [goal])
-    calm = calmed(
+    calm = smooth_corrections(
         body_of(HUMANOID), start, q, [goal], 120.0, pieces=[(0, 240)], limits=False,
         progress=lambda _: None,
     )  # fmt: skip
@@ -65,11 +66,11 @@ def test_what_is_asked_for_is_met_all_the_same() -> None:
 
 
 def test_a_cut_is_not_smoothed_over() -> None:
-    start = poses.move(HUMANOID, HUMANOID.rest_q, sway())
+    start = configuration.integrate(HUMANOID, HUMANOID.rest_q, sway())
     changed = start.copy()
     knee = HUMANOID.q_slice("left_knee")
     changed[120:, knee] += 0.2
-    calm = calmed(
+    calm = smooth_corrections(
         body_of(HUMANOID), start, changed, [], 120.0, pieces=[(0, 120), (120, 240)], limits=False,
         progress=lambda _: None,
     )  # fmt: skip
@@ -85,20 +86,20 @@ def stretched_down(depth: float) -> Floats:
 
 
 def test_only_links_that_come_near_the_ground_are_watched() -> None:
-    goals = clear_of_ground(HUMANOID, stretched_down(0.1), LEGS)
+    goals = clearance_goals(HUMANOID, stretched_down(0.1), LEGS)
     assert {goal.link for goal in goals} == {"left_forearm", "right_forearm"}
-    assert not clear_of_ground(HUMANOID, HUMANOID.rest_q[None], LEGS)
+    assert not clearance_goals(HUMANOID, HUMANOID.rest_q[None], LEGS)
 
 
 @pytest.mark.parametrize("depth", [0.01, 0.1])
 def test_straight_arms_bend_at_the_elbow_as_elbows_do(depth: float) -> None:
     q = stretched_down(depth)
-    goals = clear_of_ground(HUMANOID, q, LEGS)
+    goals = clearance_goals(HUMANOID, q, LEGS)
     hold: list[ik.Goal] = [
         ik.Place("chest", dynamics.forward_kinematics(HUMANOID, q)[0][:, NAMES.index("chest")]),
         ik.Turn("chest", (1.0, 0.0, 0.0, 0.0)),
     ]
-    begin = bent(body_of(HUMANOID), q, goals, 120.0)
+    begin = bend_elbows(body_of(HUMANOID), q, goals, 120.0)
     found, _ = ik.solve(HUMANOID, begin, [*goals, *hold], limits=0.3, near=True)
     arms = [i for i, name in enumerate(NAMES) if name.endswith("forearm")]
     assert lowest(HUMANOID, found)[:, arms].min() > -1e-3
@@ -112,7 +113,7 @@ def test_straight_arms_bend_at_the_elbow_as_elbows_do(depth: float) -> None:
 
 def test_poses_above_the_ground_are_not_bent() -> None:
     q = HUMANOID.rest_q[None]
-    assert bent(body_of(HUMANOID), q, clear_of_ground(HUMANOID, q, LEGS), 120.0) is q
+    assert bend_elbows(body_of(HUMANOID), q, clearance_goals(HUMANOID, q, LEGS), 120.0) is q
 
 
 def test_a_pose_before_the_first_frame_changes_nothing_after_it() -> None:
@@ -124,7 +125,7 @@ def test_a_pose_before_the_first_frame_changes_nothing_after_it() -> None:
     with_pose = Clip(clip.character, np.concatenate([pose[None], clip.frames]), clip.fps)
     other = biped("b", 0.5)
     alone, after = (retarget(x, other).clip for x in (clip, with_pose))
-    gap = poses.difference(other, alone.frames, after.frames[1:])
+    gap = configuration.difference(other, alone.frames, after.frames[1:])
     assert np.abs(gap[3:]).max() < 2e-3  # the contact begins a frame later
     # the pose itself stands on the ground as it is
     assert lowest(other, after.frames[:1]).min() == pytest.approx(0.0, abs=1e-3)

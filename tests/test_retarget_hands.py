@@ -70,9 +70,9 @@ def test_what_else_retargeting_keeps_is_kept(name: str) -> None:
 @on_people
 def test_a_cartwheel_never_flies(name: str) -> None:
     found = {finding.claim: finding for finding in check(cartwheel(name)[1].clip)}
-    for claim in ("in flight the mass centre falls with g", "standing feet do not move"):
+    for claim in ("in flight the center of mass falls with g", "standing feet do not move"):
         assert found[claim].good is not False
-    assert found["in flight the mass centre falls with g"].where == "it never flies"
+    assert found["in flight the center of mass falls with g"].where == "it never flies"
 
 
 def test_there_and_back_hands_stand_as_before() -> None:

@@ -14,8 +14,8 @@ from poise.characters import as_builtin, builtin_names, load_character
 from poise.errors import CharacterError, ClipError
 from poise.model.character import Character, Joint, Link, Shape
 from poise.motion.clip import Clip
-from poise.motion.preprocess import load_ready
-from poise.motion.retargeting.like import on_rig
+from poise.motion.preprocess import load_preprocessed
+from poise.motion.retargeting.retarget import on_rig
 from poise.studio.library import Library
 from poise.trials.results import motion_of
 from poise.trials.trial import trial_of
@@ -214,8 +214,8 @@ def test_a_clip_of_the_same_body_is_not_retargeted() -> None:
     assert np.array_equal(made.frames, trial_of(WALK, HUMANOID).clip.frames)
     assert poise.load_clip("walk", FOREIGN).character is FOREIGN
     assert np.array_equal(poise.load_clip("walk", FOREIGN).frames, WALK.frames)
-    raw = foreign._replace(contacts=None)
-    assert load_ready(raw, HUMANOID, firm_feet=True).character is HUMANOID
+    raw = foreign.replace(contacts=None)
+    assert load_preprocessed(raw, HUMANOID, repair_feet=True).character is HUMANOID
     assert np.array_equal(on_rig(foreign, WALK).frames, WALK.frames)
 
 

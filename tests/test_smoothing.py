@@ -11,17 +11,18 @@ from poise import load_character
 from poise.anatomy.contact_schedule import Contacts, positions
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
-from poise.math.rotation import Floats
-from poise.motion import Clip, poses
+from poise.math.arrays import Floats, Mask
+from poise.math.filtering import lowpass
+from poise.model import configuration
+from poise.motion import Clip
 from poise.motion.editing.smoothing import (
     STILL,
-    firm,
-    lowpass,
-    parts,
+    displacement,
     residual_cutoff,
-    smoothing_report,
+    still_contacts,
+    uncut_segments,
 )
-from poise.motion.foot_contact.detect import Mask, size_of, speeds
+from poise.motion.foot_contact.detect import size_of, speeds
 
 TWO_LINK = load_character("two-link")
 
@@ -65,7 +66,7 @@ def test_a_steady_turn_passes_however_fast() -> None:
     q[:, 3:7] = rotation.turn((0.6, 0.0, 0.8), 4.0 * np.pi * t)
     clip = Clip(character, q, 120.0)
     smooth = clip.smoothed(3.0, feet=False)
-    turned = poses.difference(character, clip.frames, smooth.frames)[60:-60, 3:6]
+    turned = configuration.difference(character, clip.frames, smooth.frames)[60:-60, 3:6]
     # what is left comes in from the ends
     assert np.abs(turned).max() < 1e-3
 
@@ -124,7 +125,7 @@ def test_the_tuned_noise_is_gone_and_the_motion_left() -> None:
 def walking_noise(clip: Clip, seed: int = 0) -> Clip:
     rng = np.random.default_rng(seed)
     noise = 0.002 * rng.normal(size=(len(clip), clip.character.nv))
-    return clip.with_frames(poses.move(clip.character, clip.frames, noise))
+    return clip.with_frames(configuration.integrate(clip.character, clip.frames, noise))
 
 
 def stance_error(clip: Clip, truth: Clip, contacts: Contacts) -> Floats:
@@ -172,17 +173,17 @@ def test_a_jump_between_frames_is_a_cut() -> None:
     smooth = with_pose.smoothed(6.0, feet=False)
     assert np.abs(smooth.frames[0] - with_pose.frames[0]).max() < 1e-12
     plain = clip.smoothed(6.0, feet=False)
-    gap = poses.difference(HUMANOID, smooth.frames[1:], plain.frames)
+    gap = configuration.difference(HUMANOID, smooth.frames[1:], plain.frames)
     assert np.abs(gap).max() < 1e-9
 
 
 def test_the_report_says_how_far_joints_moved() -> None:
     clip, _ = stepping()
-    moved = smoothing_report(clip, clip.moved((0.0, 0.003, 0.004)))
+    moved = displacement(clip, clip.moved((0.0, 0.003, 0.004)))
     assert moved == pytest.approx((5.0, 5.0, 5.0), abs=1e-9)
     assert str(moved) == "moved by 5.0 mm (95 %: 5.0 mm, most: 5.0 mm)"
     with pytest.raises(ClipError, match="same character and frames"):
-        smoothing_report(clip, clip.trimmed(0.0, 1.0))
+        displacement(clip, clip.trimmed(0.0, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ def firmly(clip: Clip, contacts: Contacts, inset: float = 0.05) -> Mask:
     p = positions(clip.character, contacts.points, clip.frames)
     still = speeds(p, clip.fps) < STILL * np.sqrt(9.81 * size_of(clip.character))
     inside = np.ones((2 * round(inset * clip.fps) + 1, 1))
-    return np.asarray(binary_erosion(firm(contacts, still), inside))
+    return np.asarray(binary_erosion(still_contacts(contacts, still), inside))
 
 
 def stance_noise(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) -> float:
@@ -222,7 +223,7 @@ def stance_noise(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) 
 
     What is slower is motion, says the residual analysis: a heel that comes up, weight that shifts.
     """
-    (_, a), *more = parts(clip)
+    (_, a), *more = uncut_segments(clip)
     begin = a if more and a < 5 else 0  # the T-pose
     p = positions(clip.character, contacts.points, frames[begin:])
     flat = p.reshape(len(p), -1)
@@ -259,7 +260,7 @@ def test_smoothing_a_take_moves_it_by_millimetres_and_quiets_its_feet(name: str)
     clip = take(f"{name}.bvh")
     cutoff = residual_cutoff(clip)
     smooth = clip.smoothed(cutoff)
-    moved, (mean, p95) = smoothing_report(clip, smooth), TAKES[name]
+    moved, (mean, p95) = displacement(clip, smooth), TAKES[name]
     assert moved.mean < mean
     assert moved.p95 < p95
     assert smooth.contacts is not None

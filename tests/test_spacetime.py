@@ -10,13 +10,19 @@ from poise import Character, Joint, Link, Shape, dynamics
 from poise.anatomy import contact_schedule as feet
 from poise.anatomy.contact_schedule import Contacts, Point
 from poise.math import rotation
-from poise.motion import poses
-from poise.motion.authoring import ground_forces, rate_terms, spacetime
+from poise.model import configuration
+from poise.motion.authoring import ground_forces, spacetime
 from poise.motion.authoring import terms as spacetime_terms
-from poise.motion.authoring.author import held, sideways
-from poise.motion.authoring.normal_equations import SOFT, Basis, System, directions, gathered
-from poise.motion.authoring.refine import Options, _Task, refine
-from poise.motion.authoring.spacetime import Motion, Travel
+from poise.motion.authoring.author import Options, _Task, hold_weights, lateral_velocities, refine
+from poise.motion.authoring.spacetime import (
+    SOFT,
+    Basis,
+    Motion,
+    System,
+    Travel,
+    assemble,
+    directions,
+)
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import parse_keyframes
 
@@ -44,12 +50,12 @@ def test_who_stands_still_is_carried_by_the_ground(humanoid: Character) -> None:
     points = feet.feet_of(humanoid)
     motion = still(humanoid, 3)
     on = np.ones((3, len(points)), dtype=bool)
-    found = ground_forces.explain(humanoid, motion.q, motion.v, motion.a, points, on)
+    found = ground_forces.find_ground_forces(humanoid, motion.q, motion.v, motion.a, points, on)
     weight = humanoid.mass * 9.81
     # the forces' own small weight keeps a hundred-thousandth of the residual
     assert np.allclose(found.forces.sum(axis=1), [0.0, 0.0, weight], atol=1e-4 * weight)
     assert np.abs(found.residual).max() < 1e-4
-    # their centre of pressure lies under the mass centre
+    # their centre of pressure lies under the center of mass
     at = feet.positions(humanoid, points, motion.q)
     pressure = np.einsum("kp,kpc->kc", found.forces[..., 2], at) / weight
     assert np.allclose(pressure[:, :2], found.center[:, :2], atol=1e-3)
@@ -58,10 +64,10 @@ def test_who_stands_still_is_carried_by_the_ground(humanoid: Character) -> None:
 def test_torques_and_forces_together_give_the_accelerations_back(humanoid: Character) -> None:
     rng = np.random.default_rng(1)
     points = feet.feet_of(humanoid)
-    q = poses.move(humanoid, humanoid.rest_q, 0.1 * rng.normal(size=(4, humanoid.nv)))
+    q = configuration.integrate(humanoid, humanoid.rest_q, 0.1 * rng.normal(size=(4, humanoid.nv)))
     v, a = rng.normal(size=(2, 4, humanoid.nv))
     on = rng.random((4, len(points))) < 0.6
-    found = ground_forces.explain(humanoid, q, v, a, points, on)
+    found = ground_forces.find_ground_forces(humanoid, q, v, a, points, on)
     wrenches = spacetime_terms._wrenches(humanoid, points, q, found.forces)
     again = dynamics.forward_dynamics(humanoid, q, v, found.torque, external=wrenches)
     assert np.allclose(again, a, atol=1e-6 * np.abs(a).max())
@@ -74,7 +80,9 @@ def test_forces_stay_inside_their_cones(humanoid: Character, friction: float) ->
     q = np.tile(humanoid.rest_q, (8, 1))
     v, a = rng.normal(size=(2, 8, humanoid.nv))
     on = np.ones((8, len(points)), dtype=bool)
-    f = ground_forces.explain(humanoid, q, v, 5.0 * a, points, on, friction=friction).forces
+    f = ground_forces.find_ground_forces(
+        humanoid, q, v, 5.0 * a, points, on, friction=friction
+    ).forces
     assert (f[..., 2] >= 0.0).all()
     assert (np.linalg.norm(f[..., :2], axis=-1) <= friction * f[..., 2] + 1e-9).all()
 
@@ -87,7 +95,8 @@ def test_with_a_small_barrier_forces_are_nearly_those_without(humanoid: Characte
     v, a = 0.5 * rng.normal(size=(2, 8, humanoid.nv))
     on = rng.random((8, len(points))) < 0.7
     exact, soft = (
-        ground_forces.explain(humanoid, q, v, a, points, on, barrier=mu) for mu in (0.0, 1e-10)
+        ground_forces.find_ground_forces(humanoid, q, v, a, points, on, barrier=mu)
+        for mu in (0.0, 1e-10)
     )
     assert exact.forces.any()
     # forces that are zero without it are about mu / epsilon^2 = 1e-6 of body weight with it; those
@@ -112,7 +121,7 @@ def test_forces_with_a_barrier_answer_as_their_derivative_says(humanoid: Charact
         for w in (wrench + step, wrench - step)
     )
     _, ways = ground_forces.cone_forces(mass, wrench, arms, on, 0.7, center, 1e-5)
-    answer = ways.answer[0] @ (step * scale)[0]
+    answer = ways.response[0] @ (step * scale)[0]
     edges = (answer[:, None] * ways.force).reshape(len(points), -1, 3)
     # the method stops at a thousandth of mu
     assert np.allclose((more - less)[0] / 2.0, edges.sum(axis=1), atol=0.01 * np.abs(edges).max())
@@ -122,7 +131,7 @@ def test_what_hangs_in_the_air_without_falling_is_not_explained() -> None:
     motion = still(cube(), 3)
     points: list[Point] = []
     on = np.zeros((3, 0), dtype=bool)
-    found = ground_forces.explain(cube(), motion.q, motion.v, motion.a, points, on)
+    found = ground_forces.find_ground_forces(cube(), motion.q, motion.v, motion.a, points, on)
     assert np.allclose(found.residual[:, :3], [0.0, 0.0, 1.0])
 
 
@@ -136,7 +145,7 @@ def sketch_of_a_jump(character: Character) -> tuple[Motion, tuple[Point, ...], n
     t = np.arange(k)[:, None] / 30.0
     size = 0.1 * rng.normal(size=character.nv)
     wave = size * np.sin(2.0 * np.pi * (t + rng.random(character.nv)))
-    motion = Motion(character, poses.move(character, character.rest_q, wave), 30.0)
+    motion = Motion(character, configuration.integrate(character, character.rest_q, wave), 30.0)
     points = feet.feet_of(character)
     on = np.ones((k, len(points)), dtype=bool)
     on[6:11] = False
@@ -156,7 +165,7 @@ def test_derivatives_of_the_terms_are_those_of_the_cost(humanoid: Character) -> 
         "near": spacetime_terms.near(np.tile(humanoid.rest_q, (k, 1)), np.ones(humanoid.nv)),
         "limits": spacetime_terms.limits(margin=1.0),
         "center": spacetime_terms.center_over(np.zeros((k, 3)), np.ones((k, 3))),
-        "pressing": rate_terms.pressing(),
+        "pressing": spacetime_terms.pressing(),
     }
     basis = Basis(k, 3, False, motion.fps)
     for name, term in terms.items():
@@ -186,7 +195,7 @@ def test_a_throw_becomes_a_parabola() -> None:
         spacetime_terms.ground([], none, weight=1.0),
         spacetime_terms.near(q, ends),
     ]
-    found = spacetime.optimise(Motion(character, q, fps), terms, iterations=30).motion
+    found = spacetime.optimize(Motion(character, q, fps), terms, iterations=30).motion
     speed = (found.q[-1, 2] - found.q[0, 2]) / t[-1] + 9.81 * t[-1] / 2.0
     path = found.q[0, 2] + speed * t - 9.81 * t**2 / 2.0
     assert np.allclose(found.q[:, 2], path, atol=1e-3)
@@ -207,7 +216,9 @@ def test_a_refined_bow_stands_and_is_explained() -> None:
     found = refine(lamp, q, fps, contacts, options=Options(rounds=3, iterations=8))
 
     def left(motion: Motion) -> float:
-        out = ground_forces.explain(lamp, motion.q, motion.v, motion.a, points, contacts.on)
+        out = ground_forces.find_ground_forces(
+            lamp, motion.q, motion.v, motion.a, points, contacts.on
+        )
         return float(np.abs(out.residual).max())
 
     assert left(Motion(lamp, q, fps)) > 0.05
@@ -215,7 +226,7 @@ def test_a_refined_bow_stands_and_is_explained() -> None:
     at = feet.positions(lamp, points, found.q)
     assert np.abs(at - at.mean(axis=0)).max() < 0.002
     # it still bows
-    assert np.abs(poses.difference(lamp, q[:1], found.q)).max() > 0.3
+    assert np.abs(configuration.difference(lamp, q[:1], found.q)).max() > 0.3
 
 
 def test_the_second_half_of_a_mirrored_loop_mirrors_the_first(humanoid: Character) -> None:
@@ -230,11 +241,11 @@ def test_the_second_half_of_a_mirrored_loop_mirrors_the_first(humanoid: Characte
     left = humanoid.v_slice("left_hip")
     step = np.zeros((k, humanoid.nv))
     step[:, left] = 0.3 * np.sin(2.0 * np.pi * np.arange(k)[:, None] / k)
-    wanted = poses.move(humanoid, q, step)
+    wanted = configuration.integrate(humanoid, q, step)
     terms = [spacetime_terms.near(wanted, np.ones(humanoid.nv))]
     motion = Motion(humanoid, q, 24.0, travel)
-    found = spacetime.optimise(motion, terms, spacing=2, symmetry=S).motion
-    moved = poses.difference(humanoid, q, found.q)
+    found = spacetime.optimize(motion, terms, spacing=2, symmetry=S).motion
+    moved = configuration.difference(humanoid, q, found.q)
     assert np.abs(moved).max() > 0.05
     assert np.allclose(moved[k // 2 :], moved[: k // 2] @ S.T, atol=1e-12)
 
@@ -251,7 +262,7 @@ def test_blocks_are_solved_as_the_matrix_they_stand_for(periodic: bool) -> None:
             J[k, :, basis.index[k, j]] += basis.weights[0, k, j] * D[k]
     local = basis.weights[0][:, None, :, None] * D[:, :, None]
     blocks = np.einsum("kmia,kmjb->kiajb", local, local)
-    H, g = gathered(basis, blocks, np.einsum("kmia,km->kia", local, r))
+    H, g = assemble(basis, blocks, np.einsum("kmia,km->kia", local, r))
     full = J.reshape(24 * 5, -1)
     lifted = full.T @ full
     mean = np.diag(lifted).mean()
@@ -264,11 +275,11 @@ def test_in_the_plane_both_sides_move_alike_and_nothing_goes_sideways(humanoid: 
     mirror = Mirror.of(humanoid)
     pairs = {joint.name: mirror.joint(joint.name).name for joint in humanoid.joints}
     S = spacetime_terms.mirror_matrix(humanoid, pairs)
-    ways = directions(humanoid.nv, S, sideways(humanoid))
+    ways = directions(humanoid.nv, S, lateral_velocities(humanoid))
     # root x, z and pitch; chest and neck; shoulder, elbow, hip, knee and ankle of both sides
     assert ways.shape == (humanoid.nv, 3 + 2 + 5)
     assert np.array_equal(S @ ways, ways)
-    q = poses.move(humanoid, humanoid.rest_q, 0.3 * ways.sum(axis=1))
+    q = configuration.integrate(humanoid, humanoid.rest_q, 0.3 * ways.sum(axis=1))
     at = dict(
         zip(
             [link.name for link in humanoid.links],
@@ -291,7 +302,7 @@ keys:
 - {time: 1, joints: {neck: [0, 0, 0]}}
 """
     keys = parse_keyframes(text, "nod")
-    hold, neck = held(keys, 11), keys.character.v_slice("neck")
+    hold, neck = hold_weights(keys, 11), keys.character.v_slice("neck")
     # in a straight line from key to key
     assert np.allclose(hold[:5, neck.start], [1.0, 0.8, 0.6, 0.4, 0.2])
     assert np.allclose(hold[[0, 4, 10], neck.stop - 1], [1.0, 0.2, 1.0])

@@ -58,7 +58,7 @@ def test_it_is_told_what_was_done_to_the_clip(tmp_path: Path) -> None:
     show.wait()
     message = show.snapshot(1).message
     assert message.level == "info"
-    assert "squat: the mass centre is over the feet already" in message.text
+    assert "squat: the center of mass is over the feet already" in message.text
 
 
 def test_a_kick_on_one_leg_stands_round_after_round(tmp_path: Path) -> None:

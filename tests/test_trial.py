@@ -12,8 +12,8 @@ import pytest
 import poise
 from poise import PoiseError, measure
 from poise.control.named import CONTROLLERS, named_controller
-from poise.motion.overlaps import overlaps
 from poise.simulation.pushes import Push, heading_at, parse_push
+from poise.trials.overlaps import overlapping_links
 from poise.trials.trial import Trial, run_trial, trial_of
 
 # ---- pushes
@@ -211,7 +211,7 @@ def test_explicit_pd_needs_small_steps() -> None:
 
 def test_links_that_overlap_in_the_clip_do_not_collide() -> None:
     trial = trial_of("squat")
-    deep = overlaps(trial.clip)
+    deep = overlapping_links(trial.clip)
     assert deep[("spine", "left_thigh")] > 0.01
     assert set(trial.exclude) == set(deep)
     assert "do not collide" in " ".join(trial.notes)
@@ -221,7 +221,7 @@ def test_links_that_overlap_in_the_clip_do_not_collide() -> None:
     )
     assert rotation(free).max < 1.0
     assert rotation(blocked).max > 5.0
-    assert not overlaps(poise.load_clip("walk"))
+    assert not overlapping_links(poise.load_clip("walk"))
 
 
 def test_a_clip_beyond_the_limits_of_joints_is_told() -> None:

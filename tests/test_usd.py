@@ -21,7 +21,7 @@ from poise.model.forest import quat_matrix
 from poise.motion import load_clip
 from poise.motion.clip import Clip
 from poise.motion.formats import usd
-from poise.motion.formats.glb_mesh import triangles
+from poise.motion.formats.glb_write import triangles
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ def check(
     """Say what is unphysical in a clip, and when; the exit code is 1 if anything is.
 
     \b
-    In flight the mass centre falls with g (5 %), the angular momentum stays (10 %).
+    In flight the center of mass falls with g (5 %), the angular momentum stays (10 %).
     Standing feet move less than 5 mm. Joint limits are kept.
     The ground explains the motion, to 10 % of body weight, outside of impacts.
     A strong person has the torques.
@@ -133,11 +133,11 @@ def check(
     poise clips check walk.txt --character humanoid3d.txt --json
     """
     from poise.motion.checks import check as examine
-    from poise.motion.preprocess import read_cutoff, without_noise
+    from poise.motion.preprocess import apply_cutoff, parse_cutoff
 
-    read_cutoff(cutoff)  # before a large file is read
+    parse_cutoff(cutoff)  # before a large file is read
     raw = load(source, character)
-    clip, note = without_noise(raw, cutoff)
+    clip, note = apply_cutoff(raw, cutoff)
     # contacts that were found go again: of hands, too, and after smoothing
     kept = clip if raw.contacts is not None else clip.with_frames(clip.frames)
     found = examine(kept)

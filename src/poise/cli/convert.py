@@ -55,7 +55,9 @@ def convert(
     ] = False,
     balanced: Annotated[
         bool,
-        typer.Option("--balanced", help="Level standing feet and bring the mass centre over them."),
+        typer.Option(
+            "--balanced", help="Level standing feet and bring the center of mass over them."
+        ),
     ] = False,
     refine: Annotated[
         bool,
@@ -151,27 +153,27 @@ def _convert_motion(
     """Convert a motion; return what was written, ready for JSON."""
     from poise.characters import load_character
     from poise.motion import check_writable, load_clip
-    from poise.motion.preprocess import read_cutoff
+    from poise.motion.preprocess import parse_cutoff
 
     # before a large file is read
     check_writable(result)
-    read_cutoff(editing.cutoff or "0")
+    parse_cutoff(editing.cutoff or "0")
     body = None if editing.character is None else load_character(editing.character)
     clip, before = _on_body(source, body, editing, reading)
     unit = _guessed_unit(source, clip, reading)
     smoothing = "; ".join(note for note in before if "smoothed" in note)
     balancing = None
     if editing.balanced:
-        from poise.motion.editing.balancing import made_balanced
+        from poise.motion.editing.prepare_balance import prepare_balance
         from poise.trials.balance_trial import check_can_stand
 
         check_can_stand(clip.character)
         with progress("balancing") as tell:
-            clip, _, notes = made_balanced(clip, progress=tell)
+            clip, _, notes = prepare_balance(clip, progress=tell)
         others = [note for note in before if "smoothed" not in note]
         balancing = "; ".join((*others, *notes))
     if editing.like is not None:
-        from poise.motion.retargeting.like import on_rig
+        from poise.motion.retargeting.retarget import on_rig
 
         with progress(f"back to {editing.like.name}") as tell:
             clip = on_rig(clip, load_clip(editing.like), progress=tell)
@@ -192,15 +194,14 @@ def _on_body(
 ) -> tuple[Clip, list[str]]:
     """The motion on its body, smoothed, and what was done to it, for people to read."""
     from poise.motion import load_clip
-    from poise.motion.fitting import on_same_body
-    from poise.motion.preprocess import without_noise
+    from poise.motion.preprocess import apply_cutoff
 
     level = editing.level_feet or editing.balanced
     if editing.refine or level:
         clip = _authored(source) if editing.refine else load_clip(source, **reading)
         if editing.balanced and clip.contacts is None:
             return _from_raw(clip, body, editing)
-        same = clip if body is None else on_same_body(clip, body)
+        same = clip if body is None else clip.with_character(body)
         if same is None:
             assert body is not None
             with progress("retargeting") as tell:
@@ -209,17 +210,17 @@ def _on_body(
     else:
         with progress("retargeting") as tell:
             clip = load_clip(source, body, prepare=False, map=editing.map, progress=tell, **reading)
-    smooth, note = without_noise(clip, editing.cutoff or "0")
+    smooth, note = apply_cutoff(clip, editing.cutoff or "0")
     return smooth, [note] if note else []
 
 
 def _from_raw(clip: Clip, body: Character | None, editing: _Editing) -> tuple[Clip, list[str]]:
     """The same of raw motion that shall be balanced, as `poise balance` has it."""
-    from poise.motion.preprocess import load_ready
+    from poise.motion.preprocess import load_preprocessed
 
     with progress("retargeting") as tell:
-        ready = load_ready(
-            clip, body, cutoff=editing.cutoff, firm_feet=True, map=editing.map, progress=tell
+        ready = load_preprocessed(
+            clip, body, cutoff=editing.cutoff, repair_feet=True, map=editing.map, progress=tell
         )
     # the unit is told beside the result
     return ready, [note for note in ready.notes if "unit" not in note]

@@ -24,7 +24,6 @@ from poise.model.objects import is_free_object
 from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.model.sealed import Sealed
-from poise.motion.jumps import check_followable
 from poise.simulation.command import Command, Drive, Target
 from poise.simulation.contact import HeightField, Plane
 
@@ -320,7 +319,7 @@ class Plant(Sealed):
             target = Target.of(targets[name])
             if target.clip is not None:
                 check_clip_fits(target.clip, character)
-                check_followable(target)
+                target.check_followable()
             found.append((parts[name], target))
         return join_targets(found)
 

@@ -16,7 +16,6 @@ from poise.math.arrays import Floats, choice, finite, floats, number
 from poise.model.forest import Ints
 from poise.model.scene import SceneLike
 from poise.model.sealed import Sealed
-from poise.motion.jumps import check_followable
 from poise.simulation.command import Command, Target
 
 LONGEST_STEP = 1.0
@@ -148,7 +147,7 @@ class Servo(ActsOnPlant, Sealed, ABC):
 
     def _target(self, target: Any) -> Target:
         one = self._plant.own_target(target)
-        check_followable(one)
+        one.check_followable()
         return one
 
     def _asked(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -12,6 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from poise.errors import PoiseError
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+"""Indices as the core takes them."""
+
+Mask = NDArray[np.bool_]
+Progress = Callable[[float], None]
+"""Called with the finished fraction of a long computation, from 0 to 1."""
+
 FLOAT64 = np.dtype(np.float64)
 
 

@@ -130,10 +130,10 @@ def turns_per_frame(character: Character, q: ArrayLike) -> Floats:
 
     Slides do not turn; a free joint counts by its rotation.
     """
-    from poise.motion import poses
+    from poise.model import configuration
 
     q = floats(q, "q")
-    step = poses.difference(character, q[:-1], q[1:])
+    step = configuration.difference(character, q[:-1], q[1:])
     turns = np.zeros((len(step), len(character.joints)))
     for j, joint in enumerate(character.joints):
         if joint.kind != "slide":

@@ -10,15 +10,14 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from poise.errors import ClipError, ClipNotice, unknown_name, warn_user
 from poise.io.files import check_file, suffix_of
+from poise.math.arrays import Progress
 from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.fitting import on_same_body
 
 if TYPE_CHECKING:
     from poise.motion.retargeting.matching import MapLike
@@ -53,20 +52,20 @@ def load_clip(
     *,
     prepare: bool | None = None,
     map: MapLike = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Clip:
     """Load a motion: a file, or a clip of our own.
 
     Raw motion that gets a character is prepared, so that it can be followed in a world: a pose that
     was put in before the first frame is left out, noise is smoothed away, and standing feet come to
-    the height of the ground. What was done is in the notes of the clip, and a `ClipNotice` tells it
-    once for each file.
+    the height of the ground. The notes of the clip list the changes, and a `ClipNotice` reports
+    them once for each file.
 
     Args:
         source: Path to a .bvh, .amc, .glb, .gltf, .npz (ours or AMASS) or DeepMimic .txt/.json
             file, or to keyframes, .keys.yaml; or the name of a built-in clip.
-        character: Whose motion it shall be. If its joints are those of the file, or it is the same
+        character: The character that moves. If its joints are those of the file, or it is the same
             body as the clip's (`Character.same_body`), it moves as the file says; else the motion
             is retargeted (`Clip.retargeted`). None takes the character
             of the clip, or makes one from the file's own skeleton.
@@ -74,37 +73,37 @@ def load_clip(
             None prepares it if a character is given. Built-in clips, keyframes and other clips that
             know their contacts and have no jumps are taken as they are.
         map: Which link moves which when retargeting: a dictionary or a YAML file.
-        progress: Called while retargeting with the share that is done, 0 to 1.
+        progress: Called while retargeting with the finished fraction, 0 to 1.
         options: What the format's own `read` takes besides: `poise.motion.formats`.
     """
     if prepare is not None and not isinstance(prepare, bool):
         raise ClipError(f"prepare must be True, False or None, got {prepare!r:.80}")
     if prepare or (prepare is None and character is not None):
-        from poise.motion.preprocess import load_ready
+        from poise.motion.preprocess import load_preprocessed
 
-        return load_ready(
-            source, character, map=map, progress=progress, prepared=_tell_once, **options
+        return load_preprocessed(
+            source, character, map=map, progress=progress, prepared=_notify_once, **options
         )
-    clip, _ = taken(source, character, map, options)
-    return on_character(clip, character, source, map, progress)
+    clip, _ = read_motion(source, character, map, options)
+    return fit_to_character(clip, character, source, map, progress)
 
 
-_TOLD: set[str] = set()
-"""Files whose preparation was told."""
+_NOTIFIED: set[str] = set()
+"""Files whose preparation was reported."""
 
 
-def _tell_once(source: str | os.PathLike[str], notes: tuple[str, ...]) -> None:
+def _notify_once(source: str | os.PathLike[str], notes: tuple[str, ...]) -> None:
     path = os.path.abspath(source)
-    if notes and path not in _TOLD:
+    if notes and path not in _NOTIFIED:
         warn_user(
             f"{source}: prepared to be followed (prepare=False gives the file as it is): "
             f"{'; '.join(notes)}",
             ClipNotice,
         )
-        _TOLD.add(path)
+        _NOTIFIED.add(path)
 
 
-def taken(
+def read_motion(
     source: str | os.PathLike[str] | Clip,
     character: Character | None,
     map: MapLike,
@@ -141,29 +140,29 @@ def taken(
 
 
 def _is_raw(clip: Clip) -> bool:
-    """Whether nobody has looked for contacts; retargeting does, but leaves a jump in its place."""
+    """Whether its contacts are unknown; retargeting does, but leaves a jump in its place."""
     return clip.contacts is None or bool(clip.jumps)
 
 
-def on_character(
+def fit_to_character(
     clip: Clip,
     character: Character | None,
     source: str | os.PathLike[str] | Clip,
     map: MapLike = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Clip:
     """A clip on a character, retargeted unless it is its own; errors name the source.
 
     Args:
         clip: The motion.
-        character: Who shall have it; None is the clip's own.
+        character: The character that gets the motion; None is the clip's own.
         source: Where it came from.
         map: As of `load_clip`.
         progress: As of `load_clip`.
     """
     if character is None:
         return clip
-    same = on_same_body(clip, character)
+    same = clip.with_character(character)
     if same is not None:
         return same
     try:
@@ -178,27 +177,29 @@ def _read(path: Path, character: Character | None, options: dict[str, Any]) -> C
     """Read a file, onto a character if its joints are those of the file."""
     if os.path.isdir(path):
         check_file(path, ClipError)
-    read = _module(path, READERS, "read").read
+    reader = _module(path, READERS, "read")
     check_file(path, ClipError)
-    _check_options(read, options, path)
+    _check_options(reader.read, options, path)
     clip: Clip
     if path.suffix.lower() in (".npz", ".txt", ".json") and character is not None:
-        # these may not say whose joints they are
+        # these files may not name their joints
         try:
-            clip = read(path, character=character, **options)
+            clip = reader.read(path, character=character, **options)
         except ClipError as error:
             try:
-                clip = read(path, **options)
+                clip = reader.read(path, **options)
             except ClipError:
                 raise error from None
         return clip
-    clip = read(path, **options)
-    if character is None or clip.source is None or clip.character.same_body(character):
+    if character is None:
+        clip = reader.read(path, **options)
+        return clip
+    make = reader.parse(path, **options)
+    clip = make(None)
+    if clip.source is None or clip.character.same_body(character):
         return clip
     moving = {link.name for link in character.links if link.joints}
-    if moving and moving.issubset(clip.source.names):
-        clip = read(path, character=character, **options)
-    return clip
+    return make(character) if moving and moving.issubset(clip.source.names) else clip
 
 
 def save_clip(
@@ -213,7 +214,7 @@ def save_clip(
     Args:
         clip: The motion.
         path: Where to.
-        like: A clip or file whose rig the result shall have: same joints, offsets and order.
+        like: A clip or file with the rig of the result: same joints, offsets and order.
         options: What the format's own `write` takes besides: `poise.motion.formats`.
     """
     suffix_of(path, "clips", ClipError)
@@ -221,7 +222,7 @@ def save_clip(
     write = _module(path, WRITERS, "written").write
     _check_options(write, options, path)
     if like is not None:
-        from poise.motion.retargeting.like import on_rig
+        from poise.motion.retargeting.retarget import on_rig
 
         clip = on_rig(clip, like)
     write(clip, path, **options)

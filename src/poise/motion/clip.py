@@ -1,29 +1,74 @@
-"""Clip: a motion of one character, as a spline through its frames."""
+"""Clip: a motion of one character, as a spline through its frames; and its jumps.
+
+A jump is a step from frame to frame that no body can follow. A T-pose before the first frame, a
+cut, or the twist of a joint that flips by half a turn moves a joint farther between two frames than
+muscles, or any motors, could.
+
+A step is a jump if the joint is faster in it than FASTEST, and FACTOR times as fast as it is CLOSE
+before and after: it would have to start and stop within that time. Limits of speed alone do not
+distinguish a throw from a flip. The fastest limb that turns about one axis is the forearm of a
+pitcher, 2,300 to 2,600 degrees per second at the elbow (40 to 45 rad/s), and the shoulder's twist
+reaches 7,240 +- 1,090 (126 rad/s; Fleisig and others, Journal of Biomechanics 32, 1999, 1371-1375);
+but the arm needs about 30 ms to get there. From rest to 40 rad/s and back within 17 ms on each side
+means 2,400 rad/s^2 twice, with opposite signs: 500 N·m at an outstretched arm of 0.2 kg m^2, where
+shoulders have less than 150. Hips do not travel faster than a sprinter, 12.4 m/s.
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core
-from poise.errors import LARGEST, ClipError
-from poise.math.arrays import Floats, count, floats, number
+from poise.errors import LARGEST, ClipError, UnfollowableTarget, warn_user
+from poise.math.arrays import Floats, Mask, Progress, count, floats, number
+from poise.model import configuration
 from poise.model.character import Character
 from poise.model.scene import scene_of
 from poise.model.sealed import Sealed
+from poise.motion import editing
 from poise.simulation.command import Target
 from poise.simulation.state import State
 
 if TYPE_CHECKING:
     from poise.anatomy.contact_schedule import Contacts
     from poise.anatomy.rig import Rig
-    from poise.motion.jumps import Jump
     from poise.motion.retargeting.matching import MapLike
+
+FASTEST, FASTEST_TRAVEL = 40.0, 15.0
+"""Speeds of a joint that turns [rad/s] and of one that travels [m/s], above which a step may be a
+jump."""
+
+FACTOR = 5.0
+"""A jump is this many times as fast as its joint shortly before and after."""
+
+CLOSE = 1.0 / 60.0
+"""What is shortly before and after [s], or one frame where frames are farther apart."""
+
+LONGEST_STEP = 1.0 / 30.0
+"""Targets this long after a jump command it [s]: steps of a world may be longer than frames."""
+
+
+class Jump(NamedTuple):
+    """A step between two frames that no body can follow.
+
+    Attributes:
+        time: Of the frame before it [s].
+        joint: The joint that is farthest beyond what it can do.
+        speed: Mean speed of that joint in the step [rad/s, or m/s if it travels].
+        travels: Whether it is a distance that jumps, and not an angle.
+    """
+
+    time: float
+    joint: str
+    speed: float
+    travels: bool = False
 
 
 class Clip(Sealed):
@@ -34,12 +79,12 @@ class Clip(Sealed):
     last the pose is held, at rest.
 
     Args:
-        character: Whose motion it is.
+        character: The character that moves.
         q: Frames, shape (k, nq). Signs of quaternions are aligned in time.
         fps: Frames per second.
         source: The rig of the file it came from, or None.
         name: What to call it.
-        contacts: Which points stand on the ground in each frame, or None if nobody has looked.
+        contacts: Which points stand on the ground in each frame, or None if unknown.
         notes: What was done to it when and since it was read, a sentence each.
     """
 
@@ -69,7 +114,6 @@ class Clip(Sealed):
         self.fps = number(fps, "fps", unit="Hz")
         self.source = source
         self.name = name
-        self.notes = notes
         frames = floats(q, "q")
         if frames.ndim != 2 or frames.shape[1] != character.nq or frames.shape[0] < 1:
             raise ClipError(f"q has shape {frames.shape}, expected (frames, {character.nq})")
@@ -86,12 +130,12 @@ class Clip(Sealed):
             contacts.check(character, len(frames))
         self.contacts = contacts
         self.notes = tuple(notes)
+        self._reported: set[Jump] = set()  # jumps that `check_followable` has warned of
         self._seal()
 
     @cached_property
     def jumps(self) -> tuple[Jump, ...]:
-        """Where the pose moves faster than any body can: `poise.motion.jumps`."""
-        from poise.motion.jumps import find_jumps
+        """Where the pose moves faster than any body can: `poise.motion.clip`."""
 
         return find_jumps(self)
 
@@ -151,9 +195,35 @@ class Clip(Sealed):
             fps: Frames per second; None keeps the rate.
             contacts: Which points stand in the new frames, or None.
         """
-        return self._replace(q=frames, fps=self.fps if fps is None else fps, contacts=contacts)
+        return self.replace(q=frames, fps=self.fps if fps is None else fps, contacts=contacts)
 
-    def _replace(self, **changes: Any) -> Clip:
+    def with_character(self, character: Character) -> Clip | None:
+        """The same frames on a character that is the same body; None if it must be retargeted.
+
+        Args:
+            character: `Character.same_body` decides whether the frames fit it.
+        """
+        if self.character is character or self.character == character:
+            return self
+        if not self.character.same_body(character):
+            return None
+        return self.replace(character=character)
+
+    def check_followable(self, time: ArrayLike) -> None:
+        """Warns with `poise.UnfollowableTarget` of jumps just before targets; once for each jump.
+
+        Args:
+            time: Of the targets [s].
+        """
+        times = np.asarray(time)
+        for jump in self.jumps:
+            after = times - jump.time
+            near = (after > 0.0) & (after <= 1.0 / self.fps + LONGEST_STEP)
+            if jump not in self._reported and near.any():
+                warn_user(_jump_message(self, jump), UnfollowableTarget)
+                self._reported.add(jump)
+
+    def replace(self, **changes: Any) -> Clip:
         """The same clip with other arguments of `Clip`."""
         names = ("character", "fps", "source", "name", "contacts", "notes")
         same = {name: getattr(self, name) for name in names}
@@ -163,66 +233,46 @@ class Clip(Sealed):
         """Without noise, standing feet where they stood: `poise.motion.editing.smoothing`.
 
         Args:
-            cutoff: What is slower passes [Hz]; None finds it by residual analysis, 0 is off.
+            cutoff: Low-pass cutoff [Hz]; None finds it by residual analysis, 0 disables filtering.
             feet: Keep standing feet in place.
         """
-        from poise.motion.editing.smoothing import smoothed
-
-        return smoothed(self, cutoff, feet=feet)
+        return editing.smoothing.smooth(self, cutoff, feet=feet)
 
     def trimmed(self, start: float = 0.0, end: float | None = None) -> Clip:
         """The part from start to end [s]."""
-        from poise.motion.editing.cutting import trimmed
-
-        return trimmed(self, start, end)
+        return editing.cutting.trim(self, start, end)
 
     def resampled(self, fps: float) -> Clip:
         """The same motion at another rate [1/s]."""
-        from poise.motion.editing.cutting import resampled
-
-        return resampled(self, fps)
+        return editing.cutting.resample(self, fps)
 
     def at_speed(self, factor: float) -> Clip:
         """The same motion `factor` times as fast."""
-        from poise.motion.editing.cutting import at_speed
-
-        return at_speed(self, factor)
+        return editing.cutting.change_speed(self, factor)
 
     def warped(self, times: ArrayLike, new_times: ArrayLike) -> Clip:
         """The same motion at another pace: what happened at `times` happens at `new_times` [s]."""
-        from poise.motion.editing.cutting import warped
-
-        return warped(self, times, new_times)
+        return editing.cutting.warp_time(self, times, new_times)
 
     def moved(self, by: Sequence[float]) -> Clip:
         """Shifted by x, y, z [m]."""
-        from poise.motion.editing.cutting import moved
-
-        return moved(self, by)
+        return editing.cutting.translate(self, by)
 
     def turned(self, angle: float, about: Sequence[float] | None = None) -> Clip:
         """Turned about the vertical [rad] through a point [m]; None is where the root starts."""
-        from poise.motion.editing.cutting import turned
-
-        return turned(self, angle, about)
+        return editing.cutting.turn(self, angle, about)
 
     def placed(self, position: Sequence[float] | None = None, heading: float | None = None) -> Clip:
         """With the root starting at x, y [m], looking along a heading [rad]."""
-        from poise.motion.editing.cutting import placed
-
-        return placed(self, position, heading)
+        return editing.cutting.place(self, position, heading)
 
     def grounded(self, ground: float = 0.0) -> Clip:
         """Shifted up or down so that its feet stand at the height of the ground [m]."""
-        from poise.motion.editing.cutting import grounded
-
-        return grounded(self, ground)
+        return editing.cutting.ground_clip(self, ground)
 
     def mirrored(self) -> Clip:
         """With left and right exchanged."""
-        from poise.motion.editing.mirroring import mirrored
-
-        return mirrored(self)
+        return editing.mirroring.mirror(self)
 
     def looped(
         self, cycles: int = 1, *, blend: float | None = None, turn: float | None = None
@@ -234,15 +284,11 @@ class Clip(Sealed):
             blend: Time on each side of the seam over which it is faded [s].
             turn: By how much the heading changes in a round [rad]; None as in the clip.
         """
-        from poise.motion.editing.joining import looped
-
-        return looped(self, cycles, blend=blend, turn=turn)
+        return editing.joining.loop(self, cycles, blend=blend, turn=turn)
 
     def blended(self, other: Clip, duration: float = 0.2, *, at: float | None = None) -> Clip:
         """Turning into another clip of the same character, over a duration [s]."""
-        from poise.motion.editing.joining import blended
-
-        return blended(self, other, duration, at=at)
+        return editing.joining.blend(self, other, duration, at=at)
 
     def retargeted(
         self,
@@ -251,16 +297,16 @@ class Clip(Sealed):
         map: MapLike = None,
         scale: float | None = None,
         level_feet: bool = False,
-        progress: Callable[[float], None] | None = None,
+        progress: Progress | None = None,
     ) -> Clip:
         """The same motion on another character, standing feet in place: `poise.motion.retargeting`.
 
         Args:
-            character: Who shall have it.
-            map: Which link moves which, where names and shape do not tell.
+            character: The character that gets the motion.
+            map: Which link moves which, where names and shape are not enough.
             scale: Size of the character by that of the clip's; None takes it from the legs.
             level_feet: Make feet that stand flat, heel and toes on the ground.
-            progress: Called with the share that is done, 0 to 1.
+            progress: Called with the finished fraction, 0 to 1.
         """
         from poise.motion.retargeting.retarget import retarget
 
@@ -325,9 +371,9 @@ class Clip(Sealed):
         early = t - 2.0 * dt < 0.0
         if early.any():
             # before it began it came as it began
-            from poise.motion.poses import move
-
-            before = np.where(early[..., None], move(self.character, now, -dt * v), before)
+            before = np.where(
+                early[..., None], configuration.integrate(self.character, now, -dt * v), before
+            )
         return np.stack([now, before], axis=-2)
 
     def _sample(self, t: Any) -> tuple[Floats, Floats, Floats]:
@@ -337,3 +383,66 @@ class Clip(Sealed):
         q, v, a = _core.sample(model, self._coefficients, 0.0, self.fps, flat)
         shape = times.shape
         return q.reshape(*shape, -1), v.reshape(*shape, -1), a.reshape(*shape, -1)
+
+
+def find_jumps(clip: Clip) -> tuple[Jump, ...]:
+    """The jumps of a clip, in time; steps of several joints, or one after the other, are one.
+
+    Args:
+        clip: The motion.
+    """
+    if len(clip) < 2:
+        return ()
+    speed, names, travels = _speeds(clip)
+    limit = np.where(travels, FASTEST_TRAVEL, FASTEST)
+    around = _around(speed, max(1, round(CLOSE * clip.fps)))
+    excess = np.where(speed > FACTOR * around, speed / limit, 0.0)
+    steps = np.flatnonzero(excess.max(axis=1, initial=0.0) > 1.0)
+    found = []
+    for together in np.split(steps, 1 + np.flatnonzero(np.diff(steps) > 1)):
+        if len(together):
+            row, column = np.unravel_index(excess[together].argmax(), excess[together].shape)
+            at, joint = int(together[row]), int(column)
+            name, fast = names[joint], float(speed[at, joint])
+            found.append(Jump(at / clip.fps, name, fast, bool(travels[joint])))
+    return tuple(found)
+
+
+def _jump_message(clip: Clip, jump: Jump) -> str:
+    step = jump.speed / clip.fps
+    if jump.travels:
+        what = f"travels {step:.3g} m within one frame ({jump.speed:.0f} m/s)"
+    else:
+        what = (
+            f"turns by {math.degrees(step):.0f} degrees within one frame ({jump.speed:.0f} rad/s)"
+        )
+    where = f"clip {clip.name!r}, {jump.time:.4g} s: joint {jump.joint!r}"
+    return (
+        f"{where} {what}; no body follows that. load_clip(path, character) prepares a file "
+        "(without prepare=False); "
+        f"clip.trimmed({jump.time + 1.0 / clip.fps:.4g}) begins after the jump"
+    )
+
+
+def _speeds(clip: Clip) -> tuple[Floats, list[str], Mask]:
+    """Speeds of joints from frame to frame (k - 1, n), their names, and which of them travel."""
+    step = configuration.difference(clip.character, clip.frames[:-1], clip.frames[1:]) * clip.fps
+    columns, names, travels = [], [], []
+    for joint in clip.character.joints:
+        own = step[:, clip.character.v_slice(joint)]
+        parts = [(own[:, :3], True), (own[:, 3:], False)] if joint.kind == "free" else []
+        for part, far in parts or [(own, joint.kind == "slide")]:
+            columns.append(np.linalg.norm(part, axis=1))
+            names.append(joint.name)
+            travels.append(far)
+    speed = np.stack(columns, axis=1) if columns else np.zeros((len(step), 0))
+    return speed, names, np.array(travels, dtype=bool)
+
+
+def _around(speed: Floats, frames: int) -> Floats:
+    """The larger of the speeds so many steps before and after; none where the clip ends."""
+    pad = np.zeros((frames, speed.shape[1]))
+    before = np.concatenate([pad, speed])[: len(speed)]
+    after = np.concatenate([speed, pad])[frames:]
+    larger: Floats = np.maximum(before, after)
+    return larger

@@ -13,8 +13,11 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
+from poise.characters import load_character
 from poise.errors import ClipError, unknown_name
+from poise.motion import slither
 from poise.motion.clip import Clip
+from poise.motion.formats import npz
 
 FOLDER = Path(__file__).parent / "clips"
 ENDING = ".keys.yaml"
@@ -31,8 +34,6 @@ def builtin_clip(name: str) -> Clip:
     known = builtin_clips()
     if name not in known:
         raise ClipError(unknown_name("clip", name, known))
-    from poise.motion.formats import npz
-
     return npz.read(known[name])
 
 
@@ -45,8 +46,6 @@ def make(name: str) -> Clip:
     """Make a built-in clip from its keyframes and write it into the folder."""
     from rich.console import Console
 
-    from poise.characters import load_character
-    from poise.motion import slither
     from poise.motion.authoring.author import author
     from poise.motion.keyframes import load_keyframes
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 
 
@@ -58,7 +58,7 @@ def excesses(character: Character, q: ArrayLike) -> list[Excess]:
     return found
 
 
-def clamped(character: Character, q: ArrayLike) -> Floats:
+def clamp(character: Character, q: ArrayLike) -> Floats:
     """Poses (k, nq) with every joint brought back to its bounds, each by itself."""
     q = np.array(q, dtype=np.float64)
     for joint in character.joints:

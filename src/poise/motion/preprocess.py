@@ -1,209 +1,333 @@
-"""Raw motion, made ready to be followed in a physical world.
+"""Preprocessing of raw motion, so that a character can follow it in a physical world.
 
 Files of motion capture begin with a pose that was put in, have noise that two derivatives turn into
-forces, and stand a little above or below the ground. `load_ready` is what `load_clip`,
+forces, and stand a little above or below the ground. `load_preprocessed` is what `load_clip`,
 `poise track`, `poise balance` and the studio load clips with.
 
-The motion is made ready on the skeleton that it was captured with, and retargeted then: there it is
-noise that is filtered, and not what inverse kinematics made of it, and spikes are where they came
-from. What depends on the body is done on it: limits of joints, and feet that clear the ground.
+The motion is preprocessed on the skeleton that it was captured with, and then retargeted: there the
+filter sees the noise of the capture and not what inverse kinematics made of it, and spikes are
+where they came from. Joint limits and ground clearance depend on the character and come last.
+
+Joints stop at their limits, however far beyond a clip is: each degree is a degree of error, and a
+servo that presses against a limit kicks the body when it comes free. People go beyond what tables
+say, so limits are not exact either. `reduce_limit_excess` removes half of the excess, the least
+squares between the two, and restores the places of standing feet.
+
+A foot that swings a few millimetres above the ground, as that of a retargeted walk does, stubs at
+the first push. `raise_swing_feet` lifts it to CLEAR, a little above the clearance of people: 13 mm
+under the toes, in the mean (Winter, Physical Therapy 72, 1992, 45-53).
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from poise.anatomy.contact_schedule import Contacts, feet_of, positions, runs
 from poise.characters import MOTIONS
 from poise.errors import ClipError, PoiseError, shorten
+from poise.math.arrays import Floats, Mask, Progress
+from poise.math.filtering import lowpass
+from poise.measure import tracking_error
+from poise.model import configuration
 from poise.model.character import Character
+from poise.motion import fit_to_character, read_motion
 from poise.motion.clip import Clip
-from poise.motion.fitting import on_same_body
+from poise.motion.editing.smoothing import (
+    KEEP,
+    displacement,
+    remove_spikes,
+    residual_cutoff,
+    uncut_segments,
+)
+from poise.motion.foot_contact.locking import FADE, fade_offsets, move_points
+from poise.motion.foot_contact.repair import repair_foot_contact
+from poise.motion.limits import clamp, excesses
 
 if TYPE_CHECKING:
-    from poise.motion.editing.reach import Nearer
     from poise.motion.retargeting.matching import MapLike
+
+
+# joint limits and foot clearance
+
+FRACTION = 0.5
+"""Fraction of the excess beyond joint limits that is removed."""
+
+BEYOND = 2.0
+"""Smaller excess beyond a limit is ignored [degrees]."""
+
+SLOW, FAST = 8.0, 12.0
+"""Low-pass cutoffs of changes of joints, and of restored feet [Hz]."""
+
+CLEAR = 0.02
+"""Height of a swinging foot above the ground [m]."""
+
+RISE = 0.1
+"""Time after a foot has left the ground, and before it stands, in which it rises to CLEAR [s]."""
+
+PATH = 1e3
+"""Weight of the root's place while feet are lifted [1/m^2]."""
+
+
+class ReducedExcess(NamedTuple):
+    """A clip nearer to its joint limits, and the excess of each joint before [degrees]."""
+
+    clip: Clip
+    joints: dict[str, float]
+
+
+def reduce_limit_excess(clip: Clip, fraction: float = FRACTION) -> ReducedExcess:
+    """Removes a fraction of the excess beyond joint limits; standing feet stay in place.
+
+    Args:
+        clip: The motion.
+        fraction: Of the excess, 0 to 1.
+    """
+    character = clip.character
+    beyond: dict[str, float] = {}
+    for one in excesses(character, clip.frames):
+        far = math.degrees(float(one.value.max()))
+        if far > BEYOND and character.joint(one.joint).kind != "slide":
+            beyond[one.joint] = max(far, beyond.get(one.joint, 0.0))
+    if not beyond or len(clip) < 4 or fraction <= 0.0:
+        return ReducedExcess(clip, {})
+    step = configuration.difference(character, clip.frames, clamp(character, clip.frames))
+    step = lowpass(fraction * step, min(SLOW, 0.4 * clip.fps), clip.fps)
+    frames = configuration.integrate(character, clip.frames, step)
+    if clip.contacts is not None and clip.contacts.on.any():
+        frames = _restore_feet(clip, frames, clip.contacts)
+    return ReducedExcess(clip.with_frames(frames, contacts=clip.contacts), beyond)
+
+
+def _restore_feet(clip: Clip, frames: Floats, contacts: Contacts) -> Floats:
+    """Poses whose standing points are where those of the clip are."""
+    stood = positions(clip.character, contacts.points, clip.frames)
+    offset = stood - positions(clip.character, contacts.points, frames)
+    fade = max(2, round(FADE * clip.fps))
+    for i in range(len(contacts.points)):
+        on = contacts.on[:, i]
+        offset[~on, i] = 0.0
+        fade_offsets(offset[:, i], on, fade)
+        offset[:, i] = lowpass(offset[:, i], min(FAST, 0.4 * clip.fps), clip.fps)
+    return move_points(clip.character, frames, contacts.points, offset, joints=KEEP, root=KEEP)
+
+
+def raise_swing_feet(clip: Clip) -> tuple[Clip, float]:
+    """Raises swinging feet above the ground; returns the clip and the largest rise [m].
+
+    Args:
+        clip: The motion, its feet on the ground z = 0 where they stand.
+    """
+    contacts = clip.contacts
+    if contacts is None or contacts.sliding or not contacts.on.any() or len(clip) < 4:
+        return clip, 0.0
+    height = positions(clip.character, contacts.points, clip.frames)[..., 2]
+    offset = np.zeros((*height.shape, 3))
+    for foot in contacts.feet:
+        own = contacts.of(foot)
+        profile = _swing_profile(contacts.standing(foot), RISE * clip.fps)
+        rise = np.where(profile > 0.0, CLEAR * profile - height[:, own].min(axis=1), 0.0)
+        slow = lowpass(np.maximum(rise, 0.0)[:, None], min(SLOW, 0.4 * clip.fps), clip.fps)
+        offset[:, own, 2] = np.maximum(slow, 0.0)
+    most = float(offset.max())
+    if most < 1e-3:
+        return clip, 0.0
+    frames = move_points(
+        clip.character, clip.frames, contacts.points, offset, joints=KEEP, root=PATH
+    )
+    return clip.with_frames(frames, contacts=contacts), most
+
+
+def _swing_profile(stands: Mask, ramp: float) -> Floats:
+    """0 where a foot stands, rising smoothly to 1 within so many frames from there, shape (k,)."""
+    out = np.zeros(len(stands))
+    for a, b in runs(~stands):
+        away = np.full(b - a, np.inf)
+        if a > 0:
+            away = np.minimum(away, np.arange(1, b - a + 1))
+        if b < len(stands):
+            away = np.minimum(away, np.arange(b - a, 0, -1))
+        u = np.minimum(away / max(ramp, 1.0), 1.0)
+        out[a:b] = u * u * (3.0 - 2.0 * u)
+    return out
+
+
+# preprocessing
 
 ADDED_POSE = 0.1
 """A clip that jumps within this time [s] begins with a pose that was put in."""
 
 LEAST_RISE = 1e-3
-"""Less is not worth telling [m]."""
+"""Smaller shifts get no note [m]."""
 
 MOST_CHANGE = 2.8
-"""How far limits of joints may turn the links from where they were captured, in the mean over links
-and frames [degrees]: it stays the motion that was captured."""
-
-Prepared = Callable[[Any, tuple[str, ...]], None]
+"""Largest change of link orientations against the capture by joint limits, mean over links and
+frames [degrees]: it stays the captured motion."""
 
 SMALL_CHANGE = 0.5
-"""Where they turn the links by less than this, nobody looks [degrees]."""
+"""Changes below this are not compared with the capture [degrees]."""
+
+OnPrepared = Callable[[Any, tuple[str, ...]], None]
+"""Called with a source and the notes of its preparation."""
 
 
-def load_ready(
+def load_preprocessed(
     source: str | os.PathLike[str] | Clip,
     character: Character | None = None,
     *,
     cutoff: float | str | None = None,
     ground: bool = True,
-    firm_feet: bool = False,
+    repair_feet: bool = False,
     map: MapLike = None,
-    progress: Callable[[float], None] | None = None,
-    prepared: Prepared | None = None,
+    progress: Progress | None = None,
+    prepared: OnPrepared | None = None,
     **options: Any,
 ) -> Clip:
-    """A motion on a character, ready to be followed; what was done to it is in its notes.
+    """Loads a motion, preprocesses it and fits it to a character; its notes list the changes.
 
-    Built-in clips, keyframes, and others that know their contacts are taken as they are.
+    Built-in clips, keyframes, and other clips with contacts are not changed.
 
     Args:
         source: The name of a built-in clip, a file, or a clip.
-        character: Who follows it; None is the clip's own.
-        cutoff: As of `made_ready`.
-        ground: As of `made_ready`.
-        firm_feet: Make the feet of raw motion level where they really stand, as balance needs it:
+        character: The character that follows it; None is the clip's own.
+        cutoff: As of `preprocess`.
+        ground: As of `preprocess`.
+        repair_feet: Level the feet of raw motion where they really stand, as balance needs it:
             `poise.motion.foot_contact.repair`.
         map: As of `load_clip`.
-        progress: Called while retargeting with the share that is done, 0 to 1.
+        progress: Called while retargeting with the finished fraction, 0 to 1.
         prepared: Called with the source and the notes if raw motion was prepared.
         options: As of `load_clip`.
     """
-    from poise.motion import on_character, taken
-
-    clip, raw = taken(
-        source, None if firm_feet and _has_skeleton(source) else character, map, options
+    clip, raw = read_motion(
+        source, None if repair_feet and _has_skeleton(source) else character, map, options
     )
-    ready = made_ready(clip, raw=raw, cutoff=cutoff, ground=ground, told_unit="unit" in options)
+    ready = preprocess(clip, raw=raw, cutoff=cutoff, ground=ground, unit_given="unit" in options)
     if character is None:
-        return _announced(ready, source, raw, prepared)
-    if firm_feet and raw:
-        from poise.motion.foot_contact.repair import on_firm_feet
-
-        same = on_same_body(ready, character)
-        return same or on_firm_feet(ready, character, progress, map=map)
-    made = on_character(ready, character, source, map, progress)
+        return _report_preparation(ready, source, raw, prepared)
+    if repair_feet and raw:
+        same = ready.with_character(character)
+        return same or repair_foot_contact(ready, character, progress, map=map)
+    made = fit_to_character(ready, character, source, map, progress)
     if not raw:
         return made
     captured = clip.with_frames(clip.frames[len(clip) - len(ready) :])
-    made = _in_reach(made, lambda: on_character(captured, character, source, map), ground)
-    return _announced(made, source, raw, prepared)
+    made = _fit_joints_and_feet(
+        made, lambda: fit_to_character(captured, character, source, map), ground
+    )
+    return _report_preparation(made, source, raw, prepared)
 
 
-def _announced(clip: Clip, source: Any, raw: bool, prepared: Prepared | None) -> Clip:
+def _report_preparation(clip: Clip, source: Any, raw: bool, prepared: OnPrepared | None) -> Clip:
     if raw and prepared is not None:
         prepared(source, clip.notes)
     return clip
 
 
-def made_ready(
+def preprocess(
     clip: Clip,
     *,
     raw: bool,
     cutoff: float | str | None = None,
     ground: bool = True,
-    told_unit: bool = False,
+    unit_given: bool = False,
 ) -> Clip:
-    """A clip without what a simulation stumbles over; what was done to it is in its notes.
+    """Removes added poses and spikes, smooths, and shifts to the ground; notes list the changes.
 
     Args:
         clip: The motion.
-        raw: Whether it is as somebody captured it: then a pose that was put in before its first
-            frame is left out, and feet that stand come to the height of the ground.
-        cutoff: What is slower passes [Hz]; "auto" finds it, 0 is off; None is "auto" for raw motion
-            that is long enough, and off for other.
-        ground: Whether there is a ground at height 0, on which its feet shall stand; a root that is
-            not free stays where it is.
-        told_unit: Whether the unit of its file was told, and not guessed.
+        raw: Whether it is an unprocessed capture: only then a pose that was put in before its first
+            frame is left out, and standing feet come to the height of the ground.
+        cutoff: Low-pass cutoff [Hz]; "auto" finds it, 0 disables filtering; None is "auto" for raw
+            motion that is long enough, and 0 otherwise.
+        ground: Whether there is a ground at height 0 for its feet; a root that is not free stays
+            where it is.
+        unit_given: Whether the unit of its file was given, and not guessed.
     """
     notes: list[str] = []
     if raw:
-        if not told_unit:
-            _tell_unit(clip, notes)
-        clip = _without_spikes(_without_added_pose(clip, notes), notes)
+        if not unit_given:
+            _note_unit(clip, notes)
+        clip = _remove_spikes(_remove_added_pose(clip, notes), notes)
     if cutoff is not None:
-        clip = _smoothed(clip, cutoff, notes)
+        clip = _smooth(clip, cutoff, notes)
     elif raw:
-        clip = _smoothed_if_long(clip, notes)
+        clip = _smooth_if_long(clip, notes)
     if raw and ground and clip.character.joints and clip.character.joints[0].kind == "free":
-        clip = _on_ground(clip, notes)
-    return _noted(clip, notes)
+        clip = _ground(clip, notes)
+    return _with_notes(clip, notes)
 
 
 def _has_skeleton(source: str | os.PathLike[str] | Clip) -> bool:
-    """Whether it is a file that tells its own skeleton, on which feet are best seen."""
+    """Whether it is a file with its own skeleton, on which feet are detected best."""
     return not isinstance(source, Clip) and Path(source).suffix.lower() in MOTIONS
 
 
-def _in_reach(clip: Clip, captured: Callable[[], Clip], ground: bool) -> Clip:
-    """Raw motion on another body, within what its joints and feet can do.
+def _fit_joints_and_feet(clip: Clip, captured: Callable[[], Clip], ground: bool) -> Clip:
+    """Fits retargeted raw motion to joint limits and ground clearance.
 
     Args:
         clip: The motion.
-        captured: The same motion as it was captured, on the same body; it may take a while.
+        captured: Makes the same motion as it was captured, on the same body; may take a while.
         ground: Whether there is a ground.
     """
-    from poise.motion.editing.reach import clear_swings
 
     notes: list[str] = []
-    clip, beyond = _nearer_limits(clip, captured)
+    clip, beyond = _reduce_excess_near_capture(clip, captured)
     if beyond:
         far = shorten((f"{joint} by {most:.0f} deg" for joint, most in beyond.items()), 4)
         notes.append(f"brought nearer to the limits of joints: {far}")
     if ground:
-        clip, rise = clear_swings(clip)
+        clip, rise = raise_swing_feet(clip)
         if rise:
             notes.append(f"swinging feet raised by up to {1e3 * rise:.0f} mm")
-    return _noted(clip, notes)
+    return _with_notes(clip, notes)
 
 
-def _nearer_limits(clip: Clip, captured: Callable[[], Clip]) -> Nearer:
-    """The clip nearer to the limits of its joints, as far as it stays the motion of the capture."""
-    from poise.motion.editing.reach import SHARE, nearer_limits
+def _reduce_excess_near_capture(clip: Clip, captured: Callable[[], Clip]) -> ReducedExcess:
+    """Reduces the excess beyond joint limits as far as the clip stays close to the capture."""
 
-    half = nearer_limits(clip)
-    if _apart(half.clip, clip) < SMALL_CHANGE:
+    half = reduce_limit_excess(clip)
+    if _mean_link_angle(half.clip, clip) < SMALL_CHANGE:
         return half
     before = captured()
-    least, most = _apart(clip, before), _apart(half.clip, before)
+    least, most = _mean_link_angle(clip, before), _mean_link_angle(half.clip, before)
     if most <= MOST_CHANGE:
         return half
-    return nearer_limits(clip, SHARE * (MOST_CHANGE - least) / max(most - least, 1e-9))
+    return reduce_limit_excess(clip, FRACTION * (MOST_CHANGE - least) / max(most - least, 1e-9))
 
 
-def _apart(one: Clip, other: Clip) -> float:
+def _mean_link_angle(one: Clip, other: Clip) -> float:
     """Angle between the links of two clips, in the mean over links and frames [degrees]."""
-    from poise.measure import tracking_error
-
     return float(tracking_error(one.character, one.frames, other.frames).rotation.mean())
 
 
-def _noted(clip: Clip, notes: list[str]) -> Clip:
+def _with_notes(clip: Clip, notes: list[str]) -> Clip:
     """The clip with more notes."""
-    return clip._replace(notes=(*clip.notes, *notes)) if notes else clip
+    return clip.replace(notes=(*clip.notes, *notes)) if notes else clip
 
 
-def _tell_unit(clip: Clip, notes: list[str]) -> None:
+def _note_unit(clip: Clip, notes: list[str]) -> None:
     """A BVH file does not say its unit; a wrong guess makes giants and dwarfs."""
     if clip.source is not None and clip.source.kind == "bvh":
         notes.append(f"the file's unit: {clip.source.unit:.5g} m, by the size of its skeleton")
 
 
-def _without_added_pose(clip: Clip, notes: list[str]) -> Clip:
-    from poise.motion.editing.smoothing import parts
-
-    first, *others = parts(clip)
+def _remove_added_pose(clip: Clip, notes: list[str]) -> Clip:
+    first, *others = uncut_segments(clip)
     if not others or first[1] > max(1, round(ADDED_POSE * clip.fps)):
         return clip
     notes.append(f"left out the first {first[1] / clip.fps:.3g} s: a pose that was put in")
     return clip.trimmed(first[1] / clip.fps)
 
 
-def _without_spikes(clip: Clip, notes: list[str]) -> Clip:
-    from poise.motion.editing.spikes import without_spikes
-
-    made, joints, lost = without_spikes(clip)
+def _remove_spikes(clip: Clip, notes: list[str]) -> Clip:
+    made, joints, lost = remove_spikes(clip)
     if joints:
         longest = sorted(joints.items(), key=lambda item: -item[1])
         which = shorten((f"{joint} for {time:.2g} s" for joint, time in longest), 4)
@@ -214,56 +338,53 @@ def _without_spikes(clip: Clip, notes: list[str]) -> Clip:
     return made
 
 
-def without_noise(clip: Clip, cutoff: float | str) -> tuple[Clip, str]:
-    """A clip smoothed as an option asks, and what that did to it, for people; "" if nothing.
+def apply_cutoff(clip: Clip, cutoff: float | str) -> tuple[Clip, str]:
+    """Smooths a clip; returns it and a note that describes the change, "" if there is none.
 
     Args:
         clip: The motion.
-        cutoff: As of `read_cutoff`.
+        cutoff: As of `parse_cutoff`.
     """
-    hertz = read_cutoff(cutoff)
+    hertz = parse_cutoff(cutoff)
     if hertz == 0.0:
         return clip, ""
-    from poise.motion.editing.smoothing import residual_cutoff, smoothing_report
-
     hertz = residual_cutoff(clip) if hertz is None else hertz
     smooth = clip.smoothed(hertz)
-    return smooth, f"smoothed at {hertz:.3g} Hz: {smoothing_report(clip, smooth)}"
+    return smooth, f"smoothed at {hertz:.3g} Hz: {displacement(clip, smooth)}"
 
 
-def read_cutoff(cutoff: float | str) -> float | None:
-    """The cutoff of an option [Hz]; 0 is off, None is to be found.
+def parse_cutoff(cutoff: float | str) -> float | None:
+    """Parses the cutoff of an option [Hz]; 0 disables filtering, None finds the cutoff.
 
     Args:
-        cutoff: What is slower passes [Hz], a number or its text; "auto" finds it.
+        cutoff: Low-pass cutoff [Hz], a number or its text; "auto" finds it.
     """
     if cutoff == "auto":
         return None
     try:
         return float(cutoff)
     except (TypeError, ValueError):
-        wanted = "it must be auto, 0 or a number of Hz"
-        raise PoiseError(f"cutoff is {cutoff!r:.40}; {wanted}") from None
+        raise PoiseError(
+            f"cutoff is {cutoff!r:.40}; it must be auto, 0 or a number of Hz"
+        ) from None
 
 
-def _smoothed(clip: Clip, cutoff: float | str, notes: list[str]) -> Clip:
-    smooth, note = without_noise(clip, cutoff)
+def _smooth(clip: Clip, cutoff: float | str, notes: list[str]) -> Clip:
+    smooth, note = apply_cutoff(clip, cutoff)
     notes += [note] if note else []
     return smooth
 
 
-def _smoothed_if_long(clip: Clip, notes: list[str]) -> Clip:
-    """Without its noise; nobody asked for it, so the clip may be too short for that."""
+def _smooth_if_long(clip: Clip, notes: list[str]) -> Clip:
+    """Smooths by default; a clip that is too short stays as it is."""
     try:
-        return _smoothed(clip, "auto", notes)
+        return _smooth(clip, "auto", notes)
     except ClipError:
         notes.append("not smoothed: it is too short")
         return clip
 
 
-def _on_ground(clip: Clip, notes: list[str]) -> Clip:
-    from poise.anatomy.contact_schedule import feet_of
-
+def _ground(clip: Clip, notes: list[str]) -> Clip:
     if not feet_of(clip.character):
         return clip
     stands = clip.grounded()

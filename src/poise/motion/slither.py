@@ -17,7 +17,7 @@ from scipy.interpolate import CubicSpline
 from poise.anatomy.contact_schedule import Contacts, Point
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion.clip import Clip
 
@@ -111,7 +111,7 @@ def _placed(curve: CubicSpline, head: Floats, links: int, spacing: float) -> Flo
     s, at = head, [curve(head)]
     for _ in range(links):
         front, s = at[-1], s - spacing
-        for _ in range(8):  # Newton's steps: the chord is as long as it shall be
+        for _ in range(8):  # Newton's steps: the chord gets its length
             gap = curve(s) - front
             far = np.linalg.norm(gap, axis=1)
             slope = np.sum(gap * curve(s, 1), axis=1) / far

@@ -205,11 +205,11 @@ def _tilted(
 
 def _rates(character: Character, q: Floats, interval: float) -> Floats:
     """Velocities of frames (k, nq), by differences."""
-    from poise.motion import poses
+    from poise.model import configuration
 
     if len(q) < 2:
         return np.zeros((len(q), character.nv))
-    step = poses.difference(character, q[:-1], q[1:]) / interval
+    step = configuration.difference(character, q[:-1], q[1:]) / interval
     return np.concatenate([step, step[-1:]])
 
 

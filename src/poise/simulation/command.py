@@ -68,6 +68,11 @@ class Target:
         v, a, clip = (getattr(target, name, None) for name in ("v", "a", "clip"))
         return cls(target.q, v, a, clip=clip, time=None if clip is None else target.time)
 
+    def check_followable(self) -> None:
+        """Warns with `poise.UnfollowableTarget` if it follows a jump of its clip; once for each."""
+        if self.clip is not None and self.clip.jumps and self.time is not None:
+            self.clip.check_followable(self.time)
+
     def row(self, i: int) -> Target:
         """One row as a target of its own."""
         if self.rows is None:

@@ -23,9 +23,8 @@ from poise.measure import feet_links
 from poise.model.character import Character
 from poise.model.same_body import same_character
 from poise.motion.clip import Clip
-from poise.motion.fitting import on_same_body
 from poise.motion.library import builtin_clip, builtin_clips
-from poise.motion.preprocess import load_ready
+from poise.motion.preprocess import load_preprocessed
 from poise.studio.lineup import Rounds
 from poise.trials.balance_trial import balance_trial_of
 
@@ -80,7 +79,7 @@ class Library:
         """Take a clip into the list, by name, file or as it is, ready to be followed; its name."""
         if isinstance(source, str) and (source in builtin_clips() or source == REST):
             return source
-        clip = load_ready(source)
+        clip = load_preprocessed(source)
         stem = "" if isinstance(source, Clip) else Path(source).stem
         name = _fresh(stem or clip.name or "clip", self.clips)
         self._clips[name] = clip
@@ -160,10 +159,10 @@ class Library:
         if clip == REST:
             return Clip(who, who.rest_q[None], 60.0, name=REST)
         motion = self.clip(clip)
-        same = on_same_body(motion, who)
+        same = motion.with_character(who)
         if same is not None:
             return same
-        return load_ready(self._files.get(clip, motion), who, progress=progress)
+        return load_preprocessed(self._files.get(clip, motion), who, progress=progress)
 
     def _balanced(
         self, who: Character, clip: str, progress: Progress | None

@@ -23,10 +23,10 @@ from poise.math import rotation
 from poise.math.arrays import Floats
 from poise.model.scene import Scene
 from poise.motion.clip import Clip
-from poise.motion.overlaps import overlaps
 from poise.simulation.command import Target
 from poise.simulation.contact import HeightField
 from poise.studio.cast import ground_height
+from poise.trials.overlaps import overlapping_links
 
 UP = (0.0, 0.0, 1.0)
 STRAIGHT = 1e-9
@@ -55,7 +55,7 @@ class Rounds:
     @classmethod
     def of(cls, clip: Clip, notes: tuple[str, ...] = ()) -> Rounds:
         """A clip that is looped if it can be; that may take a second."""
-        apart = tuple(overlaps(clip))
+        apart = tuple(overlapping_links(clip))
         try:
             return cls(clip, clip.looped(3), apart, notes)
         except ClipError:

@@ -16,7 +16,7 @@ from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import choice, number
 from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.preprocess import load_ready
+from poise.motion.preprocess import load_preprocessed
 from poise.recording import Recording
 from poise.simulation.pushes import Push
 from poise.simulation.run import run
@@ -224,7 +224,7 @@ def balance_trial_of(
         source: The name of a built-in clip, a file, or a clip.
         character: Who follows it; None is the clip's own.
         prepare: Whether feet become level and the mass centre is brought over them before:
-            `poise.motion.editing.balancing`.
+            `poise.motion.editing.prepare_balance`.
         dt: Time step [s]; None takes what suits the contact.
         contact: As of BalanceTrial.
         cutoff: As of `trial_of`.
@@ -244,7 +244,7 @@ def balance_trial_of(
     body = body_of(character)
     if body is not None:
         check_can_stand(body)  # before retargeting, which takes long
-    clip = load_ready(source, body, cutoff=cutoff, firm_feet=prepare, progress=progress)
+    clip = load_preprocessed(source, body, cutoff=cutoff, repair_feet=prepare, progress=progress)
     check_can_stand(clip.character)
     plain = trial_of_ready(clip, dt=step, root="free", pushes=pushes, **shared)
     values = {field.name: getattr(plain, field.name) for field in fields(Trial)}
@@ -256,9 +256,9 @@ def balance_trial_of(
     trial = BalanceTrial(**values, contact=contact, **own)
     if not prepare:
         return trial
-    from poise.motion.editing.balancing import made_balanced
+    from poise.motion.editing.prepare_balance import prepare_balance
 
-    made = made_balanced(trial.clip, progress=preparing)
+    made = prepare_balance(trial.clip, progress=preparing)
     return replace(trial, clip=made.clip, notes=(*trial.notes, *made.notes))
 
 

@@ -207,7 +207,7 @@ def _write(path: Path, story: _Story, tell: Callable[[float], None]) -> None:
 def _on_rig(motion: Clip, like: Clip | None, tell: Callable[[float], None]) -> Clip:
     if like is None:
         return motion
-    from poise.motion.retargeting.like import on_rig
+    from poise.motion.retargeting.retarget import on_rig
 
     return on_rig(motion, like, progress=tell)
 

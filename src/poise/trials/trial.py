@@ -15,7 +15,7 @@ from poise.errors import PoiseError, shorten, unknown_name
 from poise.math.arrays import number
 from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.preprocess import load_ready
+from poise.motion.preprocess import load_preprocessed
 from poise.recording import Recording
 from poise.simulation.pushes import Push, heading_at
 from poise.simulation.run import run
@@ -176,7 +176,9 @@ def trial_of(
         options: As of Trial.
     """
     who = body_of(character)
-    clip = load_ready(source, who, cutoff=cutoff, ground=ground is not False, progress=progress)
+    clip = load_preprocessed(
+        source, who, cutoff=cutoff, ground=ground is not False, progress=progress
+    )
     return trial_of_ready(clip, ground=ground, pushes=pushes, **options)
 
 
@@ -215,9 +217,9 @@ def body_of(character: str | os.PathLike[str] | Character | None) -> Character |
 
 
 def _through_each_other(clip: Clip, notes: list[str]) -> tuple[tuple[str, str], ...]:
-    from poise.motion.overlaps import overlaps
+    from poise.trials.overlaps import overlapping_links
 
-    found = overlaps(clip)
+    found = overlapping_links(clip)
     if found:
         pairs = shorten((f"{one}/{two}" for one, two in found), 4)
         deep = 1e3 * max(found.values())

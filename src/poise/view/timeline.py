@@ -9,8 +9,8 @@ import numpy as np
 
 from poise.errors import PoiseError
 from poise.math.arrays import Floats, number
+from poise.model import configuration
 from poise.model.scene import Scene, scene_of
-from poise.motion import poses
 from poise.recording import Recording
 from poise.simulation.contact import Touches
 
@@ -112,8 +112,8 @@ class _Between:
         parts = self.scene.forest.parts.values()
         for part, character in zip(parts, self.scene.characters, strict=True):
             q0, q1 = a[:, part.q], b[:, part.q]
-            step = share * poses.difference(character, q0, q1)
-            out[some, part.q] = poses.move(character, q0, step)
+            step = share * configuration.difference(character, q0, q1)
+            out[some, part.q] = configuration.integrate(character, q0, step)
         return out
 
     def flights(self, rows: Floats) -> Floats:

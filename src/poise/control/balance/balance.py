@@ -34,7 +34,6 @@ from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats, choice, finite, floats, number
 from poise.model.scene import SceneLike
 from poise.motion.clip import Clip
-from poise.motion.jumps import check_followable
 from poise.simulation.command import Command, Drive, Target
 from poise.simulation.controller import Requirements
 from poise.simulation.state import State
@@ -262,7 +261,7 @@ class Balance(Parts):
         target = self._plant.own_target(target)
         if target.rows is not None:
             raise PoiseError("balance follows one target a call, not rows of them")
-        check_followable(target)
+        target.check_followable()
         n, nq, nv = (1 if np.ndim(state.q) == 1 else len(state.q)), self.scene.nq, self.scene.nv
         tq = rows_of(target.q, n, nq, "target.q")
         tv = None if target.v is None else rows_of(target.v, n, nv, "target.v")

@@ -1,29 +1,327 @@
-"""Keyframes made true: the clip of a keyframe file, refined until the ground explains it.
+"""Clips from keyframes, refined until the ground explains them.
 
-`options` of the file are those of `refine.Options`, and:
+`options` of the file are those of `Options`, and:
     symmetric: true    both sides move alike, at the same time
     sagittal: true     and joints turn fore and aft only, as a somersault's
     cycles: 3          of a loop, how many cycles the clip has
+
+From a sketch with contacts to a motion that could be true: the terms and stages of an author.
+
+First the feet: standing points come to rest on the ground where they stand on average, others stay
+above it. Then the forces: the ground must explain the motion. Between rounds the places where feet
+stand move to where the motion wants them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy import contact_schedule as feet
+from poise.anatomy.contact_schedule import Contacts, runs
 from poise.errors import ClipError, unknown_name
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
-from poise.motion.authoring.refine import Options, refine
-from poise.motion.authoring.spacetime import Motion, repeated
+from poise.motion.authoring import terms as spacetime_terms
+from poise.motion.authoring.spacetime import (
+    Motion,
+    Term,
+    Travel,
+    optimize,
+    repeat_cycles,
+    travel_power,
+)
 from poise.motion.authoring.terms import mirror_matrix
+from poise.motion.checks.strength import torque_bounds
 from poise.motion.clip import Clip
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import Keyframes
+
+# refinement
+
+EASE = 0.5
+"""How much less the ground's residual counts in the round before."""
+
+IMPACT = 0.05
+"""So long after a touchdown the ground's force may jump [s]."""
+
+HARDLY, STIFF = 0.3, 10.0
+"""A ball that swings less than the first [rad] is all but a hinge: there the sketch counts more."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What counts in a refinement, and how much.
+
+    Args:
+        spacing: Frames between the knots of the steps.
+        friction: Of the ground.
+        residual: Weight of a percent of body weight that the ground does not explain.
+        torque: Weight of the joint torques.
+        jerk: Weight of 1000 rad/s³.
+        press: Weight of a rise of the ground's force by a body weight in a tenth of a second, but
+            where contacts change.
+        keep: Weight of 0.1 rad off the sketch, of joints; `joints` has others by name.
+        root: Weight of 10 cm off the sketch, of the root's position.
+        lean: Weight of 0.1 rad off the sketch, of the root's rotation.
+        joints: Weights of single joints, by name or by its end ("ankle").
+        strength: Largest torques of single joints, by name or by its end ("ankle") [N m/kg].
+        human: Share of a strong person's torques that joints may have, by direction; 0: any.
+        stand: Weight of a centimetre of a standing point off its place.
+        clearance: Height of swinging feet [m].
+        limits: Weight of 0.1 rad beyond a joint's limits.
+        center: Weight of a centimetre of the center of mass off the middle of the feet, while the
+            fewest of them stand.
+        rest: Whether the motion starts and ends at rest.
+        still: How long it rests at both ends [s].
+        settle: Whether footholds may move; else they stay where the sketch has them.
+        rounds: Rounds of the second stage.
+        iterations: Of each round.
+    """
+
+    spacing: int = 3
+    friction: float = 0.7
+    residual: float = 1.0
+    torque: float = 0.3
+    jerk: float = 0.05
+    press: float = 0.0
+    keep: float = 0.3
+    root: float = 0.05
+    lean: float = 0.2
+    joints: Mapping[str, float] = field(default_factory=dict)
+    strength: Mapping[str, float] = field(default_factory=dict)
+    human: float = 0.0
+    stand: float = 10.0
+    clearance: float = 0.015
+    limits: float = 3.0
+    center: float = 0.0
+    rest: bool = True
+    still: float = 0.0
+    settle: bool = True
+    rounds: int = 3
+    iterations: int = 12
+
+
+def refine(
+    character: Character,
+    sketch: Floats,
+    fps: float,
+    contacts: Contacts,
+    *,
+    travel: Travel | None = None,
+    symmetry: Floats | None = None,
+    fixed: Sequence[int] = (),
+    hold: Floats | None = None,
+    options: Options | None = None,
+    watch: Callable[[str, float], None] | None = None,
+) -> Motion:
+    """Make a sketch true.
+
+    Args:
+        character: The character that moves.
+        sketch: Frames, (k, nq); of a loop one cycle, without the frame that starts the next.
+        fps: Frames per second.
+        contacts: Which points stand when.
+        travel: Of a loop, how the root moves in a cycle; None: no loop.
+        symmetry: Of a loop whose second half mirrors the first, the matrix that mirrors a step.
+        fixed: Velocities whose joints stay as sketched.
+        hold: How firmly the sketch counts, 0 to 1, (k, nv); None: 1.
+        options: What counts.
+        watch: Called with the stage and its cost.
+    """
+    options = options or Options()
+    if travel is not None and travel.turn:
+        raise ClipError("a loop that turns cannot be refined; make it straight")
+    motion = Motion(character, np.array(sketch, dtype=np.float64), fps, travel)
+    task = _Task(character, np.array(sketch), fps, contacts, options, travel, hold)
+    for stage in range(options.rounds + 1):
+        # the ground's share grows from round to round, so that none jumps far
+        share = 0.0 if stage == 0 else EASE ** max(options.rounds - 2 - stage, 0)
+        if stage == 0 or options.settle:
+            task.anchor(motion)
+        found = optimize(
+            motion,
+            task.terms(share),
+            spacing=options.spacing,
+            symmetry=symmetry,
+            fixed=fixed,
+            iterations=options.iterations,
+            watch=None if watch is None else _watch_stage(watch, f"round {stage}"),
+        )
+        motion = found.motion
+    return motion
+
+
+def _watch_stage(watch: Callable[[str, float], None], stage: str) -> Callable[[int, float], None]:
+    return lambda iteration, cost: watch(f"{stage}, step {iteration}", cost)
+
+
+def value_for_joint(values: Mapping[str, float], joint: str) -> float | None:
+    """The value for a joint: that of its name, or of the end of it, the longest that fits."""
+    fits = [name for name in values if joint == name or joint.endswith(f"_{name}")]
+    return values[max(fits, key=len)] if fits else None
+
+
+class _Task:
+    """A sketch, its contacts and where they stand."""
+
+    def __init__(
+        self,
+        character: Character,
+        sketch: Floats,
+        fps: float,
+        contacts: Contacts,
+        options: Options,
+        travel: Travel | None,
+        hold: Floats | None,
+    ) -> None:
+        self.character, self.sketch, self.fps, self.options = character, sketch, fps, options
+        self.points, self.on, self.travel = contacts.points, contacts.on, travel
+        self.hold = np.ones((len(sketch), character.nv)) if hold is None else hold
+        self.anchors = np.zeros((len(sketch), len(self.points), 3))
+
+    def anchor(self, motion: Motion) -> None:
+        """Let points stand where they are on average, at height 0."""
+        at = feet.positions(self.character, self.points, motion.q)
+        k = len(at)
+        for i in range(len(self.points)):
+            for frames, cycles in self._phases(i):
+                shifts = np.array(
+                    [
+                        travel_power(self.travel, int(c))[0] if self.travel else np.zeros(3)
+                        for c in cycles
+                    ]
+                )
+                mean = (at[frames % k, i] + shifts).mean(axis=0)
+                mean[2] = 0.0
+                self.anchors[frames % k, i] = mean - shifts
+
+    def _phases(self, i: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Frames in which a point stands, and the cycle of each; of a loop, across its seam."""
+        on, k = self.on[:, i], len(self.on)
+        found = runs(on)
+        if self.travel is not None and len(found) > 1 and on[0] and on[-1]:
+            found = [*found[1:-1], (found[-1][0], k + found[0][1])]
+        return [(np.arange(a, b), np.arange(a, b) // k) for a, b in found]
+
+    def terms(self, share: float) -> list[Term]:
+        """What counts; `share` of what has to do with forces, which mean little until they are
+        those of the ground."""
+        options = self.options
+        weights = np.repeat(self.on[..., None], 3, axis=2).astype(np.float64)
+        terms = [
+            spacetime_terms.standing(self.points, self.anchors, weights, weight=options.stand),
+            spacetime_terms.above(self.points, self._least(), weight=5.0),
+            spacetime_terms.near(self.sketch, self.hold * self._keep()),
+            spacetime_terms.limits(weight=options.limits),
+            spacetime_terms.smooth(options.jerk),
+        ]
+        if options.rest and self.travel is None:
+            terms.append(spacetime_terms.at_rest(self._resting(), weight=5.0))
+        if options.press and share:
+            terms.append(spacetime_terms.pressing(share * options.press * self._steady()))
+        if options.center:
+            terms.append(self._center())
+        if share:
+            terms.append(
+                spacetime_terms.ground(
+                    self.points,
+                    self.on,
+                    weight=share * options.residual,
+                    torque=share * options.torque,
+                    bounds=self._strength(),
+                    strict=share,
+                    friction=options.friction,
+                )
+            )
+        return terms
+
+    def _resting(self) -> list[int]:
+        """Frames at both ends in which the motion rests."""
+        k = len(self.sketch)
+        n = min(1 + round(self.options.still * self.fps), k)
+        return [*range(n), *range(k - n, k)]
+
+    def _steady(self) -> Floats:
+        """1 in frames in which forces are not to jump; 0 in flight, and where contacts change or
+        have just begun, (k,)."""
+        k, on = len(self.on), self.on
+        after = np.roll(on, -1, axis=0)
+        steady = np.where(on.any(axis=1) & (on == after).all(axis=1), 1.0, 0.0)
+        begins = np.flatnonzero((~on & after).any(axis=1))
+        for frame in begins if self.travel is not None else begins[begins < k - 1]:
+            touched = frame + np.arange(math.ceil(IMPACT * self.fps) + 1)
+            steady[touched % k if self.travel is not None else touched[touched < k]] = 0.0
+        return steady
+
+    def _keep(self) -> Floats:
+        """Weights of the sketch, (nv,)."""
+        weights = np.full(self.character.nv, self.options.keep)
+        for joint in self.character.joints:
+            at = self.character.v_slice(joint)
+            if joint.kind == "free":
+                weights[at] = [self.options.root] * 3 + [self.options.lean] * 3
+            weight = value_for_joint(self.options.joints, joint.name)
+            if weight is not None:
+                weights[at] = weight
+            if joint.kind == "ball" and joint.limits is not None and joint.limits[0] < HARDLY:
+                # a knee bends about one axis
+                weights[at] *= np.where(np.abs(joint.axis) > 0.5, 1.0, STIFF)
+        return weights
+
+    def _strength(self) -> tuple[Floats, Floats]:
+        """Least and largest torques [N m], (nv,) each."""
+        least, most = np.full((2, self.character.nv), np.inf) * [[-1.0], [1.0]]
+        if self.options.human:
+            least, most = (self.options.human * x for x in torque_bounds(self.character))
+        for joint in self.character.joints:
+            value = value_for_joint(self.options.strength, joint.name)
+            if value is not None:
+                at = self.character.v_slice(joint)
+                least[at], most[at] = (x * value * self.character.mass for x in (-1.0, 1.0))
+        return least, most
+
+    def _least(self) -> Floats:
+        """Heights of points that do not stand: rising from 0 next to a contact, (k, points)."""
+        k = len(self.on)
+        least = np.full(self.on.shape, -np.inf)
+        for i in range(len(self.points)):
+            stands = np.flatnonzero(self.on[:, i])
+            frames = np.arange(k)
+            if len(stands):
+                apart = np.abs(frames[:, None] - stands)
+                if self.travel is not None:
+                    apart = np.minimum(apart, k - apart)
+                far = apart.min(axis=1)
+            else:
+                far = np.full(k, k)
+            rise = np.clip((far - 1) / 5.0, 0.0, 1.0) * self.options.clearance
+            least[:, i] = np.where(self.on[:, i], -np.inf, rise)
+        return least
+
+    def _center(self) -> Term:
+        """Keep the center of mass over the middle of the standing feet, on the ground.
+
+        It counts while the fewest feet stand: on one foot, or always where both stand always. In
+        between it moves freely from foot to foot.
+        """
+        names = dict.fromkeys(point.foot for point in self.points)
+        of = np.array([[point.foot == name for point in self.points] for name in names])
+        number = (self.on[:, None] & of).any(axis=2).sum(axis=1)
+        fewest = number == np.where(number > 0, number, number.max()).min()
+        count = np.maximum(self.on.sum(axis=1), 1)
+        goal = np.einsum("kp,kpc->kc", self.on, self.anchors) / count[:, None]
+        weights = np.zeros_like(goal)
+        weights[fewest, :2] = self.options.center
+        return spacetime_terms.center_over(goal, weights)
+
+
+# keyframes to clips
 
 CYCLES, MOST_CYCLES = 3, 100
 
@@ -56,8 +354,8 @@ def author(keys: Keyframes, watch: Callable[[str, float], None] | None = None) -
         contacts,
         travel=keys.loop,
         symmetry=symmetry,
-        fixed=sideways(keys.character) if sagittal else (),
-        hold=held(keys, len(frames)),
+        fixed=lateral_velocities(keys.character) if sagittal else (),
+        hold=hold_weights(keys, len(frames)),
         options=options,
         watch=watch,
     )
@@ -71,7 +369,7 @@ def _flag(source: str, given: dict[str, Any], name: str) -> bool:
     return value
 
 
-def held(keys: Keyframes, frames: int) -> Floats:
+def hold_weights(keys: Keyframes, frames: int) -> Floats:
     """How firmly the sketch counts in each frame, (frames, nv): from key to key in a straight
     line."""
     times = np.arange(frames) / keys.fps
@@ -88,7 +386,7 @@ def held(keys: Keyframes, frames: int) -> Floats:
     return out
 
 
-def sideways(character: Character) -> list[int]:
+def lateral_velocities(character: Character) -> list[int]:
     """Velocities that lead out of the plane y = 0, where link frames rest along the world's."""
     out: list[int] = []
     for joint in character.joints:
@@ -108,14 +406,14 @@ def options_of(source: str, given: Mapping[str, Any]) -> Options:
     for name, value in given.items():
         if name not in known:
             raise ClipError(f"{source}: options: {unknown_name('option', name, known)}")
-        wanted: Any = (
+        desired: Any = (
             Mapping
             if name in ("joints", "strength")
             else bool
             if known[name] == "bool"
             else (int, float)
         )
-        if not isinstance(value, wanted) or (wanted == (int, float) and isinstance(value, bool)):
+        if not isinstance(value, desired) or (desired == (int, float) and isinstance(value, bool)):
             raise ClipError(f"{source}: options: {name} is {value!r:.40}, it must be {known[name]}")
         if known[name] == "int" and value != int(value):
             raise ClipError(f"{source}: options: {name} is {value}, it must be a whole number")
@@ -126,8 +424,8 @@ def options_of(source: str, given: Mapping[str, Any]) -> Options:
 def _clip(keys: Keyframes, motion: Motion, contacts: Contacts, cycles: int) -> Clip:
     frames, on = motion.q, contacts.on
     if motion.travel is not None:
-        last = repeated(motion, cycles, 1)[:1]
-        frames = np.concatenate([repeated(motion, 0, cycles), last])
+        last = repeat_cycles(motion, cycles, 1)[:1]
+        frames = np.concatenate([repeat_cycles(motion, 0, cycles), last])
         on = np.concatenate([np.tile(on, (cycles, 1)), on[:1]])
     # quaternions of many cycles drift off their sign; a clip aligns them
     return Clip(

@@ -1,16 +1,16 @@
 """Ground forces that explain a motion, and what they leave unexplained.
 
-Inverse dynamics of a motion asks for six forces at the free root that nothing there can give: they
-must come from the ground. For each frame we look for forces f_i at the standing points p_i, inside
-their friction cones, that explain the root's wrench w = [F, N] about the mass centre:
+Inverse dynamics of a motion needs six forces at the free root, which has no motor: they must come
+from the ground. For each frame we look for forces f_i at the standing points p_i, inside
+their friction cones, that explain the root's wrench w = [F, N] about the center of mass:
 
     min | W (w - sum_i [f_i, (p_i - c) x f_i]) |^2 + (epsilon / m g)^2 sum_i |f_i|^2
 
-with W = diag(1 / (m g), 1 / (m g h)), h the height of the mass centre. Cones are pyramids of eight
-edges, f_i = sum_e g_ie d_e, g_ie >= 0: a non-negative least-squares problem. What remains of w is
-the residual: a motion without one could be true.
+with W = diag(1 / (m g), 1 / (m g h)), h the height of the center of mass. Cones are pyramids of
+eight edges, f_i = sum_e g_ie d_e, g_ie >= 0: a non-negative least-squares problem. What remains of
+w is the residual; a motion without one is physically possible.
 
-Who moves the motion wants forces that answer smoothly. With a barrier -mu sum_ie log g_ie besides,
+An optimizer needs forces that respond smoothly. With a barrier -mu sum_ie log g_ie besides,
 no force ever leaves the ground quite, and all have derivatives (Nocedal and Wright, Numerical
 Optimization, chapter 19).
 """
@@ -28,7 +28,7 @@ from poise.anatomy import contact_schedule
 from poise.anatomy.contact_schedule import Point
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask
 from poise.model.character import Character
 
 EDGES = 8
@@ -43,43 +43,43 @@ INSIDE = 40
 G = 9.81  # [m/s^2]
 
 
-class Ways(NamedTuple):
-    """How forces along the edges of all cones may change, n of them.
+class ForceResponse(NamedTuple):
+    """How forces along the edges of all cones respond to a change, n of them.
 
     Attributes:
         point: Of each edge its point, (n,).
         force: Force of a unit of it [N], (n, 3).
         effect: Its effect on the residual, in its units, (frames, 6, n).
-        ease: How easily it changes, 0 where it cannot, (frames, n).
+        compliance: Of each edge, 0 where it cannot change, (frames, n).
     """
 
     point: NDArray[np.int64]
     force: Floats
     effect: Floats
-    ease: Floats
+    compliance: Floats
 
     @property
-    def answer(self) -> Floats:
-        """How much of each edge answers a change of the residual, (frames, n, 6).
+    def response(self) -> Floats:
+        """Change of each edge in response to a change of the residual, (frames, n, 6).
 
-        It is (A' A + D)^-1 A' = D^-1 A' (1 + A D^-1 A')^-1, A the effect and 1 / D the ease.
+        It is (A' A + D)^-1 A' = D^-1 A' (1 + A D^-1 A')^-1, A the effect and 1 / D the compliance.
         """
-        return _answer(self.effect, self.ease)
+        return _response(self.effect, self.compliance)
 
 
-class Explained(NamedTuple):
+class GroundForces(NamedTuple):
     """Ground forces of a motion, frame by frame.
 
     Attributes:
         forces: At the points, in the world [N], shape (frames, points, 3).
         torque: Generalized forces of all joints under these ground forces; at the root, the
             residual [N, N m], shape (frames, nv).
-        residual: What the ground does not explain: force over weight, and moment about the mass
-            centre over weight times its height, shape (frames, 6).
-        center: Mass centre [m], shape (frames, 3).
-        wrench: Force [N] and moment about the mass centre [N m] that the motion asks for,
+        residual: What the ground does not explain: force over weight, and moment about the center
+            of mass over weight times its height, shape (frames, 6).
+        center: Center of mass [m], shape (frames, 3).
+        wrench: Force [N] and moment about the center of mass [N m] of the motion,
             (frames, 6).
-        ways: How the forces can still change.
+        response: How the forces respond to a change.
     """
 
     forces: Floats
@@ -87,10 +87,10 @@ class Explained(NamedTuple):
     residual: Floats
     center: Floats
     wrench: Floats
-    ways: Ways
+    response: ForceResponse
 
 
-def explain(
+def find_ground_forces(
     character: Character,
     q: ArrayLike,
     v: ArrayLike,
@@ -100,7 +100,7 @@ def explain(
     *,
     friction: float = 0.8,
     barrier: float = 0.0,
-) -> Explained:
+) -> GroundForces:
     """Find the ground forces of a motion.
 
     Args:
@@ -120,7 +120,7 @@ def explain(
     wrench = root_wrench(character, q, tau, center)
     at = contact_schedule.positions(character, points, q) if points else np.zeros((len(q), 0, 3))
     arms = at - center[:, None]
-    forces, ways = cone_forces(character.mass, wrench, arms, stands, friction, center, barrier)
+    forces, response = cone_forces(character.mass, wrench, arms, stands, friction, center, barrier)
     left = wrench - _sum(forces, arms)
     torque = tau.copy()
     for i, point in enumerate(points):
@@ -128,7 +128,7 @@ def explain(
             J = dynamics.jacobian(character, q, point.link, point.pos)[:, :3]
             torque -= np.einsum("kcv,kc->kv", J, forces[:, i])
     residual = left * scales(character.mass, center)
-    return Explained(forces, torque, residual, center, wrench, ways)
+    return GroundForces(forces, torque, residual, center, wrench, response)
 
 
 def root_wrench(character: Character, q: Floats, tau: Floats, about: Floats) -> Floats:
@@ -146,24 +146,24 @@ def cone_forces(
     mass: float,
     wrench: Floats,
     arms: Floats,
-    on: NDArray[np.bool_],
+    on: Mask,
     friction: float,
     center: Floats,
     barrier: float = 0.0,
-) -> tuple[Floats, Ways]:
+) -> tuple[Floats, ForceResponse]:
     """Forces in friction cones that come nearest to a wrench.
 
     Args:
         mass: Of the character [kg].
-        wrench: To be explained, about the mass centre (k, 6).
-        arms: From the mass centre to the points [m], (k, p, 3).
+        wrench: To be explained, about the center of mass (k, 6).
+        arms: From the center of mass to the points [m], (k, p, 3).
         on: Which points stand, (k, p).
         friction: Friction coefficient.
-        center: Mass centre [m], (k, 3).
+        center: Center of mass [m], (k, 3).
         barrier: mu, in squares of body weight; 0: none.
 
     Returns:
-        Forces (k, p, 3) [N], and the ways in which they can still change.
+        Forces (k, p, 3) [N], and the response in which they can still change.
     """
     k, p = on.shape
     angle = np.arange(EDGES) * 2.0 * np.pi / EDGES
@@ -174,14 +174,16 @@ def cone_forces(
     scale, weight = scales(mass, center), mass * G
     A = (unit.reshape(k, p * EDGES, 6) * (scale * weight)[:, None]).swapaxes(1, 2)
     solve = _inside if barrier else _nearest
-    g, ease = solve(A, wrench * scale, np.repeat(on, EDGES, axis=1), barrier)
+    g, compliance = solve(A, wrench * scale, np.repeat(on, EDGES, axis=1), barrier)
     forces = weight * (g.reshape(k, p, EDGES) @ edges)
-    ways = Ways(np.repeat(np.arange(p), EDGES), weight * np.tile(edges, (p, 1)), A, ease)
-    return forces, ways
+    response = ForceResponse(
+        np.repeat(np.arange(p), EDGES), weight * np.tile(edges, (p, 1)), A, compliance
+    )
+    return forces, response
 
 
-def _nearest(A: Floats, b: Floats, on: NDArray[np.bool_], _: float) -> tuple[Floats, Floats]:
-    """min |A g - b|^2 + epsilon^2 |g|^2, g >= 0, frame by frame; with the ease of each edge."""
+def _nearest(A: Floats, b: Floats, on: Mask, _: float) -> tuple[Floats, Floats]:
+    """min |A g - b|^2 + epsilon^2 |g|^2, g >= 0, frame by frame; and compliances."""
     from scipy.optimize import nnls
 
     g = np.zeros(on.shape)
@@ -192,7 +194,7 @@ def _nearest(A: Floats, b: Floats, on: NDArray[np.bool_], _: float) -> tuple[Flo
     return g, (g > 0.0) / EPSILON**2
 
 
-def _inside(A: Floats, b: Floats, on: NDArray[np.bool_], mu: float) -> tuple[Floats, Floats]:
+def _inside(A: Floats, b: Floats, on: Mask, mu: float) -> tuple[Floats, Floats]:
     """The same with a barrier, for all frames at once, by a primal-dual interior point method.
 
     With z = mu / g the conditions are A' (A g - b) + epsilon^2 g - z = 0 and g z = mu. Newton steps
@@ -206,10 +208,10 @@ def _inside(A: Floats, b: Floats, on: NDArray[np.bool_], mu: float) -> tuple[Flo
         gap = np.sum(g * z, axis=1, keepdims=True) / count
         goal = np.maximum(0.1 * gap, mu)
         slope = _times(A.swapaxes(1, 2), _times(A, np.where(on, g, 0.0)) - b) + EPSILON**2 * g
-        ease = on / (EPSILON**2 + z / g)
-        # (A' A + 1 / ease) dg = -(slope - goal / g)
-        side = ease * (goal / g - slope)
-        dg = side - _times(_answer(A, ease), _times(A, side))
+        compliance = on / (EPSILON**2 + z / g)
+        # (A' A + 1 / compliance) dg = -(slope - goal / g)
+        side = compliance * (goal / g - slope)
+        dg = side - _times(_response(A, compliance), _times(A, side))
         dz = np.where(on, goal / g - z - z / g * dg, 0.0)
         size = np.minimum(_room(g, dg), _room(z, dz))
         g, z = g + size * dg, z + size * dz
@@ -224,11 +226,11 @@ def _room(x: Floats, dx: Floats) -> Floats:
     return np.asarray(np.minimum(most, 1.0))
 
 
-def _answer(A: Floats, ease: Floats) -> Floats:
-    """(A' A + D)^-1 A' (k, n, 6) of matrices A (k, 6, n), 1 / D = ease (k, n)."""
-    eased = A * ease[:, None]
-    inner = np.eye(A.shape[1]) + eased @ A.swapaxes(1, 2)
-    return np.asarray(np.linalg.solve(inner, eased).swapaxes(1, 2))
+def _response(A: Floats, compliance: Floats) -> Floats:
+    """(A' A + D)^-1 A' (k, n, 6) of matrices A (k, 6, n), 1 / D = compliance (k, n)."""
+    scaled = A * compliance[:, None]
+    inner = np.eye(A.shape[1]) + scaled @ A.swapaxes(1, 2)
+    return np.asarray(np.linalg.solve(inner, scaled).swapaxes(1, 2))
 
 
 def _times(A: Floats, x: Floats) -> Floats:
@@ -241,7 +243,7 @@ def _sum(forces: Floats, arms: Floats) -> Floats:
 
 
 def scales(mass: float, center: Floats) -> Floats:
-    """One over weight, and one over weight times height of the mass centre, (k, 6)."""
+    """One over weight, and one over weight times height of the center of mass, (k, 6)."""
     weight = mass * G
     height = np.maximum(np.abs(center[:, 2:3]), 0.05)
     one = np.full((len(center), 3), 1.0 / weight)

@@ -1,8 +1,10 @@
 """Terms of a space-time optimisation: what makes a motion true, and what keeps it near its sketch.
 
-Each maker returns a function (motion, derivatives wanted) -> rows of weighted residuals. Residuals
+Each maker returns a function (motion, derivatives desired) -> rows of weighted residuals. Residuals
 are made comparable: forces over body weight, torques over weight times height, lengths in
 centimetres, angles in a tenth of a radian, so that a weight of 1 means about as much in each.
+
+Terms of rates keep the jerk small and let forces change gently.
 """
 
 from __future__ import annotations
@@ -10,17 +12,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
 
 from poise import dynamics
 from poise.anatomy import contact_schedule
 from poise.anatomy.contact_schedule import Point
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask
+from poise.model import configuration
 from poise.model.character import Character
-from poise.motion import poses
 from poise.motion.authoring import ground_forces
-from poise.motion.authoring.spacetime import Motion, Rows, Term
+from poise.motion.authoring.ground_forces import G
+from poise.motion.authoring.spacetime import Motion, Rows, Term, cross_matrices
 from poise.motion.limits import excesses
 
 CENTIMETRE = 0.01
@@ -36,7 +40,7 @@ Three = tuple[Floats, ...]
 
 def ground(
     points: Sequence[Point],
-    on: NDArray[np.bool_],
+    on: Mask,
     *,
     weight: ArrayLike = 1.0,
     torque: ArrayLike = 0.0,
@@ -62,7 +66,7 @@ def ground(
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         character = motion.character
-        found = _explained(motion, points, on, friction, barrier)
+        found = _ground_forces(motion, points, on, friction, barrier)
         w = np.broadcast_to(100.0 * weights, len(motion.q))
         r = found.residual * w[:, None]
         scale = 1.0 / (character.mass * 9.81)
@@ -79,7 +83,7 @@ def ground(
         D: Three = _dynamics(motion, found, points)
         scales = ground_forces.scales(character.mass, found.center)
         left = tuple(x * scales[..., None] for x in _wrench(motion, found, D))
-        left, D = _answered(left, D, found.ways, _point_jacobians(motion, points))
+        left, D = _project(left, D, found.response, _point_jacobians(motion, points))
         out[0] = Rows(r, *(x * w[:, None, None] for x in left))
         out[1] = Rows(out[1].r, *(x * size[:, None] for x in D))
         out[2] = Rows(out[2].r, *(x * (beyond * (over != 0.0))[..., None] for x in D))
@@ -141,7 +145,7 @@ def near(sketch: Floats, weights: Floats) -> Term:
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         scale = np.broadcast_to(weights, (len(sketch), motion.character.nv)) / TENTH
-        away = poses.difference(motion.character, sketch, motion.q)
+        away = configuration.difference(motion.character, sketch, motion.q)
         r = away * scale
         if not derivatives:
             return [Rows(r)]
@@ -156,7 +160,7 @@ def _by_step(character: Character, away: Floats) -> Floats:
     Of a rotation vector r it is 1 + [r]/2 + (1/t² - (1 + cos t)/(2 t sin t)) [r]², t = |r|.
     """
     out = np.tile(np.eye(character.nv), (len(away), 1, 1))
-    for _, _, at in poses.rotations(character):
+    for _, _, at in configuration.rotations(character):
         r = away[:, at]
         t = np.linalg.norm(r, axis=1)
         safe = np.clip(t, 1e-4, 3.0)
@@ -186,7 +190,7 @@ def limits(*, weight: float = 1.0, margin: float = 0.03) -> Term:
 
 
 def center_over(goal: Floats, weights: Floats) -> Term:
-    """Keep the mass centre at a goal (k, 3) [m]; weights (k, 3), of a centimetre."""
+    """Keep the center of mass at a goal (k, 3) [m]; weights (k, 3), of a centimetre."""
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         c = dynamics.center_of_mass(motion.character, motion.q)
@@ -217,16 +221,16 @@ def at_rest(frames: Sequence[int], *, weight: float = 1.0) -> Term:
 # what terms share; computed once for a motion
 
 
-def _explained(
+def _ground_forces(
     motion: Motion,
     points: Sequence[Point],
-    on: NDArray[np.bool_],
+    on: Mask,
     friction: float,
     barrier: float,
-) -> ground_forces.Explained:
+) -> ground_forces.GroundForces:
     key = f"explained {id(points)} {id(on)}"
     if key not in motion.cache:
-        motion.cache[key] = ground_forces.explain(
+        motion.cache[key] = ground_forces.find_ground_forces(
             motion.character,
             motion.q,
             motion.v,
@@ -237,7 +241,7 @@ def _explained(
             barrier=barrier,
         )
     found = motion.cache[key]
-    assert isinstance(found, ground_forces.Explained)
+    assert isinstance(found, ground_forces.GroundForces)
     return found
 
 
@@ -258,7 +262,7 @@ def _point_jacobians(motion: Motion, points: Sequence[Point]) -> Floats:
     return found
 
 
-def _dynamics(motion: Motion, found: ground_forces.Explained, points: Sequence[Point]) -> Three:
+def _dynamics(motion: Motion, found: ground_forces.GroundForces, points: Sequence[Point]) -> Three:
     """Derivatives of the joint torques by q, v, a, (k, nv, nv) each, by finite differences.
 
     Ground forces stay as they are and go along with their points.
@@ -272,7 +276,10 @@ def _dynamics(motion: Motion, found: ground_forces.Explained, points: Sequence[P
         wrenches = _wrenches(character, points, q, found.forces)
         return dynamics.inverse_dynamics(character, *full, external=wrenches)
 
-    pairs = [(torque(poses.move(character, q, s), v), torque(q, v + s)) for s in (steps, -steps)]
+    pairs = [
+        (torque(configuration.integrate(character, q, s), v), torque(q, v + s))
+        for s in (steps, -steps)
+    ]
     by_q, by_v = (
         ((ahead - behind) / (2.0 * STEP)).transpose(1, 2, 0)
         for ahead, behind in zip(*pairs, strict=True)
@@ -292,10 +299,10 @@ def _wrenches(character: Character, points: Sequence[Point], q: Floats, forces: 
     return out
 
 
-def _wrench(motion: Motion, found: ground_forces.Explained, D: Three) -> Three:
+def _wrench(motion: Motion, found: ground_forces.GroundForces, D: Three) -> Three:
     """Derivatives of the wrench that is left at the root, in world axes, (k, 6, nv) each.
 
-    About a fixed point, where the mass centre is now: N = R n + (x - c) x F.
+    About a fixed point, where the center of mass is now: N = R n + (x - c) x F.
     """
     q, left = motion.q, found.torque[:, :6]
     R = np.stack([rotation.rotate(q[:, 3:7], e) for e in np.eye(3)], axis=2)
@@ -318,20 +325,20 @@ def skew(x: Floats) -> Floats:
     return out
 
 
-def _answered(
-    left: Three, torque: Three, ways: ground_forces.Ways, J: Floats
+def _project(
+    left: Three, torque: Three, response: ground_forces.ForceResponse, J: Floats
 ) -> tuple[Three, Three]:
-    """Derivatives of residual and torques as the ground forces answer to a change.
+    """Derivatives of residual and torques, the ground forces responding (variable projection).
 
     Args:
         left: Of the residual, by q, v, a, with forces held, (k, 6, nv) each.
         torque: Of the torques, with forces held, (k, nv, nv) each.
-        ways: How forces can change.
+        response: How forces respond.
         J: Jacobians of the points, (k, points, 3, nv).
     """
-    answer = ways.answer
-    pull = np.einsum("kncv,nc->kvn", J[:, ways.point], ways.force)
-    by_force, by_pull = ways.effect @ answer, pull @ answer
+    by_residual = response.response
+    pull = np.einsum("kncv,nc->kvn", J[:, response.point], response.force)
+    by_force, by_pull = response.effect @ by_residual, pull @ by_residual
     return (
         tuple(w - by_force @ w for w in left),
         tuple(t - by_pull @ w for t, w in zip(torque, left, strict=True)),
@@ -360,3 +367,93 @@ def mirror_matrix(character: Character, pairs: Mapping[str, str]) -> Floats:
             signs = [float(np.sign(turned @ other))]
         S[rows, columns] = np.diag(signs)
     return S
+
+
+# rates
+
+TENTH_SECOND = 0.1  # [s]
+
+
+def smooth(weights: ArrayLike, *, calm: ArrayLike = 0.0) -> Term:
+    """Little jerk, and little acceleration.
+
+    Args:
+        weights: Of a jerk of 1000 rad/s³ (m/s³), a number or (nv,).
+        calm: Of an acceleration of 100 rad/s² (m/s²), a number or (nv,).
+    """
+
+    def term(motion: Motion, derivatives: bool) -> list[Rows]:
+        nv = motion.character.nv
+        one, two = (np.broadcast_to(x, nv) for x in (weights, calm))
+        a = motion.a
+        rise = _rate(motion, a) / 1000.0 * one
+        out = [Rows(rise), Rows(a / 100.0 * two)]
+        if not derivatives:
+            return out
+        # that joints also turn while they jerk is left out of the derivative
+        size = np.ones((len(a), nv))
+        return [Rows(rise, j=size / 1000.0 * one), Rows(out[1].r, a=size / 100.0 * two)]
+
+    return term
+
+
+def pressing(weight: ArrayLike = 1.0) -> Term:
+    """Let the ground's force change gently; weight of a body weight in a tenth of a second, a
+    number or (k,).
+
+    The force is F = m (c'' + g). A step d moves the center of mass by J d, hence the force by
+    m (J d)'' = m (J d'' + 2 J' d' + J'' d).
+    """
+
+    def term(motion: Motion, derivatives: bool) -> list[Rows]:
+        character = motion.character
+        scale = np.broadcast_to(weight, len(motion.q)) * TENTH_SECOND / (character.mass * G)
+        force = dynamics.inverse_dynamics(character, motion.q, motion.v, motion.a)[:, :3]
+        rate = _rate(motion, force) * scale[:, None]
+        if not derivatives:
+            return [Rows(rate)]
+        A, _ = dynamics.centroidal_momentum(character, motion.q, np.zeros_like(motion.v))
+        J, slope, bend = _slopes(motion, A[:, :3])
+        rows = _rate_rows(motion, rate, (bend, 2.0 * slope, J))
+        return [Rows(rate, *(x * scale[:, None, None] for x in rows[1:] if x is not None))]
+
+    return term
+
+
+def _rate(motion: Motion, x: Floats) -> Floats:
+    """Change of x (k, n) from each frame to the next, per second; of the last frame of a loop, to
+    the first."""
+    after = np.roll(x, -1, axis=0)
+    if motion.travel is None:
+        after[-1] = x[-1]
+    return (after - x) * motion.fps
+
+
+def _slopes(motion: Motion, x: Floats) -> tuple[Floats, ...]:
+    """x (k, ...) and its first two rates, those of a spline through the frames."""
+    k, loop = len(x), motion.travel is not None
+    full = np.concatenate([x, x[:1]]) if loop else x
+    ends = "periodic" if loop else "not-a-knot"
+    spline = CubicSpline(np.arange(len(full)) / motion.fps, full, bc_type=ends)
+    t = np.arange(k) / motion.fps
+    return x, spline(t, 1), spline(t, 2)
+
+
+def _rate_rows(motion: Motion, r: Floats, by: tuple[Floats, ...]) -> Rows:
+    """Rows of `_rate` of something whose derivatives by d, d', d'' are `by`, (k, m, nv) each.
+
+    Between two frames d is a cubic: d, d' and d'' in the next are sums of those in this one.
+    """
+    h = 1.0 / motion.fps
+    (R, Q, P), (R1, Q1, P1) = by, (np.roll(x, -1, axis=0) for x in by)
+    by_d = (R1 - R) / h
+    by_v = (Q1 - Q) / h + R1
+    by_a = (P1 - P) / h + Q1 + h / 2.0 * R1
+    by_j = P1 + h / 2.0 * Q1 + h**2 / 6.0 * R1
+    if motion.travel is None:
+        for x in (by_d, by_v, by_a, by_j):
+            x[-1] = 0.0
+    # rows want derivatives by q, v, a: a step d of joints that turn also changes v and a
+    w, dw = cross_matrices(motion, motion.v), cross_matrices(motion, motion.a)
+    by_v = by_v - by_a @ w
+    return Rows(r, by_d - by_v @ w - by_a @ dw, by_v, by_a, by_j)

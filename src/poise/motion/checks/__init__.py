@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from poise.errors import ClipError
 from poise.motion.checks import claims, gait, strength
-from poise.motion.checks.examined import Examined, Finding
+from poise.motion.checks.claims import Analysis, Finding
 from poise.motion.clip import Clip
 
 
@@ -21,17 +21,17 @@ def check(clip: Clip) -> list[Finding]:
     """
     if len(clip) < 2:
         raise ClipError(f"clip {clip.name!r} has one frame: there is no motion to check")
-    examined = Examined(clip)
+    analysis = Analysis(clip)
     physical = (
-        claims.flows,
-        claims.falls,
-        claims.spins,
-        claims.stands,
-        claims.keeps_limits,
-        claims.is_explained,
-        strength.strong_enough,
+        claims.check_continuity,
+        claims.check_free_fall,
+        claims.check_angular_momentum,
+        claims.check_standing_feet,
+        claims.check_limits,
+        claims.check_ground_reaction,
+        strength.check_strength,
     )
-    return [one(examined) for one in physical] + gait.findings(examined)
+    return [one(analysis) for one in physical] + gait.findings(analysis)
 
 
 __all__ = ["Finding", "check"]

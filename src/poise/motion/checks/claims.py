@@ -1,106 +1,353 @@
-"""The physical claims about a clip: it falls with g, keeps its spin, stands, and needs no help."""
+"""The physical claims about a clip: it falls with g, keeps its spin, stands, and needs no help.
+
+A clip as the checks see it: flights, contacts, the forces that explain it; and a finding.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.signal import savgol_filter
 
+from poise import dynamics
 from poise.anatomy import contact_schedule as feet
-from poise.anatomy.contact_schedule import runs
+from poise.anatomy.body import body_of
+from poise.anatomy.contact_schedule import Contacts, runs
+from poise.math.arrays import Floats, Mask
 from poise.motion.authoring import ground_forces
-from poise.motion.checks.examined import (
-    FALL,
-    LIMIT,
-    RESIDUAL,
-    SLOW_SPIN,
-    SPAN,
-    SPIN,
-    STEADY,
-    STILL,
-    STRETCH,
-    Examined,
-    Finding,
-)
+from poise.motion.clip import Clip
 from poise.motion.editing import smoothing
-from poise.motion.foot_contact.detect import speeds
+from poise.motion.foot_contact.detect import detect_contacts, size_of, speeds
 from poise.motion.limits import excesses
 
+FALL = 0.05  # of g
+SPIN = 0.10  # of the angular momentum
+STEADY = 0.005  # [m]
+RESIDUAL = 0.10  # of body weight, and of body weight times the height of the center of mass
+LIMIT = math.radians(0.5)
+STRETCH = 0.001  # of a slide's limits [m]
+IMPACT = 0.05  # [s] before and after a touchdown
+FRICTION = 0.8
 
-def flows(examined: Examined) -> Finding:
+EDGE = 1
+"""Frames at the ends of a flight that do not count: there the spline still feels the ground."""
+
+CUT = 2
+"""Frames on either side of a cut that do not count."""
+
+SPAN = 0.1
+"""The acceleration of a fall is that of a parabola through so much of the path [s]."""
+
+SLOW_SPIN = 0.02
+"""Angular momentum below this is none, in units of m l sqrt(g l), l half the character's height."""
+
+STILL = 0.04
+"""Detected contacts begin and end while the foot still moves. They count from where it first is
+slower than this part of sqrt(g size) to where it last is."""
+
+BRIDGE = 0.05
+"""Bad times closer than this are one [s]."""
+
+
+Span = tuple[float, float]
+
+
+class Finding(NamedTuple):
+    """One check of a clip.
+
+    Attributes:
+        claim: What should be true.
+        good: Whether it is; None: it does not apply.
+        value: The worst number found.
+        bound: What it may be.
+        unit: Of both.
+        time: When it is worst [s], or None.
+        where: Which joint, foot or phase; of a check that does not apply, why.
+        bad: Times in which it is not true [s].
+        least: What the number must be at least; None: anything down to zero.
+    """
+
+    claim: str
+    good: bool | None
+    value: float = 0.0
+    bound: float = 0.0
+    unit: str = ""
+    time: float | None = None
+    where: str = ""
+    bad: tuple[Span, ...] = ()
+    least: float | None = None
+
+    def __str__(self) -> str:
+        mark = {True: "good", False: "BAD", None: "-"}[self.good]
+        if self.good is None:
+            return f"{mark:5}{self.claim}: {self.where}"
+        least = "at most" if self.least is None else f"{self.least:.3g} to"
+        value = f"{self.value:.3g} {self.unit}".rstrip()
+        text = f"{mark:5}{self.claim}: {value} ({least} {self.bound:.3g})"
+        text += f", {self.where}" if self.where else ""
+        if self.good or self.time is None:
+            return text
+        return f"{text}, worst at {self.time:.2f} s; bad {spans(self.bad)}"
+
+    def row(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return self._asdict() | {"bad": [list(span) for span in self.bad]}
+
+
+def spans(bad: tuple[Span, ...], most: int = 6) -> str:
+    """Times as text: the first few of them."""
+    shown = [f"{a:.2f}..{b:.2f}" for a, b in bad[:most]]
+    more = f" and {len(bad) - most} more" if len(bad) > most else ""
+    return ", ".join(shown) + " s" + more
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """Quantities of a clip that checks need, computed at first use."""
+
+    clip: Clip
+
+    @cached_property
+    def times(self) -> Floats:
+        return np.arange(len(self.clip)) / self.clip.fps
+
+    @cached_property
+    def contacts(self) -> Contacts:
+        """Those the clip was made with; else detected, of hands too; none without feet.
+
+        Contacts that were detected before an edit are detected anew, of the same points.
+        """
+        character, own = self.clip.character, self.clip.contacts
+        if own is not None and not own.detected:
+            return own
+        points = feet.feet_of(character) if own is None else own.points
+        standing = {point.link for point in points}
+        if not standing:
+            return Contacts((), np.zeros((len(self.clip), 0), dtype=bool))
+        body = body_of(character)
+        # of a dog the hands are feet, or carry them
+        carriers = standing | {character.link(name).parent for name in standing}
+        solid = {link.name for link in character.links if link.shapes} - carriers
+        arms = [body.chain("arm", side) for side in ("left", "right")]
+        hands = [arm[-1] for arm in arms if arm and arm[-1] in solid]
+        return detect_contacts(self.clip, points, also=hands)
+
+    @cached_property
+    def q(self) -> Floats:
+        return self.clip.frames
+
+    @cached_property
+    def v(self) -> Floats:
+        return self._rates[0]
+
+    @cached_property
+    def a(self) -> Floats:
+        return self._rates[1]
+
+    @cached_property
+    def _rates(self) -> tuple[Floats, Floats]:
+        """Velocities and accelerations, (k, nv) each, of the stretches between cuts."""
+        v, a = np.zeros((2, len(self.q), self.clip.character.nv))
+        for start, stop in self.parts:
+            part = self.clip.with_frames(self.q[start:stop])
+            t = self.times[: stop - start]
+            v[start:stop], a[start:stop] = part.v(t), part.a(t)
+        return v, a
+
+    @cached_property
+    def free(self) -> bool:
+        """Whether the root is free."""
+        joints = self.clip.character.joints
+        return bool(joints) and joints[0].kind == "free"
+
+    @cached_property
+    def size(self) -> float:
+        """Of the character [m]."""
+        return size_of(self.clip.character)
+
+    @cached_property
+    def spin(self) -> Floats:
+        """Angular momentum about the center of mass [N m s], (k, 3)."""
+        A, _ = dynamics.centroidal_momentum(self.clip.character, self.q, self.v)
+        return np.asarray(np.einsum("kcv,kv->kc", A[:, 3:], self.v))
+
+    @cached_property
+    def center(self) -> Floats:
+        """Center of mass [m], (k, 3)."""
+        return dynamics.center_of_mass(self.clip.character, self.q)
+
+    @cached_property
+    def explained(self) -> ground_forces.GroundForces:
+        return ground_forces.find_ground_forces(
+            self.clip.character,
+            self.q,
+            self.v,
+            self.a,
+            self.contacts.points,
+            self.contacts.on,
+            friction=FRICTION,
+        )
+
+    @cached_property
+    def left(self) -> Floats:
+        """What the ground does not explain, in parts of body weight, (k,)."""
+        left = self.explained.residual
+        force, moment = (np.linalg.norm(x, axis=1) for x in (left[:, :3], left[:, 3:]))
+        return np.asarray(np.maximum(force, moment))
+
+    @cached_property
+    def parts(self) -> list[tuple[int, int]]:
+        """Stretches without a cut: first frame, frame after the last."""
+        return smoothing.uncut_segments(self.clip)
+
+    @cached_property
+    def jumps(self) -> list[int]:
+        """Frames at which the pose is not what it was before: cuts."""
+        return [a for a, _ in self.parts[1:]]
+
+    @cached_property
+    def whole(self) -> Mask:
+        """Frames that are not beside a cut, (k,)."""
+        mask = np.ones(len(self.q), dtype=bool)
+        for frame in self.jumps:
+            mask[max(frame - CUT, 0) : frame + CUT] = False
+        return mask
+
+    @cached_property
+    def flights(self) -> list[tuple[int, int]]:
+        """Frames of each flight, without those next to the ground or to a cut."""
+        cut = [(a + EDGE * (a > 0), b - EDGE) for a, b in runs(self.contacts.flight)]
+        whole = [(a + c, a + d) for a, b in cut if b > a for c, d in runs(self.whole[a:b])]
+        return [(a, b) for a, b in whole if b - a >= 3]
+
+    @cached_property
+    def calm(self) -> Mask:
+        """Frames outside of impacts and cuts, (k,)."""
+        calm: Mask = self.whole.copy()
+        reach = math.ceil(IMPACT * self.clip.fps)
+        for _, start, _ in self.contacts.point_phases():
+            if start > 0:
+                calm[max(start - reach, 0) : start + reach + 1] = False
+        return calm
+
+    def found(
+        self, claim: str, size: Floats, bound: float, unit: str, where: Mask, what: str = ""
+    ) -> Finding:
+        """The largest of numbers (k,) in some of the frames, and when they are beyond a bound."""
+        if not where.any():
+            return Finding(claim, None, where="no frame to look at")
+        inside = np.where(where, size, -np.inf)
+        k = int(inside.argmax())
+        return Finding(
+            claim,
+            bool(size[k] <= bound),
+            float(size[k]),
+            bound,
+            unit,
+            float(self.times[k]),
+            what,
+            self.spans(np.asarray(inside > bound)),
+        )
+
+    def spans(self, bad: Mask) -> tuple[Span, ...]:
+        """Stretches of frames as times [s]; those close to each other are one."""
+        joined: list[list[float]] = []
+        for a, b in runs(bad):
+            start, stop = float(self.times[a]), float(self.times[b - 1])
+            if joined and start - joined[-1][1] < BRIDGE:
+                joined[-1][1] = stop
+            else:
+                joined.append([start, stop])
+        return tuple((a, b) for a, b in joined)
+
+    def mask(self, stretches: list[tuple[int, int]]) -> Mask:
+        """Frames in some stretches, (k,)."""
+        mask = np.zeros(len(self.q), dtype=bool)
+        for a, b in stretches:
+            mask[a:b] = True
+        return mask
+
+
+# claims
+
+
+def check_continuity(analysis: Analysis) -> Finding:
     """The pose does not jump from one frame to the next."""
     claim = "the pose does not jump"
-    jumps = examined.jumps
+    jumps = analysis.jumps
     if not jumps:
         return Finding(claim, True, 0.0, 0.0, "jumps")
-    times = [float(examined.times[k]) for k in jumps]
-    bad = tuple((t - 1.0 / examined.clip.fps, t) for t in times)
+    times = [float(analysis.times[k]) for k in jumps]
+    bad = tuple((t - 1.0 / analysis.clip.fps, t) for t in times)
     hint = "a T-pose that was added?" if jumps == [1] else ""
     return Finding(claim, False, float(len(jumps)), 0.0, "jumps", times[0], hint, bad)
 
 
-def falls(examined: Examined) -> Finding:
-    """In flight the mass centre follows gravity.
+def check_free_fall(analysis: Analysis) -> Finding:
+    """In flight the center of mass follows gravity.
 
     Its acceleration is that of the parabolas that fit the path best, each over `SPAN`.
     """
-    claim = "in flight the mass centre falls with g"
-    if not examined.free or not examined.flights:
-        return Finding(claim, None, where=_grounded(examined))
-    fps, off = examined.clip.fps, np.zeros(len(examined.q))
-    for a, b in examined.flights:
+    claim = "in flight the center of mass falls with g"
+    if not analysis.free or not analysis.flights:
+        return Finding(claim, None, where=_grounded(analysis))
+    fps, off = analysis.clip.fps, np.zeros(len(analysis.q))
+    for a, b in analysis.flights:
         window = max(3, min(2 * round(SPAN * fps / 2) + 1, b - a - 1 + (b - a) % 2))
-        path = savgol_filter(examined.center[a:b], window, 2, deriv=2, delta=1.0 / fps, axis=0)
+        path = savgol_filter(analysis.center[a:b], window, 2, deriv=2, delta=1.0 / fps, axis=0)
         off[a:b] = np.linalg.norm(path + [0.0, 0.0, ground_forces.G], axis=1) / ground_forces.G
-    where = examined.mask(examined.flights)
-    return examined.found(claim, 100.0 * off, 100.0 * FALL, "% of g off", where)
+    where = analysis.mask(analysis.flights)
+    return analysis.found(claim, 100.0 * off, 100.0 * FALL, "% of g off", where)
 
 
-def spins(examined: Examined) -> Finding:
-    """In flight the angular momentum about the mass centre stays."""
+def check_angular_momentum(analysis: Analysis) -> Finding:
+    """In flight the angular momentum about the center of mass stays."""
     claim = "in flight the angular momentum is constant"
-    if not examined.free or not examined.flights:
-        return Finding(claim, None, where=_grounded(examined))
-    length = examined.size
-    least = SLOW_SPIN * examined.clip.character.mass * length * math.sqrt(ground_forces.G * length)
-    spin, off = examined.spin, np.zeros(len(examined.q))
-    for a, b in examined.flights:
+    if not analysis.free or not analysis.flights:
+        return Finding(claim, None, where=_grounded(analysis))
+    length = analysis.size
+    least = SLOW_SPIN * analysis.clip.character.mass * length * math.sqrt(ground_forces.G * length)
+    spin, off = analysis.spin, np.zeros(len(analysis.q))
+    for a, b in analysis.flights:
         mean = spin[a:b].mean(axis=0)
         size = max(float(np.linalg.norm(mean)), least / SPIN)
         off[a:b] = np.linalg.norm(spin[a:b] - mean, axis=1) / size
-    where = examined.mask(examined.flights)
-    return examined.found(claim, 100.0 * off, 100.0 * SPIN, "% off its mean", where)
+    where = analysis.mask(analysis.flights)
+    return analysis.found(claim, 100.0 * off, 100.0 * SPIN, "% off its mean", where)
 
 
-def stands(examined: Examined) -> Finding:
+def check_standing_feet(analysis: Analysis) -> Finding:
     """Standing points stay where they first stood."""
     claim = "standing feet do not move"
-    contacts = examined.contacts
+    contacts = analysis.contacts
     if contacts.sliding:
         return Finding(claim, None, where="it slides")
     if not contacts.on.any():
         return Finding(claim, None, where="nothing stands")
-    at = feet.positions(examined.clip.character, contacts.points, examined.q)
+    at = feet.positions(analysis.clip.character, contacts.points, analysis.q)
     on = contacts.on
     if contacts.detected:
-        still = STILL * math.sqrt(ground_forces.G * examined.size)
-        on = smoothing.firm(contacts, speeds(at, examined.clip.fps) < still)
+        still = STILL * math.sqrt(ground_forces.G * analysis.size)
+        on = smoothing.still_contacts(contacts, speeds(at, analysis.clip.fps) < still)
     far = np.zeros(on.shape)
     for i, column in enumerate(on.T):
-        for a, b in runs(column & examined.whole):
+        for a, b in runs(column & analysis.whole):
             far[a:b, i] = np.linalg.norm(at[a:b, i] - at[a, i], axis=1)
     worst = int(far.max(axis=0).argmax())
     foot = contacts.points[worst].foot
     size, where = far.max(axis=1), np.asarray(on.any(axis=1))
-    return examined.found(claim, 1000.0 * size, 1000.0 * STEADY, "mm", where, foot)
+    return analysis.found(claim, 1000.0 * size, 1000.0 * STEADY, "mm", where, foot)
 
 
-def keeps_limits(examined: Examined) -> Finding:
+def check_limits(analysis: Analysis) -> Finding:
     """Joints stay inside their limits."""
     claim = "joint limits are kept"
-    character = examined.clip.character
-    bounds = excesses(character, examined.q)
+    character = analysis.clip.character
+    bounds = excesses(character, analysis.q)
     if not bounds:
         return Finding(claim, None, where="no joint has limits")
     # a slide's millimetre is as bad as half a degree
@@ -113,22 +360,22 @@ def keeps_limits(examined: Examined) -> Finding:
     everywhere = np.ones(len(size), dtype=bool)
     if kind[worst.joint] == "slide":
         size *= 1000.0 * STRETCH / math.degrees(LIMIT)
-        return examined.found(claim, size, 1000.0 * STRETCH, "mm beyond", everywhere, what)
-    return examined.found(claim, size, math.degrees(LIMIT), "degrees beyond", everywhere, what)
+        return analysis.found(claim, size, 1000.0 * STRETCH, "mm beyond", everywhere, what)
+    return analysis.found(claim, size, math.degrees(LIMIT), "degrees beyond", everywhere, what)
 
 
-def is_explained(examined: Examined) -> Finding:
+def check_ground_reaction(analysis: Analysis) -> Finding:
     """The ground explains what moves the root."""
     claim = "the ground explains the motion"
-    if not examined.free:
+    if not analysis.free:
         return Finding(claim, None, where="its root is fixed")
     unit = "% of body weight unexplained"
-    return examined.found(claim, 100.0 * examined.left, 100.0 * RESIDUAL, unit, examined.calm)
+    return analysis.found(claim, 100.0 * analysis.left, 100.0 * RESIDUAL, unit, analysis.calm)
 
 
-def _grounded(examined: Examined) -> str:
+def _grounded(analysis: Analysis) -> str:
     """Why there is no flight to look at."""
-    if not examined.free:
+    if not analysis.free:
         return "its root is fixed"
-    flies = bool(examined.contacts.flight.any())
-    return "its flights are too short to tell" if flies else "it never flies"
+    flies = bool(analysis.contacts.flight.any())
+    return "its flights are too short to check" if flies else "it never flies"

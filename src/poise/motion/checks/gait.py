@@ -10,13 +10,25 @@ the footfalls, as Hildebrand 1965 (Science 150:701) and 1977 (Bioscience 27:766)
                  else canter if one hind comes together with the opposite fore, or gallop
 
 Published ranges are in `gait_ranges`. Both halves of a symmetrical gait should mirror each other.
+
+How people and dogs walk and run: published ranges of speed, cadence, length and duty factor.
+
+Each range spans what healthy adults, or sound dogs, do from slow to fast: wide enough for what has
+been measured, too narrow for what has not. The figures hold for a leg (hip to ground) of `LEG`
+metres. Others move alike at equal Froude numbers v^2 / (g l) (Alexander and Jayes 1983, J. Zool.
+201:135): speeds scale with sqrt(l), lengths with l, cadences with 1 / sqrt(l).
+
+`seen` marks the sources that were read for this table; the others are quoted from memory, and their
+bounds are rounded outwards.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,13 +37,127 @@ from poise.anatomy.body import body_of
 from poise.anatomy.contact_schedule import feet_of, positions, runs
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask
 from poise.model.character import Character
-from poise.motion.checks import gait_ranges
-from poise.motion.checks.examined import Examined, Finding, Mask
+from poise.motion.checks import gait
+from poise.motion.checks.claims import Analysis, Finding
 from poise.motion.clip import Clip
 from poise.motion.editing.mirroring import Mirror
 from poise.motion.foot_contact.detect import size_of
+
+# published ranges
+
+LEG = {"person": 0.90, "dog": 0.50}
+"""Leg that the figures are of [m]: a person of 1.70 m; a shepherd of 0.6 m at the withers."""
+
+
+class Range(NamedTuple):
+    """What a number may be.
+
+    Attributes:
+        least: Smallest.
+        most: Largest.
+        source: Publication.
+        seen: Whether the figures were read there, or are quoted from memory.
+    """
+
+    least: float
+    most: float
+    source: str
+    seen: bool = False
+
+
+class Ranges(NamedTuple):
+    """Of one gait: speed [m/s], cadence [steps/min; strides/min of a dog], length of a step (of a
+    dog's stride) [m], duty factor (part of the stride in which a foot stands)."""
+
+    speed: Range
+    cadence: Range
+    length: Range
+    duty: Range
+
+
+MURRAY = "Murray, Drought and Kory 1964, J. Bone Joint Surg. 46-A:335"
+OBERG = "Oberg, Karsznia and Oberg 1993, J. Rehabil. Res. Dev. 30:210, slow to fast"
+TURN_TO_RUN = (
+    "people begin to run at 1.9 to 2.1 m/s and 135 to 140 steps/min: Hum. Mov. Sci. 90:103117"
+)
+HOGBERG = "Hogberg 1952, Arbeitsphysiologie 14:431: at most 2.10 to 2.18 m"
+NOVACHECK = "Novacheck 1998, Gait & Posture 7:77"
+WEYAND = "Weyand et al. 2000, J. Appl. Physiol. 89:1991"
+MAES = "Maes et al. 2008, J. Exp. Biol. 211:138: malinois from 0.4 to 10 m/s"
+SWITCH = (
+    "mongrels walked up to 0.93 to 1.21 m/s and switched to the gallop at 1.5 to 2.6 m/s: "
+    "Gait transitions during unrestrained locomotion in dogs"
+)
+HEGLUND = "Heglund and Taylor 1988, J. Exp. Biol. 138:301"
+JAYES = "Jayes and Alexander 1978, J. Zool. 185:289"
+PACE = "three German shepherds paced at 2.4 m/s: J. Bionic Eng.; its limits are those of the trot"
+
+RANGES: dict[str, Ranges] = {
+    "walk": Ranges(
+        Range(0.6, 2.1, TURN_TO_RUN, seen=True),
+        Range(70.0, 140.0, f"{OBERG}; {TURN_TO_RUN}"),
+        Range(0.45, 1.00, f"{OBERG}; {MURRAY}"),
+        Range(0.54, 0.72, f"{MURRAY}: 0.61 at free speed, less when fast"),
+    ),
+    "run": Ranges(
+        Range(1.8, 10.5, f"{TURN_TO_RUN}; {WEYAND}"),
+        Range(135.0, 280.0, WEYAND),
+        Range(0.60, 2.40, HOGBERG, seen=True),
+        Range(0.18, 0.50, f"{NOVACHECK}: 0.39 running to 0.22 of elite sprinters"),
+    ),
+    "dog walk": Ranges(
+        Range(0.4, 1.5, SWITCH, seen=True),
+        Range(40.0, 120.0, MAES),
+        Range(0.40, 1.10, MAES),
+        Range(0.52, 0.80, JAYES),
+    ),
+    "dog pace": Ranges(
+        Range(1.0, 4.0, PACE, seen=True),
+        Range(80.0, 180.0, HEGLUND),
+        Range(0.60, 1.80, MAES),
+        Range(0.28, 0.62, JAYES),
+    ),
+    "dog trot": Ranges(
+        Range(1.0, 4.5, f"{SWITCH}; {HEGLUND}"),
+        Range(80.0, 180.0, HEGLUND),
+        Range(0.60, 1.90, MAES),
+        Range(0.28, 0.60, JAYES),
+    ),
+    "dog canter": Ranges(
+        Range(1.5, 6.0, f"{SWITCH}; {MAES}"),
+        Range(90.0, 200.0, HEGLUND),
+        Range(0.80, 2.60, MAES),
+        Range(0.20, 0.55, JAYES),
+    ),
+    "dog gallop": Ranges(
+        Range(1.5, 12.0, f"{SWITCH}; {MAES}"),
+        Range(90.0, 230.0, HEGLUND),
+        Range(0.80, 3.80, MAES),
+        Range(0.15, 0.50, JAYES),
+    ),
+}
+
+
+def scaled(gait: str, leg: float) -> Ranges:
+    """The ranges of a gait for a leg of another length [m]."""
+    ranges = RANGES[gait]
+    size = leg / LEG["dog" if gait.startswith("dog") else "person"]
+    speed, cadence, length, duty = ranges
+    return Ranges(
+        _times(speed, math.sqrt(size)),
+        _times(cadence, 1.0 / math.sqrt(size)),
+        _times(length, size),
+        duty,
+    )
+
+
+def _times(x: Range, factor: float) -> Range:
+    return x._replace(least=x.least * factor, most=x.most * factor)
+
+
+# strides and gaits
 
 MIRROR = 2.0  # [degrees]
 UNEVEN = 0.25  # strides of a gait differ by less from their median
@@ -102,32 +228,32 @@ class Stride:
         return abs(self.lag(("leg", hind), ("arm", fore)))
 
 
-def findings(examined: Examined) -> list[Finding]:
+def findings(analysis: Analysis) -> list[Finding]:
     """What there is to say about a gait; one finding if there is none."""
     claim = "the gait is one that is known"
     try:
-        stride = stride_of(examined)
+        stride = stride_of(analysis)
     except ClipError as error:
         return [Finding(claim, None, where=str(error))]
     if not stride.name:
         return [Finding(claim, None, where="its footfalls are those of no gait in the table")]
-    return [*in_ranges(stride), mirrors(examined, stride)]
+    return [*in_ranges(stride), mirrors(analysis, stride)]
 
 
-def stride_of(examined: Examined) -> Stride:
+def stride_of(analysis: Analysis) -> Stride:
     """Find the strides of a clip, or say in a ClipError why there is no steady gait.
 
     A clip of one stride that ends as it began is taken as a loop.
     """
-    character, clip = examined.clip.character, examined.clip
-    contacts = examined.contacts
-    if not examined.free or contacts.sliding:
+    character, clip = analysis.clip.character, analysis.clip
+    contacts = analysis.contacts
+    if not analysis.free or contacts.sliding:
         raise ClipError("it does not walk on feet")
     feet = {p: foot for p, foot in pairs_of_feet(character).items() if foot in contacts.feet}
     if len(feet) not in (2, 4):
         raise ClipError("it does not stand on two or four feet, left and right")
     on = {place: contacts.standing(foot) for place, foot in feet.items()}
-    falls = {place: _touchdowns(x, examined.whole) for place, x in on.items()}
+    falls = {place: _touchdowns(x, analysis.whole) for place, x in on.items()}
     looped = max(map(len, falls.values())) < 2 and loops(clip)
     if looped:
         on = {place: np.tile(x[:-1], 3) for place, x in on.items()}
@@ -140,7 +266,7 @@ def stride_of(examined: Examined) -> Stride:
         raise ClipError("its strides are uneven: not a steady gait")
     main = max(falls.values(), key=len)
     start, stop = (0, len(clip) - 1) if looped else (main[0], main[-1])
-    far = float(np.linalg.norm(examined.center[stop, :2] - examined.center[start, :2]))
+    far = float(np.linalg.norm(analysis.center[stop, :2] - analysis.center[start, :2]))
     leg = leg_of(character)
     if far * period / (stop - start) < TRAVEL * leg:
         raise ClipError("it stays in place: not a gait that travels")
@@ -199,7 +325,7 @@ def leg_of(character: Character) -> float:
 def in_ranges(stride: Stride) -> list[Finding]:
     """Speed, cadence, length and duty factor against the published ranges."""
     name = stride.name
-    ranges = gait_ranges.scaled(name, stride.leg)
+    ranges = gait.scaled(name, stride.leg)
     steps = 2.0 if stride.legs == 2 else 1.0
     what = "steps" if stride.legs == 2 else "strides"
     values = (
@@ -217,13 +343,13 @@ def in_ranges(stride: Stride) -> list[Finding]:
     return found
 
 
-def mirrors(examined: Examined, stride: Stride) -> Finding:
+def mirrors(analysis: Analysis, stride: Stride) -> Finding:
     """Both halves of a symmetrical gait mirror each other: joints, and the tilt of the root."""
     claim = "both halves of the gait mirror each other"
     if not stride.symmetrical:
         return Finding(claim, None, where=f"a {stride.name} is not symmetrical")
-    clip, half = examined.clip, stride.period / 2.0
-    times = examined.times[examined.times <= clip.duration - half + 1e-9]
+    clip, half = analysis.clip, stride.period / 2.0
+    times = analysis.times[analysis.times <= clip.duration - half + 1e-9]
     times = times[(times >= stride.start - 1e-9) & (times < stride.stop)]
     if not len(times):
         return Finding(claim, None, where="less than a stride and a half")
@@ -232,12 +358,12 @@ def mirrors(examined: Examined, stride: Stride) -> Finding:
     except ClipError as error:
         return Finding(claim, None, where=str(error))
     joint = max(off, key=lambda name: float(off[name].max()))
-    size = np.zeros(len(examined.q))
+    size = np.zeros(len(analysis.q))
     frames = np.rint(times * clip.fps).astype(int)
     size[frames] = np.max(list(off.values()), axis=0)
     where = np.zeros(len(size), dtype=bool)
     where[frames] = True
-    return examined.found(claim, size, MIRROR, "degrees", where, joint)
+    return analysis.found(claim, size, MIRROR, "degrees", where, joint)
 
 
 def mirror_angles(character: Character, q: Floats, later: Floats) -> dict[str, Floats]:
@@ -258,7 +384,7 @@ def mirror_angles(character: Character, q: Floats, later: Floats) -> dict[str, F
         if place is None or joint.kind == "slide":
             continue
         if place[1] and mirror.joint(joint.name) == joint:
-            raise ClipError(f"joint {joint.name!r} does not tell left from right by its name")
+            raise ClipError(f"joint {joint.name!r} has no side, left or right, in its name")
         other = mirror.joint(joint.name)
         image = mirror.values(joint.name, q[:, character.q_slice(joint)])
         now = later[:, character.q_slice(other)]

@@ -1,6 +1,6 @@
 """Whether a person has the strength for a motion.
 
-The joint torques that a motion asks for, under the ground forces that explain it, are compared with
+The joint torques of a motion, under the ground forces that explain it, are compared with
 the largest moments that people were measured to hold: `anatomy.MOMENTS`, each with its source.
 These are means of ordinary young people who hold still or move slowly. More than that have
 
@@ -14,12 +14,12 @@ These are means of ordinary young people who hold still or move slowly. More tha
     and figures of the table that no source confirms count twice, ours.
 
 The bound is then 1.4 (1 + 2 x 0.3) = 2.24 times the table's figure, and these additions. What
-people are known to do lies inside: walking asks for about 1.6 N m/kg at the ankle (Winter 1991),
+people are known to do lies inside: walking needs about 1.6 N m/kg at the ankle (Winter 1991),
 running at 3.5 m/s for about 3 at ankle and knee, sprinting at 9 m/s for about 4 at the ankle, 3.6
 at the knee and 4.3 at the hip (Schache et al. 2011, Med. Sci. Sports Exerc. 43:1260; all three
 from memory).
 
-Where the ground does not explain the motion, nobody knows the torques; such frames and impacts are
+Where the ground does not explain the motion, the torques are unknown; such frames and impacts are
 left out. So are directions in which a joint has ligaments but no muscle (a knee to the side).
 """
 
@@ -34,9 +34,9 @@ from poise.anatomy.body import Body, body_of
 from poise.anatomy.contact_schedule import feet_of
 from poise.anatomy.strength import MOMENTS, UNCONFIRMED
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character
-from poise.motion.checks.examined import RESIDUAL, Examined, Finding
+from poise.motion.checks.claims import RESIDUAL, Analysis, Finding
 
 STRETCHED = 1.4
 STRONG = 1.6
@@ -72,7 +72,7 @@ with hanging arms and looks along +x. On the right, x and z are the other way ro
 
 
 class Demand(NamedTuple):
-    """A moment that a motion asks of a joint, frame by frame.
+    """A moment that a motion needs at a joint, frame by frame.
 
     Attributes:
         link: Name of the link that it turns.
@@ -89,23 +89,23 @@ class Demand(NamedTuple):
     bound: float
 
 
-def strong_enough(examined: Examined) -> Finding:
+def check_strength(analysis: Analysis) -> Finding:
     """The joint torques are ones that a strong person has, outside of impacts."""
     claim = "a strong person could do it"
-    character = examined.clip.character
-    why = not_human(character)
+    character = analysis.clip.character
+    why = why_not_human(character)
     if why:
         return Finding(claim, None, where=why)
-    found = demands(character, examined.q, examined.explained.torque)
+    found = joint_demands(character, analysis.q, analysis.explained.torque)
     over = np.stack([one.moment / one.bound for one in found])
-    known = examined.calm & (examined.left <= RESIDUAL)
+    known = analysis.calm & (analysis.left <= RESIDUAL)
     worst = found[int(np.where(known, over, -np.inf).max(axis=1).argmax())]
     what = f"{worst.joint} {worst.way} of {worst.link}: there are {worst.bound:.2g} N m/kg"
     size = 100.0 * over.max(axis=0)
-    return examined.found(claim, size, 100.0, "% of the strength", known, what)
+    return analysis.found(claim, size, 100.0, "% of the strength", known, what)
 
 
-def not_human(character: Character) -> str:
+def why_not_human(character: Character) -> str:
     """Why there is no table for a character; "" if it has the joints of a person."""
     body, none = body_of(character), f"no table for {character.name!r}"
     joints = character.joints
@@ -123,11 +123,11 @@ def not_human(character: Character) -> str:
     return ""
 
 
-def demands(character: Character, q: Floats, torque: Floats) -> list[Demand]:
-    """Moments that torques (k, nv) ask of the joints of a person, in every direction it has."""
+def joint_demands(character: Character, q: Floats, torque: Floats) -> list[Demand]:
+    """Moments of torques (k, nv) at the joints of a person, in each of their directions."""
     body = body_of(character)
     found: list[Demand] = []
-    for link, (joint, side) in judged(body).items():
+    for link, (joint, side) in rated_links(body).items():
         about = moments(body, link, q, torque) / character.mass
         for axis, ways in enumerate(WAYS[joint]):
             # the mirror turns what is about x and z
@@ -135,12 +135,18 @@ def demands(character: Character, q: Floats, torque: Floats) -> list[Demand]:
             for sign, way in zip((1.0, -1.0), ways, strict=True):
                 if way:
                     found.append(
-                        Demand(link, joint, way, flip * sign * about[:, axis], most(joint, way))
+                        Demand(
+                            link,
+                            joint,
+                            way,
+                            flip * sign * about[:, axis],
+                            largest_moment(joint, way),
+                        )
                     )
     return found
 
 
-def most(joint: str, way: str) -> float:
+def largest_moment(joint: str, way: str) -> float:
     """The largest moment of the strong [N m/kg]."""
     factor = STRETCHED * STRONG * MORE.get((joint, way), 1.0)
     muscle = factor * MOMENTS[joint][way] * (DOUBT if (joint, way) in UNCONFIRMED else 1.0)
@@ -153,21 +159,21 @@ def torque_bounds(character: Character) -> tuple[Floats, Floats]:
     Axes of balls and hinges are taken as those of the body; what has no muscle is not bounded.
     """
     least, largest = np.full(character.nv, -np.inf), np.full(character.nv, np.inf)
-    for name, (joint, side) in judged(body_of(character)).items():
+    for name, (joint, side) in rated_links(body_of(character)).items():
         for one in character.link(name).joints:
             axes = np.eye(3) if one.kind == "ball" else np.array([one.axis])
             for k, axis in enumerate(axes, character.v_slice(one).start):
                 i = int(np.abs(axis).argmax())
                 flip = np.sign(axis[i]) * (-1.0 if side == "right" and i != 1 else 1.0)
                 more, less = (
-                    most(joint, way) * character.mass if way else np.inf
+                    largest_moment(joint, way) * character.mass if way else np.inf
                     for way in WAYS[joint][i][:: int(flip)]
                 )
                 least[k], largest[k] = -less, more
     return least, largest
 
 
-def judged(body: Body) -> dict[str, tuple[str, str]]:
+def rated_links(body: Body) -> dict[str, tuple[str, str]]:
     """Links whose joint is in the table: its name in the body, and its side."""
     moving = {link.name for link in body.character.links[1:] if link.joints}
     found: dict[str, tuple[str, str]] = {}

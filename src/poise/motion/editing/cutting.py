@@ -18,9 +18,9 @@ from scipy.interpolate import PchipInterpolator
 
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.arrays import floats, number
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, floats, number
 from poise.motion.clip import Clip
+from poise.motion.foot_contact.detect import detect_contacts, ground_height
 
 UP = (0.0, 0.0, 1.0)
 
@@ -31,7 +31,7 @@ MOST_FRAMES = 10_000_000
 # in time
 
 
-def trimmed(clip: Clip, start: float = 0.0, end: float | None = None) -> Clip:
+def trim(clip: Clip, start: float = 0.0, end: float | None = None) -> Clip:
     """The part of a clip from start to end [s].
 
     Times between frames count: the first new frame is at start, the last at or before end.
@@ -48,7 +48,7 @@ def trimmed(clip: Clip, start: float = 0.0, end: float | None = None) -> Clip:
     return _at_times(clip, start + np.arange(k) / clip.fps, clip.fps)
 
 
-def resampled(clip: Clip, fps: float) -> Clip:
+def resample(clip: Clip, fps: float) -> Clip:
     """The same motion at another rate [1/s], from the clip's spline.
 
     Going down, what is faster than half the new rate folds back into the motion: smooth it first.
@@ -63,13 +63,13 @@ def resampled(clip: Clip, fps: float) -> Clip:
     return _at_times(clip, grid / fps, fps)
 
 
-def at_speed(clip: Clip, factor: float) -> Clip:
+def change_speed(clip: Clip, factor: float) -> Clip:
     """The same motion `factor` times as fast, at the same rate."""
     factor = number(factor, "the factor of speed", unit="1")
     return _at_times(clip, _grid(clip.duration / factor, clip.fps) * (factor / clip.fps), clip.fps)
 
 
-def warped(clip: Clip, times: ArrayLike, new_times: ArrayLike) -> Clip:
+def warp_time(clip: Clip, times: ArrayLike, new_times: ArrayLike) -> Clip:
     """The same motion at another pace: what happened at `times` happens at `new_times`.
 
     In between a monotone cubic (PCHIP) goes through the pairs, so that time never runs backward.
@@ -126,7 +126,7 @@ def _at_times(clip: Clip, t: Floats, fps: float) -> Clip:
 # in space
 
 
-def moved(clip: Clip, by: Sequence[float]) -> Clip:
+def translate(clip: Clip, by: Sequence[float]) -> Clip:
     """The clip shifted by x, y, z [m]."""
     shift = _three(by, "by")
     frames = clip.frames.copy()
@@ -134,7 +134,7 @@ def moved(clip: Clip, by: Sequence[float]) -> Clip:
     return clip.with_frames(frames, contacts=clip.contacts)
 
 
-def turned(clip: Clip, angle: float, about: Sequence[float] | None = None) -> Clip:
+def turn(clip: Clip, angle: float, about: Sequence[float] | None = None) -> Clip:
     """The clip turned about a vertical axis.
 
     Args:
@@ -142,13 +142,15 @@ def turned(clip: Clip, angle: float, about: Sequence[float] | None = None) -> Cl
         angle: Counterclockwise from above [rad].
         about: A point of the axis [m], x, y and any z; None takes where the root starts.
     """
-    angle = angle_of(angle, "angle")
+    angle = check_angle(angle, "angle")
     root = _root(clip, "turn")
     center = clip.frames[0, root] if about is None else _three(about, "about")
-    return clip.with_frames(carried(clip.frames, angle, center, center), contacts=clip.contacts)
+    return clip.with_frames(
+        transform_frames(clip.frames, angle, center, center), contacts=clip.contacts
+    )
 
 
-def placed(
+def place(
     clip: Clip, position: Sequence[float] | None = None, heading: float | None = None
 ) -> Clip:
     """The clip with its root starting at a place on the ground, looking along a heading.
@@ -166,25 +168,25 @@ def placed(
         there[:2] = _ground_point(position)
     turn = 0.0
     if heading is not None:
-        heading = angle_of(heading, "heading")
+        heading = check_angle(heading, "heading")
         turn = heading - heading_of(clip, clip.frames[0])
-    return clip.with_frames(carried(clip.frames, turn, here, there), contacts=clip.contacts)
+    return clip.with_frames(
+        transform_frames(clip.frames, turn, here, there), contacts=clip.contacts
+    )
 
 
-def grounded(clip: Clip, ground: float = 0.0) -> Clip:
+def ground_clip(clip: Clip, ground: float = 0.0) -> Clip:
     """The clip shifted up or down so that its feet stand on the ground.
 
     The lowest point that stands, in the median of all frames, comes to the height `ground` [m].
     Contacts are found unless the clip has them; without any, the lowest point of all comes there.
     The floor of a capture that is not level stays so.
     """
-    from poise.motion.foot_contact.detect import detect_contacts, ground_height
-
     _root(clip, "ground")
     ground = number(ground, "ground", positive=False, unit="m")
     contacts = clip.contacts or detect_contacts(clip)
     rise = ground - ground_height(clip, contacts)
-    up = moved(clip, (0.0, 0.0, rise))
+    up = translate(clip, (0.0, 0.0, rise))
     return up.with_frames(up.frames, contacts=contacts)
 
 
@@ -199,7 +201,7 @@ def heading_of(clip: Clip, q: ArrayLike) -> Any:
     return 2.0 * np.arctan2(turn[..., 3], turn[..., 0])
 
 
-def carried(frames: Floats, angle: float, here: Floats, there: Floats) -> Floats:
+def transform_frames(frames: Floats, angle: float, here: Floats, there: Floats) -> Floats:
     """Poses (k, nq) of a free root, turned about the vertical at `here`, which goes to `there`."""
     out: Floats = frames.copy()
     turn = rotation.turn(UP, angle)
@@ -219,7 +221,7 @@ def _root(clip: Clip, verb: str) -> slice:
     return slice(0, 3)
 
 
-def angle_of(value: Any, name: str) -> float:
+def check_angle(value: Any, name: str) -> float:
     """An angle [rad] of at most a full turn: a larger one was meant in degrees."""
     angle = number(value, name, positive=False, unit="rad")
     if abs(angle) > 2.0 * math.pi * (1.0 + 1e-9):

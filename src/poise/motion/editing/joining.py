@@ -18,13 +18,11 @@ import numpy as np
 from poise.anatomy.contact_schedule import Contacts, positions, runs
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.arrays import count, number
-from poise.math.rotation import Floats
-from poise.motion import poses
+from poise.math.arrays import Floats, count, number
+from poise.model import configuration
 from poise.motion.clip import Clip
-from poise.motion.editing.cutting import UP, angle_of, carried, heading_of, resampled
-from poise.motion.foot_contact.blending import planted
-from poise.motion.foot_contact.locking import FADE, bridge, held
+from poise.motion.editing.cutting import UP, check_angle, heading_of, resample, transform_frames
+from poise.motion.foot_contact.locking import FADE, fade_offsets, lock_blended_feet, move_points
 
 Travel = tuple[float, Floats, Floats]
 """A turn about the vertical [rad] at a place, and the place to which that goes [m]."""
@@ -54,13 +52,13 @@ BESIDE = 0.06
 """Feet that end this near to where their next round begins are brought together [m]."""
 
 WIDE = 0.05
-"""Points this far from their middle tell how much a round turns [m]."""
+"""Points this far from their middle show how much a round turns [m]."""
 
 SLOPE = 0.1
 """Time over which the velocity at a seam is taken [s]: single frames have too much noise."""
 
 
-def looped(
+def loop(
     clip: Clip, cycles: int = 1, *, blend: float | None = None, turn: float | None = None
 ) -> Clip:
     """The clip again and again: its last frame becomes the first one of the next round.
@@ -85,17 +83,17 @@ def looped(
             f"blend is {span:g} s; it must lie in 0 .. {most:g} s, half of the clip's time"
         )
     travel = _travel(clip, clip.frames[0], clip.frames[-1])
-    if _free(clip):
+    if _has_free_root(clip):
         travel = _travel_of_feet(clip, travel)
     if turn is not None:
-        travel = (angle_of(turn, "turn"), *travel[1:])
+        travel = (check_angle(turn, "turn"), *travel[1:])
     if blend is None:
         span = min(_fade_time(clip, travel), most)
     faded = round(span * clip.fps)
-    one, contacts = _feet_kept(clip, _seamless(clip, faded, travel), travel, faded)
+    one, contacts = _lock_seam_feet(clip, _close_seam(clip, faded, travel), travel, faded)
     rounds, frames = [one[:-1]], one
     for _ in range(cycles - 1):
-        frames = carried(frames, *travel) if _free(clip) else frames
+        frames = transform_frames(frames, *travel) if _has_free_root(clip) else frames
         rounds.append(frames[:-1])
     if contacts is not None:
         on = contacts.on.copy()
@@ -104,7 +102,7 @@ def looped(
     return clip.with_frames(np.concatenate([*rounds, frames[-1:]]), contacts=contacts)
 
 
-def blended(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | None = None) -> Clip:
+def blend(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | None = None) -> Clip:
     """A clip that turns into another one.
 
     The other is placed so that both roots meet in the middle of the blend: over the ground and in
@@ -137,23 +135,25 @@ def blended(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | Non
     start = last if at is None else number(at, "at", positive=False)
     if not 0.0 <= start <= last + 1e-9:
         raise ClipError(f"at is {start:g} s; a blend of {duration:g} s begins in 0 .. {last:g} s")
-    after = other if other.fps == clip.fps else resampled(other, clip.fps)
+    after = other if other.fps == clip.fps else resample(other, clip.fps)
     first, n = min(round(start * clip.fps), len(clip) - 2), max(1, round(duration * clip.fps))
     n = min(n, len(clip) - 1 - first, len(after) - 1)
     frames = after.frames
-    if _free(clip):
+    if _has_free_root(clip):
         turn, here, there = _travel(clip, frames[n // 2], clip.frames[first + n // 2])
-        frames = carried(frames, turn, here, there)
+        frames = transform_frames(frames, turn, here, there)
     s = np.arange(n + 1)[:, None] / n
     s = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
     before = clip.frames[first : first + n + 1]
-    step = poses.difference(clip.character, before, frames[: n + 1])
-    mixed = poses.move(clip.character, before, s * step)
+    step = configuration.difference(clip.character, before, frames[: n + 1])
+    mixed = configuration.integrate(clip.character, before, s * step)
     joined = np.concatenate([clip.frames[:first], mixed, frames[n + 1 :]])
-    contacts = _joined(clip, after, first, n)
-    if contacts is None or contacts.sliding or not contacts.on.any() or not _free(clip):
+    contacts = _join_contacts(clip, after, first, n)
+    if contacts is None or contacts.sliding or not contacts.on.any() or not _has_free_root(clip):
         return clip.with_frames(joined, contacts=contacts)
-    return planted(clip.with_frames(joined, contacts=contacts), clip.frames, frames, first, n)
+    return lock_blended_feet(
+        clip.with_frames(joined, contacts=contacts), clip.frames, frames, first, n
+    )
 
 
 def _fade_time(clip: Clip, travel: Travel) -> float:
@@ -163,14 +163,18 @@ def _fade_time(clip: Clip, travel: Travel) -> float:
     """
     turn, here, there = travel
     # two frames before the last; the last itself gives way to the first of the next round
-    ahead = carried(clip.frames[:2], turn, here, there) if _free(clip) else clip.frames[:2]
-    gap = poses.difference(clip.character, clip.frames[-1], ahead[0])
+    ahead = (
+        transform_frames(clip.frames[:2], turn, here, there)
+        if _has_free_root(clip)
+        else clip.frames[:2]
+    )
+    gap = configuration.difference(clip.character, clip.frames[-1], ahead[0])
     width = float(max(np.abs(gap[:3]).max(), ARM * np.abs(gap[3:]).max(initial=0.0)))
     if width < CLOSED:
         return 0.0
     near = max(3, round(NEAR * clip.fps))
     seam, *sides = (
-        np.abs(np.diff(poses.difference(clip.character, q[:-1], q[1:]), axis=0)).max(axis=0)
+        np.abs(np.diff(configuration.difference(clip.character, q[:-1], q[1:]), axis=0)).max(axis=0)
         for q in (
             np.concatenate([clip.frames[-3:-1], ahead]),
             clip.frames[:near],
@@ -183,32 +187,36 @@ def _fade_time(clip: Clip, travel: Travel) -> float:
     return float(np.clip(np.sqrt(width / GENTLE), SEAM, LONGEST_SEAM))
 
 
-def _seamless(clip: Clip, span: int, travel: Travel) -> Floats:
+def _close_seam(clip: Clip, span: int, travel: Travel) -> Floats:
     """Frames of one round whose last pose and velocity are those of the first, carried on."""
     character, frames = clip.character, clip.frames.copy()
     turn, here, there = travel
-    back = carried(frames, -turn, there, here) if _free(clip) else frames
+    back = transform_frames(frames, -turn, there, here) if _has_free_root(clip) else frames
     if span < 1:
         return np.asarray(frames)
     u = np.arange(span + 1)[:, None] / span
     begin, end = frames[: span + 1], back[::-1][: span + 1]
     # first the pose: half of the gap from each side, level at the seam
     fade = 0.5 * (1.0 + 2.0 * u) * (1.0 - u) ** 2
-    gap = poses.difference(character, end[0], begin[0])
-    begin, end = (poses.move(character, x, y * gap) for x, y in ((begin, -fade), (end, fade)))
+    gap = configuration.difference(character, end[0], begin[0])
+    begin, end = (
+        configuration.integrate(character, x, y * gap) for x, y in ((begin, -fade), (end, fade))
+    )
     # then the velocity, seen from the common pose; outward the end runs backward
     fade = 0.5 * u * (1.0 - u) ** 2 * span
     gap = _slope(clip, begin) + _slope(clip, end)
-    begin, end = (poses.move(character, x, -fade * gap) for x in (begin, end))
+    begin, end = (configuration.integrate(character, x, -fade * gap) for x in (begin, end))
     frames[: span + 1] = begin
-    frames[-span - 1 :] = carried(end[::-1], turn, here, there) if _free(clip) else end[::-1]
+    frames[-span - 1 :] = (
+        transform_frames(end[::-1], turn, here, there) if _has_free_root(clip) else end[::-1]
+    )
     return np.asarray(frames)
 
 
 def _slope(clip: Clip, frames: Floats) -> Floats:
     """Step per frame at the first of these frames, (nv,): of a parabola through the first 0.1 s."""
     n = min(max(2, round(SLOPE * clip.fps)), len(frames) - 1)
-    step = poses.difference(clip.character, frames[0], frames[1 : n + 1])
+    step = configuration.difference(clip.character, frames[0], frames[1 : n + 1])
     i = np.arange(1.0, n + 1.0)
     terms = np.stack([i, i * i], axis=1) if n > 1 else i[:, None]
     return np.asarray(np.linalg.lstsq(terms, step, rcond=None)[0][0])
@@ -217,7 +225,7 @@ def _slope(clip: Clip, frames: Floats) -> Floats:
 def _travel(clip: Clip, a: Floats, b: Floats) -> Travel:
     """From pose a to pose b over the ground: turn [rad], and the place that goes to a place."""
     here, there = a[:3].copy(), b[:3].copy()
-    if not _free(clip):
+    if not _has_free_root(clip):
         return 0.0, here, there
     there[2] = here[2]
     turn = float(heading_of(clip, b) - heading_of(clip, a))
@@ -244,7 +252,7 @@ def _travel_of_feet(clip: Clip, travel: Travel) -> Travel:
     return turn, here, there
 
 
-def _feet_kept(
+def _lock_seam_feet(
     clip: Clip, frames: Floats, travel: Travel, faded: int
 ) -> tuple[Floats, Contacts | None]:
     """Frames of a round in which standing points are where they stood before its seam was faded.
@@ -253,7 +261,7 @@ def _feet_kept(
     far from there slides while the seam is faded, and its contact ends meanwhile.
     """
     contacts = clip.contacts
-    if not faded or contacts is None or contacts.sliding or not _free(clip):
+    if not faded or contacts is None or contacts.sliding or not _has_free_root(clip):
         return frames, contacts
     was, now = (positions(clip.character, contacts.points, q) for q in (clip.frames, frames))
     on, offset = contacts.on.copy(), np.where(contacts.on[..., None], was - now, 0.0)
@@ -275,11 +283,11 @@ def _feet_kept(
         return frames, contacts
     fade = max(1, round(FADE * clip.fps))
     for i, column in enumerate(on.T):
-        bridge(offset[:, i], column, fade)
-    return held(clip.character, frames, contacts.points, offset), contacts
+        fade_offsets(offset[:, i], column, fade)
+    return move_points(clip.character, frames, contacts.points, offset), contacts
 
 
-def _joined(clip: Clip, after: Clip, first: int, n: int) -> Contacts | None:
+def _join_contacts(clip: Clip, after: Clip, first: int, n: int) -> Contacts | None:
     """Contacts of a blend: of the nearer clip; None if one has none or other points."""
     one, two = clip.contacts, after.contacts
     if one is None or two is None or one.points != two.points:
@@ -289,5 +297,5 @@ def _joined(clip: Clip, after: Clip, first: int, n: int) -> Contacts | None:
     return replace(one, on=on, detected=one.detected or two.detected)
 
 
-def _free(clip: Clip) -> bool:
+def _has_free_root(clip: Clip) -> bool:
     return clip.character.joints[0].kind == "free"

@@ -21,7 +21,7 @@ from poise import dynamics
 from poise.anatomy.contact_schedule import Contacts, Point
 from poise.errors import ClipError, shorten
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character, Joint
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.detect import size_of
@@ -37,7 +37,7 @@ OFF = 0.1
 """A link that is its own image may rest this far from the mirror, in parts of the size."""
 
 
-def mirrored(clip: Clip) -> Clip:
+def mirror(clip: Clip) -> Clip:
     """The motion in the mirror: left and right exchanged.
 
     Places go to the other side of the mirror plane, y = 0 for a character that looks along x.

@@ -11,7 +11,7 @@ The cutoff comes from residual analysis (Winter, 3.4.4.3): the residual between 
 positions, over the cutoff, falls steeply while there is motion in it and as a line where there is
 only noise. That line, carried on to 0 Hz, is the noise of the clip; the cutoff is where the
 residual equals it. One cutoff serves the whole clip: a foot is the sum of the joints above it, and
-joints of different bandwidth would pull it about. The links of real takes ask for 4 to 9 Hz each,
+joints of different bandwidth would pull it about. The links of real takes need 4 to 9 Hz each,
 those of one take rarely for more than 2 Hz from their common one.
 
 A filter smears a footfall over its stance. So each point that stands firmly is brought back, by
@@ -20,6 +20,14 @@ itself free of what is faster than twice the cutoff, so that no joint jerks for 
 
 A jump from one frame to the next (the T-pose that files of the CMU begin with) is a cut: the sides
 are filtered each for itself.
+
+Spikes of a capture: joints that leave their course for a moment, and come back.
+
+Where markers are lost or swapped, a foot or the twist of a limb flips by up to half a turn and is
+back a few frames later. A low-pass smears such a spike and leaves most of it. So frames in which a
+joint is far from its running median are taken out, and bridged by a monotone cubic (Fritsch and
+Carlson) before anything is smoothed. The median of a motion that goes one way is that motion:
+however fast, it stays.
 """
 
 from __future__ import annotations
@@ -30,18 +38,20 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import butter, savgol_filter, sosfiltfilt
+from scipy.interpolate import PchipInterpolator
+from scipy.ndimage import binary_dilation, median_filter
+from scipy.signal import savgol_filter
 
-from poise import dynamics
+from poise import dynamics, measure
 from poise.anatomy.contact_schedule import Contacts, feet_of, positions, runs
 from poise.errors import ClipError
-from poise.math.arrays import number
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask, number
+from poise.math.filtering import lowpass, pad_length
+from poise.model import configuration
 from poise.model.character import Character
-from poise.motion import poses
 from poise.motion.clip import Clip
-from poise.motion.foot_contact.detect import Mask, detect_contacts, size_of, speeds
-from poise.motion.foot_contact.locking import FADE, bridge, held
+from poise.motion.foot_contact.detect import detect_contacts, size_of, speeds
+from poise.motion.foot_contact.locking import FADE, fade_offsets, move_points
 
 NOISE = (10.0, 20.0)
 """Cutoffs at which the residual of a clip holds noise alone [Hz]."""
@@ -64,7 +74,7 @@ JUMP = 0.05
 mean, and five times as far as the frames beside it."""
 
 
-class Moved(NamedTuple):
+class Displacement(NamedTuple):
     """How far the joints of a clip were moved [mm]: mean, 95 % and most, over links and frames."""
 
     mean: float
@@ -75,12 +85,12 @@ class Moved(NamedTuple):
         return f"moved by {self.mean:.1f} mm (95 %: {self.p95:.1f} mm, most: {self.max:.1f} mm)"
 
 
-def smoothed(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> Clip:
-    """A clip without its noise: low-passed without delay, standing feet where they stood.
+def smooth(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> Clip:
+    """Low-passes a clip without delay; standing feet stay where they stood.
 
     Args:
         clip: The motion.
-        cutoff: What is slower passes [Hz]; None asks `residual_cutoff`, 0 changes nothing.
+        cutoff: Low-pass cutoff [Hz]; None takes `residual_cutoff`, 0 changes nothing.
         feet: Keep standing feet in place; their contacts are found unless the clip has them.
     """
     if cutoff is None:
@@ -88,12 +98,12 @@ def smoothed(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> C
     elif cutoff == 0:
         return clip
     _check_cutoff(cutoff, clip)
-    pieces = parts(clip)
-    longest = max(b - a for a, b in pieces)
-    if longest <= _pad(cutoff, clip.fps):
+    pieces = uncut_segments(clip)
+    longest, least = max(b - a for a, b in pieces), pad_length(cutoff, clip.fps)
+    if longest <= least:
         raise ClipError(
             f"the clip has {longest} frames in one piece, and a filter of {cutoff:g} Hz at "
-            f"{clip.fps:g} fps needs more than {_pad(cutoff, clip.fps)}: raise the cutoff, or turn "
+            f"{clip.fps:g} fps needs more than {least}: raise the cutoff, or turn "
             "smoothing off with cutoff 0"
         )
     contacts = clip.contacts
@@ -101,16 +111,16 @@ def smoothed(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> C
         contacts = detect_contacts(clip)
     frames = clip.frames.copy()
     for a, b in pieces:
-        if b - a > _pad(cutoff, clip.fps):
+        if b - a > least:
             part = clip.with_frames(clip.frames[a:b])
-            frames[a:b] = _filtered(clip.character, part.frames, cutoff, clip.fps)
+            frames[a:b] = _filter(clip.character, part.frames, cutoff, clip.fps)
             if feet and contacts is not None:
                 standing = replace(contacts, on=contacts.on[a:b])
-                frames[a:b] = _feet_held(part, frames[a:b], standing, cutoff)
+                frames[a:b] = _lock_feet(part, frames[a:b], standing, cutoff)
     return clip.with_frames(frames, contacts=contacts)
 
 
-def smoothing_report(before: Clip, after: Clip) -> Moved:
+def displacement(before: Clip, after: Clip) -> Displacement:
     """How far smoothing, or another edit that keeps the frames, moved the joints in the world."""
     same = before.character.same_body(after.character)
     if not same or before.frames.shape != after.frames.shape:
@@ -118,35 +128,24 @@ def smoothing_report(before: Clip, after: Clip) -> Moved:
     p, _ = dynamics.forward_kinematics(before.character, before.frames)
     new, _ = dynamics.forward_kinematics(after.character, after.frames)
     far = 1000.0 * np.linalg.norm(new - p, axis=-1)
-    return Moved(float(far.mean()), float(np.percentile(far, 95)), float(far.max()))
+    return Displacement(float(far.mean()), float(np.percentile(far, 95)), float(far.max()))
 
 
 def residual_cutoff(clip: Clip) -> float:
     """The cutoff [Hz] of a clip by Winter's residual analysis of its joints' positions.
 
-    Below 50 frames per second noise cannot be told from motion; then it is 6 Hz, or 0.4 of the
-    rate. It is never below 2 Hz.
+    Below 50 frames per second noise cannot be distinguished from motion; then it is 6 Hz, or 0.4 of
+    the rate. It is never below 2 Hz.
     """
     most = 0.4 * clip.fps
-    a, b = max(parts(clip), key=lambda part: part[1] - part[0])
-    if most < NOISE[1] or b - a <= _pad(2.0, clip.fps):
+    a, b = max(uncut_segments(clip), key=lambda part: part[1] - part[0])
+    if most < NOISE[1] or b - a <= pad_length(2.0, clip.fps):
         return min(USUAL, most)
     p, _ = dynamics.forward_kinematics(clip.character, clip.frames[a:b])
     flat = p.reshape(b - a, -1)
     tried = np.arange(2.0, NOISE[1] + 0.01, 0.5)
     residual = np.array([_rms(flat - lowpass(flat, f, clip.fps)) for f in tried])
     return _knee(tried, residual)
-
-
-def lowpass(x: Floats, cutoff: float, fps: float) -> Floats:
-    """Columns of x (k, n) without what is faster than the cutoff [Hz], and without delay."""
-    # two passes of order 2: each may lose the square root of what both lose together
-    correction = (math.sqrt(2.0) - 1.0) ** 0.25
-    corner = 2.0 / math.pi * math.atan(math.tan(math.pi * cutoff / fps) / correction)
-    sos = butter(2, corner, output="sos")
-    pad = min(2 * _pad(cutoff, fps), len(x) - 1)
-    slow: Floats = sosfiltfilt(sos, x, axis=0, padtype="odd", padlen=pad)
-    return slow
 
 
 def _knee(tried: Floats, residual: Floats) -> float:
@@ -166,14 +165,6 @@ def _rms(x: Floats) -> float:
     return float(np.sqrt(np.mean(x * x)))
 
 
-def _pad(cutoff: float, fps: float) -> int:
-    """Frames that a clip must be longer than: a period of the cutoff.
-
-    By twice as many it is continued at its ends, or by its own length.
-    """
-    return max(3, math.ceil(fps / cutoff))
-
-
 def _check_cutoff(cutoff: float, clip: Clip) -> None:
     number(cutoff, "cutoff", unit="Hz")
     if cutoff > 0.45 * clip.fps:
@@ -183,14 +174,14 @@ def _check_cutoff(cutoff: float, clip: Clip) -> None:
         )
 
 
-def _filtered(character: Character, frames: Floats, cutoff: float, fps: float) -> Floats:
+def _filter(character: Character, frames: Floats, cutoff: float, fps: float) -> Floats:
     out = lowpass(frames, cutoff, fps)
-    for _, quat, _ in poses.rotations(character):
+    for _, quat, _ in configuration.rotations(character):
         out[:, quat] /= np.linalg.norm(out[:, quat], axis=1, keepdims=True)
     return out
 
 
-def parts(clip: Clip) -> list[tuple[int, int]]:
+def uncut_segments(clip: Clip) -> list[tuple[int, int]]:
     """Stretches without a cut: first frame, frame after the last."""
     p, _ = dynamics.forward_kinematics(clip.character, clip.frames)
     step = np.sqrt(np.mean(np.sum(np.diff(p, axis=0) ** 2, axis=-1), axis=-1))
@@ -203,25 +194,27 @@ def parts(clip: Clip) -> list[tuple[int, int]]:
 # standing feet
 
 
-def _feet_held(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) -> Floats:
+def _lock_feet(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) -> Floats:
     """Filtered frames, corrected so that standing points are where they were in the clip's own."""
     character, fps = clip.character, clip.fps
     stood = positions(character, contacts.points, clip.frames)
     now = positions(character, contacts.points, frames)
-    holds = firm(contacts, speeds(stood, fps) < STILL * math.sqrt(9.81 * size_of(character)))
+    holds = still_contacts(
+        contacts, speeds(stood, fps) < STILL * math.sqrt(9.81 * size_of(character))
+    )
     if not holds.any():
         return frames
     fade = max(2, round(FADE * fps))
     offset = np.zeros_like(now)
     for i in range(len(contacts.points)):
         for a, b in runs(holds[:, i]):
-            offset[a:b, i] = _without_noise(stood[a:b, i], fps) - now[a:b, i]
-        bridge(offset[:, i], holds[:, i], fade)
+            offset[a:b, i] = _smooth_places(stood[a:b, i], fps) - now[a:b, i]
+        fade_offsets(offset[:, i], holds[:, i], fade)
         offset[:, i] = lowpass(offset[:, i], min(2.0 * cutoff, 0.45 * fps), fps)
-    return held(character, frames, contacts.points, offset, joints=KEEP, root=KEEP)
+    return move_points(character, frames, contacts.points, offset, joints=KEEP, root=KEEP)
 
 
-def firm(contacts: Contacts, still: Mask) -> Mask:
+def still_contacts(contacts: Contacts, still: Mask) -> Mask:
     """The part of each contact from the first to the last frame in which the point is still."""
     found = np.zeros_like(contacts.on)
     for i, a, b in contacts.point_phases():
@@ -231,7 +224,7 @@ def firm(contacts: Contacts, still: Mask) -> Mask:
     return found
 
 
-def _without_noise(p: Floats, fps: float) -> Floats:
+def _smooth_places(p: Floats, fps: float) -> Floats:
     """Places of a point over its stance (k, 3), by parabolas over a quarter of a second, twice.
 
     Once, fast noise comes through: the fit of a parabola has side lobes of a fifth.
@@ -242,3 +235,77 @@ def _without_noise(p: Floats, fps: float) -> Floats:
     for _ in range(2):
         p = np.asarray(savgol_filter(p, window, 2, axis=0, mode="interp"))
     return p
+
+
+# spikes
+
+WINDOW = 0.15
+"""Time over which the median is taken [s]: spikes of less than half of it are found."""
+
+FAR = 20.0
+"""A joint that is farther than this from its median is in a spike [degrees]."""
+
+BESIDE = 2
+"""Frames before and after a spike that belong to it."""
+
+LOST = 2.0
+"""Where taking out what seems to be spikes turns the links by more than this in the mean [degrees],
+the capture was lost for longer and cannot be restored: it is left as it is."""
+
+LEAST_RATE = 60.0
+"""Below this rate a spike cannot be distinguished from a fast motion [Hz]."""
+
+
+class Despiked(NamedTuple):
+    """A clip without spikes.
+
+    Attributes:
+        clip: The clip.
+        joints: How long each joint was in a spike [s].
+        lost: Whether the capture was lost for so long that the clip was left as it is.
+    """
+
+    clip: Clip
+    joints: dict[str, float]
+    lost: bool = False
+
+
+def remove_spikes(clip: Clip) -> Despiked:
+    """Removes spikes: joints that leave their course for a moment.
+
+    Args:
+        clip: The motion, as it was captured. Cuts stay: a median leaves a step where it is.
+    """
+    size = 2 * round(WINDOW * clip.fps / 2.0) + 1
+    if clip.fps < LEAST_RATE or len(clip) <= size:
+        return Despiked(clip, {})
+    frames, found = clip.frames.copy(), {}
+    for name, at, _ in configuration.rotations(clip.character):
+        spiky = _spikes(frames[:, at], size)
+        if spiky.any() and (~spiky).sum() > 3:
+            frames[:, at] = _interpolate(frames[:, at], ~spiky)
+            found[name] = float(spiky.sum() / clip.fps)
+    if not found:
+        return Despiked(clip, {})
+    turned = measure.tracking_error(clip.character, frames, clip.frames).rotation
+    if float(turned.mean()) > LOST:
+        return Despiked(clip, found, lost=True)
+    return Despiked(clip.with_frames(frames), found)
+
+
+def _spikes(quat: Floats, size: int) -> Mask:
+    """Which of the rotations (k, 4) are in a spike."""
+    middle = median_filter(quat, size=(size, 1), mode="nearest")
+    middle /= np.maximum(np.linalg.norm(middle, axis=1, keepdims=True), 1e-9)
+    away = 2.0 * np.arccos(np.clip(np.abs(np.sum(quat * middle, axis=1)), 0.0, 1.0))
+    far = away > np.radians(FAR)
+    return np.asarray(binary_dilation(far, iterations=BESIDE)) if far.any() else far
+
+
+def _interpolate(quat: Floats, good: Mask) -> Floats:
+    """Rotations (k, 4) with those that are not good taken from the good ones beside them."""
+    at = np.flatnonzero(good)
+    k = np.clip(np.arange(len(quat)), at[0], at[-1])
+    out = PchipInterpolator(at, quat[at], axis=0)(k)
+    unit: Floats = out / np.linalg.norm(out, axis=1, keepdims=True)
+    return unit

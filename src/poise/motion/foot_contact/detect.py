@@ -19,7 +19,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
 from poise import dynamics
@@ -34,12 +33,9 @@ from poise.anatomy.contact_schedule import (
 )
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.arrays import number
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask, number
 from poise.model.character import Character
 from poise.motion.clip import Clip
-
-Mask = NDArray[np.bool_]
 
 HEIGHTS = (0.06, 0.08)
 """Below these a contact begins and lasts, as parts of the character's size. Tuned on real clips."""
@@ -96,16 +92,16 @@ def detect_contacts(
     p = positions(character, points, clip.frames)
     length = size_of(character)
     speed = speeds(p, clip.fps)
-    pace = _travel(clip)[:, None]
+    pace = _root_speed(clip)[:, None]
     slow, still = (part * np.sqrt(9.81 * length) + TRAVEL * pace for part in SPEEDS)
     if ground is None:
-        floor = _floor(p[..., 2], speed < slow, clip.fps, DRIFT * length)[:, None]
+        floor = _ground_near(p[..., 2], speed < slow, clip.fps, DRIFT * length)[:, None]
     else:
         floor = np.full((1, 1), number(ground, "ground", positive=False, unit="m"))
     height = p[..., 2] - floor
     begins = (speed < slow) & (height < HEIGHTS[0] * length)
     lasts = (speed < still) & (height < HEIGHTS[1] * length)
-    on = [_tidied(a, b, clip.fps) for a, b in zip(begins.T, lasts.T, strict=True)]
+    on = [_close_gaps(a, b, clip.fps) for a, b in zip(begins.T, lasts.T, strict=True)]
     return Contacts(points, np.stack(on, axis=1), detected=True)
 
 
@@ -141,7 +137,7 @@ def speeds(p: Floats, fps: float) -> Floats:
     return lower
 
 
-def _travel(clip: Clip) -> Floats:
+def _root_speed(clip: Clip) -> Floats:
     """Speed of the root over the ground, its mean over half a second [m/s], shape (k,)."""
     k = len(clip)
     if k == 1 or not clip.character.joints or clip.character.joints[0].kind != "free":
@@ -151,7 +147,7 @@ def _travel(clip: Clip) -> Floats:
     return np.asarray(np.linalg.norm(mean, axis=-1))
 
 
-def _floor(z: Floats, slow: Mask, fps: float, drift: float) -> Floats:
+def _ground_near(z: Floats, slow: Mask, fps: float, drift: float) -> Floats:
     """Height of the ground near each frame [m]: where the lowest of the points (k, points) stood.
 
     Frames in which the lowest point moves say nothing.
@@ -179,7 +175,7 @@ def _medians(rows: Floats, otherwise: float) -> Floats:
     return np.where(count > 0, middle, otherwise)
 
 
-def _tidied(begins: Mask, lasts: Mask, fps: float) -> Mask:
+def _close_gaps(begins: Mask, lasts: Mask, fps: float) -> Mask:
     """Contacts that begin tightly and last loosely, without short gaps and blips."""
     on = np.zeros(len(begins), dtype=bool)
     for a, b in runs(lasts):

@@ -2,27 +2,35 @@
 
 An edit of joint angles moves the feet about. What it moved a standing point by is taken back by
 inverse kinematics; in the air that correction fades.
+
+Feet in a blend of two clips.
+
+A blend of two poses moves feet that stand in both. They are brought back where that is not far;
+a foot that stands elsewhere in the other clip slides, and does not count as standing then.
+What is corrected is corrected smoothly: a filter takes what would jerk the body.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from poise.anatomy.contact_schedule import Point, positions, runs
-from poise.math.rotation import Floats
+from poise.anatomy.contact_schedule import Contacts, Point, positions, runs
+from poise.math.arrays import Floats, Mask
+from poise.math.filtering import lowpass
 from poise.model.character import Character
 from poise.motion import ik
-
-Mask = NDArray[np.bool_]
+from poise.motion.clip import Clip
+from poise.motion.foot_contact.detect import size_of
+from poise.motion.limits import excesses
 
 FADE = 0.12
 """Time in which a correction fades in the air [s]."""
 
 
-def held(
+def move_points(
     character: Character,
     frames: Floats,
     points: Sequence[Point],
@@ -43,8 +51,8 @@ def held(
         root: Weight of keeping the root's place [1/m^2].
         limits: Keep the joints' limits; only for poses that do.
     """
-    wanted = positions(character, points, frames) + offset
-    goals = [ik.Place(point.link, wanted[:, i], point.pos) for i, point in enumerate(points)]
+    desired = positions(character, points, frames) + offset
+    goals = [ik.Place(point.link, desired[:, i], point.pos) for i, point in enumerate(points)]
     # a leg that is all but straight would bend its knee by centimetres for a millimetre of foot:
     # joints are held, the root may shift but not turn. Weights tuned on real clips
     posture = np.full(character.nv, joints)
@@ -57,7 +65,7 @@ def held(
     return found
 
 
-def bridge(offset: Floats, on: Mask, fade: int) -> None:
+def fade_offsets(offset: Floats, on: Mask, fade: int) -> None:
     """Let offsets (k, 3) of frames that stand run out smoothly into those that do not, in place.
 
     Cubics that begin with the offset and its slope at the last frame that stands and end at zero,
@@ -89,3 +97,110 @@ def _hermite(u: Floats, value: Floats, slope: Floats | float) -> Floats:
     slope = np.clip(slope, -3.0 * np.abs(value), 3.0 * np.abs(value))
     out: Floats = (1 + 2 * u) * (1 - u) ** 2 * value + u * (1 - u) ** 2 * slope
     return out
+
+
+# blends of two clips
+
+NEAR = 0.03
+"""In a blend a foot is kept in place if its places in both clips are this near, as a part of the
+character's size."""
+
+STEADY = 0.001
+"""A point of a blend stands if it is this near to where it should [m]..."""
+
+BLIP = 0.05
+"""... for at least this time [s]."""
+
+SLOW = 10.0
+"""Corrections of feet in a blend have nothing faster than this, so that nothing jerks [Hz]..."""
+
+JOINTS, ROOT = 1e-3, 1.0
+"""... and cost this much of the joints and of the root's place [1/rad^2, 1/m^2]. Tuned on our own
+gaits: with a lighter root the center of mass jolts."""
+
+LEAST = 1e-5
+"""Smaller corrections are none [m]."""
+
+
+def lock_blended_feet(blend: Clip, before: Floats, after: Floats, first: int, n: int) -> Clip:
+    """A blend whose feet are where they stand in the clips, or do not count as standing.
+
+    Args:
+        blend: The blend, with the contacts of the nearer clip in each frame.
+        before: Frames of the clip before, shape (., nq).
+        after: Frames of the clip after, placed, shape (., nq).
+        first: At which frame the blend begins, and the clip after.
+        n: How many frames it takes.
+    """
+    contacts = blend.contacts
+    assert contacts is not None
+    character, points = blend.character, contacts.points
+    now, one, two = (positions(character, points, q) for q in (blend.frames, before, after))
+    desired, on = _places(contacts, one, two, first, n, NEAR * size_of(character))
+    offset = _offsets(contacts, desired - now, on, max(2, round(FADE * blend.fps)))
+    # in the air: not below where it is in both
+    part = slice(first, first + n + 1)
+    floor = np.minimum(one[part], two[: n + 1])[..., 2] - now[part, :, 2]
+    offset[part, :, 2] = np.where(
+        on[part], offset[part, :, 2], np.maximum(offset[part, :, 2], floor)
+    )
+    flat = offset.reshape(len(blend), -1)
+    offset = lowpass(flat, min(SLOW, 0.45 * blend.fps), blend.fps).reshape(offset.shape)
+    frames = blend.frames.copy()
+    moved = np.flatnonzero(np.abs(offset).max(axis=(1, 2)) > LEAST)
+    if len(moved):
+        part = slice(moved[0], moved[-1] + 1)
+        kept = all(bound.value.max() < 1e-6 for bound in excesses(character, frames[part]))
+        frames[part] = move_points(
+            character, frames[part], points, offset[part], joints=JOINTS, root=ROOT, limits=kept
+        )
+    off = np.linalg.norm(positions(character, points, frames) - desired, axis=-1)
+    stands = contacts.on & (off < STEADY)
+    whole = set(contacts.point_phases())
+    for i, a, b in replace(contacts, on=stands).point_phases():
+        if b - a < BLIP * blend.fps and (i, a, b) not in whole:
+            stands[a:b, i] = False
+    return blend.with_frames(frames, contacts=replace(contacts, on=stands))
+
+
+def _offsets(contacts: Contacts, away: Floats, on: Mask, fade: int) -> Floats:
+    """By how much to move the points of a blend [m], (k, points, 3).
+
+    Args:
+        contacts: Whose points they are.
+        away: How far they are from where they stand [m], (k, points, 3).
+        on: When they stand, (k, points).
+        fade: In how many frames an offset fades in the air.
+    """
+    offset = np.where(on[..., None], away, 0.0)
+    for foot in contacts.feet:
+        own = contacts.of(foot)
+        some = np.asarray(on[:, own].any(axis=1))
+        # what is off the ground goes with the rest of its foot
+        mean = offset[:, own].sum(axis=1) / np.maximum(on[:, own].sum(axis=1), 1)[:, None]
+        for i in own:
+            offset[some & ~on[:, i], i] = mean[some & ~on[:, i]]
+            fade_offsets(offset[:, i], some, fade)
+    return offset
+
+
+def _places(
+    contacts: Contacts, one: Floats, two: Floats, first: int, n: int, near: float
+) -> tuple[Floats, Mask]:
+    """Where the points of a blend stand [m], (k, points, 3), and when, (k, points).
+
+    A foot that stands across the middle of the blend stays where it stood before until it leaves,
+    if that is near; else it does not stand inside of the blend.
+    """
+    half = first + n // 2
+    desired = np.concatenate([one[:half], two[half - first :]])
+    on = contacts.on.copy()
+    across = [(i, a, b) for i, a, b in contacts.point_phases() if a < half < b]
+    step = one[half] - two[half - first]
+    for i, a, b in across:
+        foot = contacts.of(contacts.points[i].foot)
+        if max(np.linalg.norm(step[j]) for j, _, _ in across if j in foot) < near:
+            desired[half:b, i] += step[i]
+        else:
+            on[max(a, first + 1) : min(b, first + n), i] = False
+    return desired, on

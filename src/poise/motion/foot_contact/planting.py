@@ -1,4 +1,4 @@
-"""Feet that stand: from where a foot would go to where it goes so that it stands still.
+"""Planting of feet: from the desired path of a foot to one on which it stands still.
 
 A foot stands from the frame in which its heel or toes touch to the one in which both have left.
 In that time it has one place and one heading on the ground, those that are nearest to what it would
@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 
 from poise.anatomy.contact_schedule import runs
 from poise.math import rotation
-from poise.math.rotation import Floats, conjugate, multiply, rotate
-
-Mask = NDArray[np.bool_]
+from poise.math.arrays import Floats, Mask
+from poise.math.rotation import conjugate, multiply, rotate
 
 FADE = 0.25
 """Time in which a correction fades after a standing, at most [s]."""
@@ -77,7 +76,7 @@ class Sole:
     height: float = 0.0
 
 
-def planted(
+def plant_foot(
     sole: Sole,
     p: Floats,
     R: Floats,
@@ -86,7 +85,7 @@ def planted(
     level: bool = False,
     pieces: Sequence[tuple[int, int]] = (),
 ) -> tuple[Floats, Floats]:
-    """Places (k, 3) and orientations (k, 4) of a foot's link that stands where it shall.
+    """Plants a foot: places (k, 3) and orientations (k, 4) of its link that stand still.
 
     Args:
         sole: The sole.
@@ -104,9 +103,9 @@ def planted(
         now_p, now_D = new_p[piece], new_D[piece]
         phases = runs(stands[piece])
         for a, b in phases:
-            now_p[a:b], now_D[a:b] = _stand(sole, p[piece][a:b], D[piece][a:b], fps, level)
-        _fade(now_p, now_D, p[piece], D[piece], sole, phases, fps)
-        _lift(now_p, now_D, sole, stands[piece], fps)
+            now_p[a:b], now_D[a:b] = _standing_poses(sole, p[piece][a:b], D[piece][a:b], fps, level)
+        _fade_between_standings(now_p, now_D, p[piece], D[piece], sole, phases, fps)
+        _lift_swing(now_p, now_D, sole, stands[piece], fps)
     return new_p, multiply(new_D, sole.level)
 
 
@@ -128,7 +127,7 @@ def yaw_of(sole: Sole, R: Floats) -> Floats:
     return np.unwrap(2.0 * np.arctan2(D[:, 3], D[:, 0]))
 
 
-def heading(yaw: Floats, fps: float) -> Floats:
+def standing_heading(yaw: Floats, fps: float) -> Floats:
     """Heading of a foot that stands: constant, unless it turns on the ground.
 
     A foot that turns by more than twice `PLAY` drags its heading behind, as a joint with play does.
@@ -146,17 +145,17 @@ def heading(yaw: Floats, fps: float) -> Floats:
     return smooth
 
 
-def turning(sole: Sole, R: Floats, stands: Mask, fps: float) -> Mask:
+def is_pivoting(sole: Sole, R: Floats, stands: Mask, fps: float) -> Mask:
     """When a foot that stands turns on the ground, shape (k,)."""
     turns = np.zeros(len(R), dtype=bool)
     for a, b in runs(stands):
-        moves = np.abs(np.diff(heading(yaw_of(sole, R[a:b]), fps))) > 1e-4
+        moves = np.abs(np.diff(standing_heading(yaw_of(sole, R[a:b]), fps))) > 1e-4
         turns[a : b - 1] |= moves
         turns[a + 1 : b] |= moves
     return turns
 
 
-def tidied(sole: Sole, p: Floats, R: Floats, stands: Mask, fps: float) -> Mask:
+def close_gaps(sole: Sole, p: Floats, R: Floats, stands: Mask, fps: float) -> Mask:
     """Standings without short gaps: closed where the foot stays in place, else made long enough."""
     stands = stands.copy()
     middle = p + rotate(multiply(R, conjugate(sole.level)), (sole.heel + sole.toe) / 2.0)
@@ -176,12 +175,14 @@ def tidied(sole: Sole, p: Floats, R: Floats, stands: Mask, fps: float) -> Mask:
     return stands
 
 
-def _stand(sole: Sole, p: Floats, D: Floats, fps: float, level: bool) -> tuple[Floats, Floats]:
+def _standing_poses(
+    sole: Sole, p: Floats, D: Floats, fps: float, level: bool
+) -> tuple[Floats, Floats]:
     """One standing: places and turns from level."""
     R = multiply(D, sole.level)
-    turn = rotation.turn(UP, heading(yaw_of(sole, R), fps))
+    turn = rotation.turn(UP, standing_heading(yaw_of(sole, R), fps))
     pitch = pitch_of(sole, R, level)
-    middle = _centre(sole, p, D, turn)
+    middle = _pivot_point(sole, p, D, turn)
     # where that point is, as the heel and the toes say while they stand
     said = []
     for on, edge in ((pitch <= 0.0, sole.heel), (pitch >= 0.0, sole.toe)):
@@ -196,7 +197,7 @@ def _stand(sole: Sole, p: Floats, D: Floats, fps: float, level: bool) -> tuple[F
     return pivot - rotate(out_D, edge), out_D
 
 
-def _centre(sole: Sole, p: Floats, D: Floats, turn: Floats) -> Floats:
+def _pivot_point(sole: Sole, p: Floats, D: Floats, turn: Floats) -> Floats:
     """The point of the sole that stays in place: its middle, or about which it turns."""
     if np.ptp(turn, axis=0).max() < 1e-9:
         return (sole.heel + sole.toe) / 2.0
@@ -205,7 +206,7 @@ def _centre(sole: Sole, p: Floats, D: Floats, turn: Floats) -> Floats:
     return tried[int(np.argmin(strays))]
 
 
-def near(on: Mask, reach: float) -> Floats:
+def closeness(on: Mask, reach: float) -> Floats:
     """1 where true, falling to 0 within `reach` frames."""
     at = np.flatnonzero(on)
     if not len(at):
@@ -217,17 +218,17 @@ def near(on: Mask, reach: float) -> Floats:
     left = np.where(left < 0, len(on), left)
     right = np.where(right < 0, len(on), right)
     away = np.where(on, 0, np.minimum(left, right)).astype(np.float64)
-    return fall(away / max(reach, 1.0))
+    return smooth_fall(away / max(reach, 1.0))
 
 
-def fall(x: ArrayLike) -> Floats:
+def smooth_fall(x: ArrayLike) -> Floats:
     """From 1 at 0 to 0 at 1, with level ends."""
     x = np.clip(np.asarray(x, dtype=np.float64), 0.0, 1.0)
     falls: Floats = 1.0 - x * x * x * (10.0 - 15.0 * x + 6.0 * x * x)
     return falls
 
 
-def _fade(
+def _fade_between_standings(
     new_p: Floats,
     new_D: Floats,
     p: Floats,
@@ -253,20 +254,20 @@ def _fade(
         after, before = (k - a + 1.0).astype(np.float64), (b - k).astype(np.float64)
         fix = np.zeros((b - a, 6))
         if a > 0:
-            fix += _run_out(after, both[:a][-EDGE:], span)
+            fix += _fade_out(after, both[:a][-EDGE:], span)
         if b < len(p):
-            fix += _run_out(before, both[b:][:EDGE][::-1], span)
+            fix += _fade_out(before, both[b:][:EDGE][::-1], span)
         new_D[k] = multiply(rotation.exp(fix[:, 3:]), D[k])
         new_p[k] = was[k] + fix[:, :3] - rotate(new_D[k], middle)
 
 
-def _run_out(k: Floats, last: Floats, span: float) -> Floats:
+def _fade_out(k: Floats, last: Floats, span: float) -> Floats:
     """From the last of some values (n, 6), with the slope they end with, to zero after a span.
 
     A foot that stands comes to rest at once, its source does not: with the slope of their
     difference the foot slows down before. Each slope ends so soon that it leads not too far.
     """
-    out: Floats = fall(k / span)[:, None] * last[-1]
+    out: Floats = smooth_fall(k / span)[:, None] * last[-1]
     slope = (last[-1] - last[0]) / max(len(last) - 1, 1)
     for part, most in ((slice(0, 3), ASIDE[0]), (slice(3, 6), ASIDE[1])):
         speed = float(np.linalg.norm(slope[part]))
@@ -277,18 +278,18 @@ def _run_out(k: Floats, last: Floats, span: float) -> Floats:
     return out
 
 
-def _lift(p: Floats, D: Floats, sole: Sole, stands: Mask, fps: float) -> None:
+def _lift_swing(p: Floats, D: Floats, sole: Sole, stands: Mask, fps: float) -> None:
     """Lift a swinging foot out of the ground, over some time."""
-    free = 1.0 - near(stands, 2.0 * LIFT * fps)
+    free = 1.0 - closeness(stands, 2.0 * LIFT * fps)
     for share in (free, np.where(stands, 0.0, 1.0)):
         z = p[:, None, 2] + rotate(D[:, None, :], sole.points[None])[..., 2]
         need = np.where(stands, 0.0, np.maximum(-z.min(axis=1), 0.0))
         if not need.any():
             return
-        p[:, 2] += share * (spread(need, LIFT * fps) if share is free else need)
+        p[:, 2] += share * (spread_in_time(need, LIFT * fps) if share is free else need)
 
 
-def spread(need: Floats, reach: float) -> Floats:
+def spread_in_time(need: Floats, reach: float) -> Floats:
     """What is needed (k,), and smoothly rising to it and falling from it within `reach` frames."""
     n = max(round(reach), 1)
     window = np.hanning(2 * n + 1)[1:-1]

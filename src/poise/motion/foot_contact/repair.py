@@ -1,25 +1,23 @@
-"""Feet that really stand: told from the whole body, and held where they stood.
+"""Repair of foot contact: the schedule from the whole body, feet held where they stood.
 
 Captures mislead: a foot that hovers over the ground seems to stand, heels rise without a step, and
-in deep poses all feet float. What cannot be is put right here, before a clip is prepared for
-balance.
+in deep poses all feet float. These errors are corrected before a clip is prepared for balance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import NDArray
 
 from poise import dynamics, measure
 from poise.anatomy.contact_schedule import Contacts, positions, runs
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask, Progress
+from poise.math.filtering import lowpass
+from poise.model import configuration
 from poise.model.character import Character
-from poise.motion import ik, poses
+from poise.motion import ik
 from poise.motion.clip import Clip
-from poise.motion.editing.smoothing import lowpass
-from poise.motion.foot_contact.planting import near
+from poise.motion.foot_contact.detect import detect_contacts
+from poise.motion.foot_contact.planting import closeness
 from poise.motion.retargeting.matching import MapLike
 
 PLAY, LOW = 0.08, 0.04
@@ -40,32 +38,30 @@ HELD, TURNED, KEPT, KEPT_PATH, KEPT_HEADING = 3e4, 100.0, 1.0, 1e4, 10.0
 RAMP, CALM = 0.15, 6.0
 """Time in which a foot is taken hold of [s]; changes that are faster go [Hz]."""
 
-Progress = Callable[[float], None]
 
-
-def on_firm_feet(
+def repair_foot_contact(
     clip: Clip,
     character: Character,
     progress: Progress | None = None,
     *,
     map: MapLike = None,
 ) -> Clip:
-    """Raw motion on another body, its feet level where those of the capture really stand.
+    """Retargets raw motion with its contact repaired: feet are level where the capture's stand.
 
-    What a foot does is best told on the skeleton that it was captured with.
+    Contact is detected best on the skeleton that the motion was captured with.
 
     Args:
         clip: The motion, its feet on the ground z = 0 where they stand.
-        character: Who shall have it.
-        progress: Called with the share that is done, 0 to 1.
+        character: The character that gets the motion.
+        progress: Called with the finished fraction, 0 to 1.
         map: As of `retarget`.
     """
-    firm = steadied(clip, firm_contacts(clip))
+    firm = hold_standing_feet(clip, repair_schedule(clip))
     return firm.retargeted(character, map=map, level_feet=True, progress=progress)
 
 
-def steadied(clip: Clip, contacts: Contacts) -> Clip:
-    """The clip with feet that stray or turn while they stand held where they stood flat.
+def hold_standing_feet(clip: Clip, contacts: Contacts) -> Clip:
+    """Holds feet that stray or turn while they stand where they stood flat.
 
     Args:
         clip: The motion.
@@ -87,9 +83,9 @@ def steadied(clip: Clip, contacts: Contacts) -> Clip:
             if off.max() > TURNS or np.linalg.norm(p[a:b, i] - middle, axis=1).max() > PLAY:
                 place[a:b], turn[a:b], weight[a:b] = p[best, i], R[best, i], 1.0
         if weight.any():
-            close = near(weight > 0.0, RAMP * clip.fps)
-            goals.append(ik.Place(foot, _carried(place, weight > 0.0), weight=HELD * close))
-            goals.append(ik.Turn(foot, _carried(turn, weight > 0.0), weight=TURNED * close))
+            close = closeness(weight > 0.0, RAMP * clip.fps)
+            goals.append(ik.Place(foot, _nearest_rows(place, weight > 0.0), weight=HELD * close))
+            goals.append(ik.Turn(foot, _nearest_rows(turn, weight > 0.0), weight=TURNED * close))
     if not goals:
         return clip.with_frames(clip.frames, contacts=contacts)
     keep = np.full(character.nv, KEPT)
@@ -98,12 +94,14 @@ def steadied(clip: Clip, contacts: Contacts) -> Clip:
         character, clip.frames, goals, limits=False, posture=keep, iterations=20, near=True
     )
     change = lowpass(
-        poses.difference(character, clip.frames, q), min(CALM, 0.4 * clip.fps), clip.fps
+        configuration.difference(character, clip.frames, q), min(CALM, 0.4 * clip.fps), clip.fps
     )
-    return clip.with_frames(poses.move(character, clip.frames, change), contacts=contacts)
+    return clip.with_frames(
+        configuration.integrate(character, clip.frames, change), contacts=contacts
+    )
 
 
-def _carried(rows: Floats, on: NDArray[np.bool_]) -> Floats:
+def _nearest_rows(rows: Floats, on: Mask) -> Floats:
     """Rows (k, n) with those of the nearest frame that is on in the place of the others."""
     k, at = np.arange(len(on)), np.flatnonzero(on)
     after = np.minimum(np.searchsorted(at, k), len(at) - 1)
@@ -112,8 +110,8 @@ def _carried(rows: Floats, on: NDArray[np.bool_]) -> Floats:
     return rows[np.where(on, k, closer)]
 
 
-def firm_contacts(clip: Clip) -> Contacts:
-    """When feet stand, as far as that can be told from how the whole body moves.
+def repair_schedule(clip: Clip) -> Contacts:
+    """The contact schedule, from the motion of the whole body.
 
     A foot that hovers over the ground while another stands does not. One whose heel or toes rise
     for a while without a step does. Where nothing stands and yet nothing falls, the capture is
@@ -122,14 +120,12 @@ def firm_contacts(clip: Clip) -> Contacts:
     Args:
         clip: The motion, its feet on the ground z = 0 where they stand.
     """
-    from poise.motion.foot_contact.detect import detect_contacts
-
     contacts = clip.contacts or detect_contacts(clip)
     at = positions(clip.character, contacts.points, clip.frames)
-    on = _without_hovering(contacts, at)
+    on = _drop_hovering(contacts, at)
     contacts = Contacts(contacts.points, on, contacts.sliding, contacts.detected)
     on = np.array(on)
-    floats = _floating(clip, contacts)
+    floats = _is_floating(clip, contacts)
     for foot in contacts.feet:
         mine = contacts.of(foot)
         middle, low = at[:, mine, :2].mean(axis=1), at[:, mine, 2].min(axis=1)
@@ -144,7 +140,7 @@ def firm_contacts(clip: Clip) -> Contacts:
     return Contacts(contacts.points, on, contacts.sliding, contacts.detected)
 
 
-def _without_hovering(contacts: Contacts, at: Floats) -> NDArray[np.bool_]:
+def _drop_hovering(contacts: Contacts, at: Floats) -> Mask:
     """Standing points without those of feet that hover while another foot is on the ground."""
     on = np.array(contacts.on)
     low = {foot: at[:, contacts.of(foot), 2].min(axis=1) for foot in contacts.feet}
@@ -157,8 +153,8 @@ def _without_hovering(contacts: Contacts, at: Floats) -> NDArray[np.bool_]:
     return on
 
 
-def _floating(clip: Clip, contacts: Contacts) -> NDArray[np.bool_]:
-    """When nothing stands although the mass centre does not fall freely, shape (k,)."""
+def _is_floating(clip: Clip, contacts: Contacts) -> Mask:
+    """When nothing stands although the center of mass does not fall freely, shape (k,)."""
     height = measure.center_of_mass(clip.character, clip.frames)[:, 2]
     out = np.zeros(len(height), dtype=bool)
     for a, b in runs(contacts.flight):

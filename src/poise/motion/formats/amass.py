@@ -9,9 +9,9 @@
 The body model that turns these numbers into a skeleton (SMPL-H) is licensed and not in the files.
 poise brings a skeleton of its own: the 22 joints, named as the model names them, in a T-pose, with
 lengths from the proportions of a grown person of 1.70 m (Winter, *Biomechanics and Motor Control of
-Human Movement*, 4th ed. 2009, Figure 4.1, after Drillis and Contini; what the figure does not tell
+Human Movement*, 4th ed. 2009, Figure 4.1, after Drillis and Contini; what the figure does not show
 is ours). Angles are the file's, so the motion is right, but hands and feet are only about where
-they were: who has the model's joints for a subject gives them as `offsets`. `betas` and `gender`,
+they were; the model's joints of a subject can be given as `offsets`. `betas` and `gender`,
 which mean nothing without the model, and the hands are not read. The files are licensed, too: this
 reader is tested on files that the tests write.
 
@@ -101,7 +101,7 @@ def read(
 
     Args:
         path: The file.
-        character: Whose motion it shall be; its links must be named as the model's joints. None
+        character: The character that moves; its links must be named as the model's joints. None
             makes one from the skeleton.
         offsets: Of each joint from its parent in the model's T-pose [m], x left, y up, z ahead,
             shape (22, 3), the pelvis' from the model's origin; or a .npy file of them, or an .npz

@@ -14,19 +14,36 @@ frames per second: .0083333 is 120.
 from __future__ import annotations
 
 import codecs
+import io
+import math
 import os
 import re
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from poise.anatomy.rig import Floats, Rig, RigJoint, guess_unit, guess_up
-from poise.errors import ClipError
+import numpy as np
+
+from poise.anatomy.rig import (
+    AXES,
+    IDENTITY,
+    Rig,
+    RigJoint,
+    forward_kinematics,
+    frames_on,
+    guess_unit,
+    guess_up,
+)
+from poise.anatomy.skeleton import character_from_rig
+from poise.errors import ClipError, PoiseError
 from poise.io.files import decode, line_at, read_bounded
+from poise.math.arrays import Floats
+from poise.math.rotation import multiply, turn
 from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.formats.bvh_channels import clip_from_channels
-from poise.motion.formats.bvh_frames import read_frames
-from poise.motion.formats.bvh_hierarchy import Hierarchy
 from poise.motion.formats.bvh_write import write
 
 MOST_BYTES = 128 * 2**20
@@ -45,15 +62,25 @@ def read(
     unit: float | None = None,
     up: Literal["y", "z"] | None = None,
 ) -> Clip:
-    """Read a BVH file.
+    """Reads a BVH file.
 
     Args:
         path: The file.
-        character: Whose motion it shall be; its links are named as the file's joints. None makes a
+        character: The character that moves; its links are named as the file's joints. None makes a
             character from the file's skeleton.
         unit: Metres per unit of the file; guessed from the skeleton's height unless given.
         up: Which axis points up, "y" or "z"; guessed from where the feet are unless given.
     """
+    return parse(path, unit=unit, up=up)(character)
+
+
+def parse(
+    path: str | os.PathLike[str],
+    *,
+    unit: float | None = None,
+    up: Literal["y", "z"] | None = None,
+) -> Callable[[Character | None], Clip]:
+    """Parses a BVH file once; the result makes its clip on a character, as `read` does."""
     path = Path(path)
     joints, fps, values = _read_file(path)
     up = guess_up(joints) if up is None else up
@@ -64,7 +91,7 @@ def read(
     if not (isinstance(unit, (int, float)) and least <= unit <= most):
         raise ClipError(f"unit must be {least:g} to {most:g} metres, got {unit!r:.80}")
     rig = Rig(joints, "bvh", float(unit), up, fps, path.stem)
-    return clip_from_channels(rig, values, character, path)
+    return partial(clip_from_channels, path, rig, values)
 
 
 def _read_file(path: Path) -> tuple[tuple[RigJoint, ...], float, Floats]:
@@ -85,6 +112,419 @@ def _read_file(path: Path) -> tuple[tuple[RigJoint, ...], float, Floats]:
     start = found.start(1)
     joints = Hierarchy(path, decode(data[:start], str(path), ClipError)).joints()
     return joints, *read_frames(path, data, start, joints)
+
+
+# the hierarchy: joints with offsets and channels
+
+MOST_JOINTS = 1000
+LARGEST_NUMBER = 1e9
+PLAIN_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+CHANNELS = ("Xposition", "Yposition", "Zposition", "Xrotation", "Yrotation", "Zrotation")
+
+
+@dataclass
+class _Draft:
+    """A joint while its lines are read."""
+
+    name: str
+    parent: int
+    line: int
+    offset: tuple[float, ...] | None = None
+    channels: tuple[str, ...] | None = None
+    end: tuple[float, ...] | None = None
+
+
+class Hierarchy:
+    """Reads the first part of a file, word by word."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self.text = text
+
+    def fail(self, line: int, what: str) -> ClipError:
+        return ClipError(f"{self.path}:{line}: {what}")
+
+    def joints(self) -> tuple[RigJoint, ...]:
+        """The joints of the one tree."""
+        words = self._words()
+        line, word = self._next(words, "HIERARCHY")
+        if word.upper() != "HIERARCHY":
+            raise self.fail(line, f"a BVH file starts with HIERARCHY, got {word!r:.80}")
+        drafts = self._tree(words)
+        names: dict[str, int] = {}
+        for draft in drafts:
+            if draft.name in names:
+                raise self.fail(
+                    draft.line,
+                    f"joint {draft.name!r} is there already, in line "
+                    f"{names[draft.name]}; names must differ",
+                )
+            names[draft.name] = draft.line
+        return tuple(self._joint(draft) for draft in drafts)
+
+    def _joint(self, draft: _Draft) -> RigJoint:
+        if draft.offset is None:
+            raise self.fail(draft.line, f"joint {draft.name!r} has no OFFSET")
+        return RigJoint(draft.name, draft.parent, draft.offset, draft.channels or (), draft.end)
+
+    def _words(self) -> Iterator[tuple[int, str]]:
+        """Words with their lines; braces may stick to other words, names may have spaces."""
+        number = 0
+        for number, line in enumerate(io.StringIO(self.text, newline=None), 1):
+            words = line.replace("{", " { ").replace("}", " } ").split()
+            head = words[0].upper() if words else ""
+            if head in ("ROOT", "JOINT") and len(words) > 1:
+                yield number, words[0]
+                # a name runs to the end of its line, or to a brace on it
+                brace = words.index("{") if "{" in words else len(words)
+                yield number, " ".join(words[1:brace])
+                words = words[brace:]
+            for word in words:
+                yield number, word
+        yield number, ""
+
+    def _next(self, words: Iterator[tuple[int, str]], desired: str) -> tuple[int, str]:
+        line, word = next(words)
+        if word == "":
+            raise self.fail(line, f"the hierarchy ends where {desired} should be")
+        return line, word
+
+    def _tree(self, words: Iterator[tuple[int, str]]) -> list[_Draft]:
+        drafts: list[_Draft] = []
+        open_joints: list[int] = []  # indices; -1 is an end site
+        while True:
+            line, word = next(words)
+            kind = word.upper()
+            if word == "":
+                if open_joints or not drafts:
+                    raise self.fail(
+                        line,
+                        "the hierarchy ends before its last brace is closed"
+                        if drafts
+                        else "the hierarchy has no ROOT",
+                    )
+                return drafts
+            if kind == "ROOT" and not open_joints:
+                if drafts:
+                    raise self.fail(line, "a second ROOT; poise reads files with one skeleton")
+                self._open(words, drafts, -1, line, open_joints)
+            elif kind == "JOINT" and open_joints and open_joints[-1] >= 0:
+                self._open(words, drafts, open_joints[-1], line, open_joints)
+            elif kind == "END" and open_joints and open_joints[-1] >= 0:
+                self._end_site(words, drafts[open_joints[-1]])
+            elif kind == "OFFSET" and open_joints:
+                draft = drafts[open_joints[-1]]
+                if draft.offset is not None:
+                    raise self.fail(line, f"joint {draft.name!r} has a second OFFSET")
+                draft.offset = self._numbers(words)
+            elif kind == "CHANNELS" and open_joints:
+                self._channels(words, drafts[open_joints[-1]])
+            elif word == "}" and open_joints:
+                open_joints.pop()
+            else:
+                raise self.fail(
+                    line,
+                    f"expected ROOT, JOINT, End Site, OFFSET, CHANNELS or a brace, "
+                    f"got {word!r:.80}",
+                )
+
+    def _open(
+        self,
+        words: Iterator[tuple[int, str]],
+        drafts: list[_Draft],
+        parent: int,
+        line: int,
+        opened: list[int],
+    ) -> None:
+        _, name = self._next(words, "a joint's name")
+        if name in ("{", "}") or not name.isprintable():
+            raise self.fail(line, f"a joint without a printable name, got {name!r:.80}")
+        if len(drafts) >= MOST_JOINTS:
+            raise self.fail(line, f"more than {MOST_JOINTS} joints")
+        brace_line, brace = self._next(words, "{")
+        if brace != "{":
+            raise self.fail(brace_line, f"expected {{ after joint {name!r}, got {brace!r:.80}")
+        opened.append(len(drafts))
+        drafts.append(_Draft(name[:200], parent, line))
+
+    def _end_site(self, words: Iterator[tuple[int, str]], draft: _Draft) -> None:
+        """End Site { OFFSET x y z }; a joint may have several, the longest counts."""
+        line, word = self._next(words, "Site")
+        while word != "{":
+            if word == "}" or word.upper() in ("OFFSET", "JOINT", "CHANNELS"):
+                raise self.fail(line, f"expected {{ after End Site, got {word!r:.80}")
+            line, word = self._next(words, "{")
+        line, word = self._next(words, "OFFSET")
+        if word.upper() != "OFFSET":
+            raise self.fail(line, f"expected the OFFSET of the End Site, got {word!r:.80}")
+        end = self._numbers(words)
+        if draft.end is None or math.hypot(*end) > math.hypot(*draft.end):
+            draft.end = end
+        line, word = self._next(words, "}")
+        if word != "}":
+            raise self.fail(line, f"expected }} after the End Site, got {word!r:.80}")
+
+    def _numbers(self, words: Iterator[tuple[int, str]]) -> tuple[float, ...]:
+        numbers = []
+        for axis in "xyz":
+            line, word = self._next(words, f"the {axis} of an OFFSET")
+            number = number_in(word)
+            if number is None:
+                raise self.fail(line, f"an OFFSET is three numbers, got {word!r:.80}")
+            numbers.append(number)
+        return tuple(numbers)
+
+    def _channels(self, words: Iterator[tuple[int, str]], draft: _Draft) -> None:
+        line, word = self._next(words, "the number of channels")
+        if draft.channels is not None:
+            raise self.fail(line, f"joint {draft.name!r} has a second CHANNELS")
+        if word not in tuple("0123456"):
+            raise self.fail(line, f"a joint has 0 to 6 CHANNELS, got {word!r:.80}")
+        channels: list[str] = []
+        for _ in range(int(word)):
+            line, name = self._next(words, "a channel")
+            known = {c.lower(): c for c in CHANNELS}
+            channel = known.get(name.lower())
+            if channel is None:
+                raise self.fail(
+                    line,
+                    f"joint {draft.name!r} has {word} channels, of which {name!r:.80} is none;"
+                    f" they are {', '.join(CHANNELS)}",
+                )
+            if channel in channels:
+                raise self.fail(line, f"joint {draft.name!r} has channel {channel} twice")
+            channels.append(channel)
+        draft.channels = tuple(channels)
+
+
+def number_in(word: str) -> float | None:
+    """A finite number of believable size in plain digits, or None."""
+    if not PLAIN_NUMBER.fullmatch(word):
+        return None
+    number = float(word)
+    return number if abs(number) <= LARGEST_NUMBER else None
+
+
+# the frames: their number, their time, and a line of numbers for each
+
+MOST_POSES = 4_000_000
+"""Frames times joints that are read: an hour of 18 joints at 60 frames per second; about 2 s and
+200 MB for each million."""
+
+RATES = (0.01, 100_000.0)
+"""Frames per second that are believed, least and most."""
+
+BLOCK = 4 * 2**20
+"""Bytes of motion that are parsed at a time."""
+
+
+def read_frames(
+    path: Path, data: bytes, start: int, joints: tuple[RigJoint, ...]
+) -> tuple[float, Floats]:
+    """Frames per second and channels from the part after the hierarchy."""
+    pattern = rb"MOTION\s+Frames[ \t]*:?\s*(\S+)\s+Frame[ \t]+Time[ \t]*:?\s*(\S+)[ \t]*"
+    head = re.compile(pattern, re.IGNORECASE).match(data, start, start + 4096)
+    line = line_at(data, start)
+    if head is None:
+        raise ClipError(
+            f"{path}:{line + 1}: MOTION must be followed by the lines 'Frames: n' and "
+            "'Frame Time: seconds'"
+        )
+    said = _count(path, line_at(data, head.start(1)), head.group(1), len(joints))
+    fps = _rate(path, line_at(data, head.start(2)), head.group(2))
+    width = sum(len(joint.channels) for joint in joints)
+    if width == 0:
+        raise ClipError(f"{path}: no joint has channels, so nothing moves")
+    rows = _rows(path, data, head.end(), width, said)
+    if len(rows) != said:
+        last = line_at(data, len(data.rstrip()))
+        raise ClipError(
+            f"{path}:{last}: the file says Frames: {said}, but holds {len(rows)}; "
+            "it was cut off, or the number is wrong"
+        )
+    return fps, rows
+
+
+def _count(path: Path, line: int, word: bytes, joints: int) -> int:
+    """The number of frames, as far as it is one and not too large."""
+    digits = word.lstrip(b"0")
+    if not re.fullmatch(rb"\d+", digits):
+        raise ClipError(f"{path}:{line}: Frames must be a positive number, got {_show(word)}")
+    most = MOST_POSES // joints
+    if len(digits) > len(str(most)) or int(digits) > most:
+        shown = digits.decode() if len(digits) < 20 else f"a number of {len(digits)} digits"
+        raise ClipError(
+            f"{path}:{line}: Frames: {shown} of {joints} joints are too many; {most} are read"
+        )
+    return int(digits)
+
+
+def _show(word: bytes) -> str:
+    return repr(word[:60].decode("utf-8", "replace"))
+
+
+def _rate(path: Path, line: int, word: bytes) -> float:
+    """Frames per second from a printed frame time."""
+    text = word.decode("ascii", "replace")
+    time = number_in(text)
+    if time is None or not 1.0 / RATES[1] <= time <= 1.0 / RATES[0]:
+        raise ClipError(
+            f"{path}:{line}: Frame Time must be seconds between {1 / RATES[1]:g} and "
+            f"{1 / RATES[0]:g}, got {_show(word)}"
+        )
+    fps = 1.0 / time
+    digits = re.fullmatch(r"\+?(\d*)\.(\d+)", text)
+    if digits is None or len((digits[1] + digits[2]).lstrip("0")) < 3 or fps < 0.5:
+        return fps
+    half = 0.5000001 * 10.0 ** -len(digits[2]) + 1e-15
+    whole = float(round(fps))
+    return whole if abs(1.0 / whole - time) <= half else fps
+
+
+def _rows(path: Path, data: bytes, start: int, width: int, said: int) -> Floats:
+    """Parse the frames, a block of lines at a time."""
+    blocks: list[Floats] = []
+    count = 0
+    while start < len(data):
+        stop = min(start + BLOCK, len(data))
+        if stop < len(data):
+            ends = [data.find(end, stop, stop + BLOCK) for end in (b"\n", b"\r")]
+            ends = [end for end in ends if end >= 0]
+            if not ends and stop + BLOCK < len(data):
+                line = line_at(data, stop)
+                raise ClipError(f"{path}:{line}: is longer than {BLOCK // 2**20} MiB")
+            stop = min(ends) + 1 if ends else len(data)
+        block = _block(path, data, start, stop, width)
+        blocks.append(block)
+        count += len(block)
+        if count > said:
+            line = _frame_line(data, start, len(block) - (count - said))
+            raise ClipError(
+                f"{path}:{line}: the file says Frames: {said}, but goes on with more numbers"
+            )
+        start = stop
+    return np.concatenate(blocks) if blocks else np.empty((0, width))
+
+
+def _frame_line(data: bytes, start: int, row: int) -> int:
+    """Line of a row, counted from the lines that are not blank after start."""
+    first = line_at(data, start)
+    at = -1
+    for extra, line in enumerate(data[start : start + 2 * BLOCK].splitlines()):
+        at += bool(line.strip())
+        if at == row:
+            return first + extra
+    return first
+
+
+def _block(path: Path, data: bytes, start: int, stop: int, width: int) -> Floats:
+    """Numbers (rows, width) of the lines from start to stop."""
+    text = data[start:stop]
+    count = _count_words(path, data, start, text, width)
+    values = _parse(text) if count else np.empty(0)
+    if len(values) == count and (np.abs(values) <= LARGEST_NUMBER).all():
+        return values.reshape(-1, width)
+    words = text.split()
+    bad = (i for i, word in enumerate(words) if number_in(word.decode("latin-1")) is None)
+    at = next(bad, min(len(values), len(words) - 1))
+    line = _frame_line(data, start, at // width)
+    raise ClipError(
+        f"{path}:{line}: channel {at % width + 1} must be a number, finite and below "
+        f"{LARGEST_NUMBER:g} in size, got {_show(words[at])}"
+    )
+
+
+def _parse(text: bytes) -> Floats:
+    """Numbers up to the first word that is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy warns where it stops, or refuses
+        try:
+            values: Floats = np.fromstring(text, sep=" ")
+        except ValueError:
+            values = np.empty(0)
+    return values
+
+
+def _count_words(path: Path, data: bytes, start: int, text: bytes, width: int) -> int:
+    """Count words, and check that every line that is not blank has one for each channel."""
+    chars = np.frombuffer(text, dtype=np.uint8)
+    space = (chars == 32) | ((chars >= 9) & (chars <= 13))
+    begins = ~space
+    begins[1:] &= space[:-1]
+    words = np.flatnonzero(begins)
+    ends = np.flatnonzero((chars == 10) | (chars == 13))
+    counts = np.diff(np.searchsorted(words, ends), prepend=0, append=len(words))
+    wrong = counts[(counts != width) & (counts != 0)]
+    if len(wrong):
+        full = counts[counts != 0]
+        row = int(np.argmax(full != width))
+        line = _frame_line(data, start, row)
+        raise ClipError(
+            f"{path}:{line}: a frame has {width} numbers, one per channel; "
+            f"this line has {int(full[row])}"
+        )
+    return int(counts.sum())
+
+
+# channels to poses
+
+
+def clip_from_channels(path: Path, rig: Rig, values: Floats, character: Character | None) -> Clip:
+    """A clip from the channels (k, channels) of all joints, one after another, in degrees."""
+    rotations, offsets = local_poses(rig, values)
+    try:
+        if character is None:
+            still, sliding = _still(rig, rotations), _sliding(rig, offsets)
+            character = character_from_rig(rig, still=still, sliding=sliding)
+        q = frames_on(character, rig, *forward_kinematics(rig, rotations, offsets))
+        return Clip(character, q, rig.fps, source=rig, name=path.stem)
+    except PoiseError as error:
+        raise ClipError(f"{path}: {error}") from error
+
+
+def local_poses(rig: Rig, values: Floats) -> tuple[Floats, Floats]:
+    """Rotations (joints, k, 4) of joints in their parents, and offsets (joints, k or 1, 3) [m].
+
+    Args:
+        rig: The rig.
+        values: Channels of all joints, in file units and degrees, (k, channels).
+    """
+    k = len(values)
+    rotations = np.empty((len(rig.joints), k, 4))
+    rotations[:] = IDENTITY
+    wide = k if any(joint.moves for joint in rig.joints) else 1
+    offsets = np.repeat(rig.offsets[:, None], wide, axis=1)
+    column = 0
+    for i, joint in enumerate(rig.joints):
+        turned: Floats | None = None
+        for channel in joint.channels:
+            axis = AXES[channel[0]]
+            number = values[:, column]
+            column += 1
+            if channel.endswith("position"):
+                # this channel replaces the offset along its axis
+                along = rig.to_world[:, axis]
+                offsets[i] += np.outer(number * rig.unit - offsets[i] @ along, along)
+            else:
+                step = turn(rig.axis(i, axis), np.radians(number))
+                turned = step if turned is None else multiply(turned, step)
+        if turned is not None:
+            rotations[i] = turned
+    return rotations, offsets
+
+
+def _still(rig: Rig, rotations: Floats) -> set[str]:
+    """Names of joints that never turn."""
+    most = np.abs(rotations[..., 1:]).max(axis=(1, 2))
+    return {name for name, size in zip(rig.names, most, strict=True) if size < 1e-9}
+
+
+def _sliding(rig: Rig, offsets: Floats) -> set[str]:
+    """Names of joints below the root whose place in the parent is not their offset."""
+    size = float(np.ptp(rig.rest, axis=0).max())
+    away = np.abs(offsets - rig.offsets[:, None]).max(axis=(1, 2))
+    return {name for name, d in zip(rig.names[1:], away[1:], strict=True) if d > 1e-4 * size}
 
 
 __all__ = ["read", "write"]

@@ -8,13 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.anatomy.rig import IDENTITY, Floats, Rig, RigJoint, poses_of
+from poise import dynamics
+from poise.anatomy.rig import AXES, IDENTITY, Rig, RigJoint, poses_of
 from poise.errors import CharacterError, ClipError
 from poise.io.files import write_atomically
-from poise.math.rotation import rotate
+from poise.math.arrays import Floats
+from poise.math.pose import quat_matrix
+from poise.math.rotation import conjugate, multiply, rotate
 from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.formats.bvh_channels import channels_of
 
 
 def write(clip: Clip, path: str | os.PathLike[str]) -> None:
@@ -71,8 +73,6 @@ def _depth_first(rig: Rig) -> Rig:
 
 def rig_of(character: Character, fps: float) -> Rig:
     """A BVH rig from a character: one joint per link, centimetres, y up."""
-    from poise import dynamics
-
     turns = ("Zrotation", "Yrotation", "Xrotation")
     moves = ("Xposition", "Yposition", "Zposition")
     rest = dynamics.forward_kinematics(character, character.rest_q)[0]
@@ -145,3 +145,56 @@ def _motion_text(rig: Rig, values: Floats, fps: float) -> str:
     line = " ".join(formats)
     rows = "\n".join(line % tuple(row) for row in values.tolist())
     return f"MOTION\nFrames: {len(values)}\nFrame Time: {1.0 / fps:.12g}\n{rows}\n"
+
+
+def channels_of(rig: Rig, positions: Floats, rotations: Floats) -> Floats:
+    """Channels (k, channels) of joints at these poses, in file units and degrees.
+
+    Args:
+        rig: The rig.
+        positions: Of the joints in the world [m], (joints, k, 3).
+        rotations: Of the joints from the rest pose, world axes, (joints, k, 4).
+    """
+    columns: list[Floats] = []
+    for i, joint in enumerate(rig.joints):
+        p = joint.parent
+        back = conjugate(rotations[p]) if p >= 0 else np.array(IDENTITY)
+        origin = positions[p] if p >= 0 else 0.0
+        offset = rotate(back, positions[i] - origin) @ rig.to_world / rig.unit
+        turned = multiply(back, rotations[i])
+        turned[:, 1:] = turned[:, 1:] @ rig.to_world
+        angles = iter(np.degrees(euler_angles(turned, joint.turns)).T)
+        for channel in joint.channels:
+            axis = AXES[channel[0]]
+            columns.append(offset[:, axis] if channel.endswith("position") else next(angles))
+    return np.stack(columns, axis=1)
+
+
+def euler_angles(quats: Floats, axes: tuple[int, ...]) -> Floats:
+    """Angles [rad] (k, len(axes)) with R = R_axes[0] R_axes[1] R_axes[2], continuous in time.
+
+    With one or two axes, R is taken to be made of turns about these alone.
+
+    Args:
+        quats: Rotations (k, 4).
+        axes: Up to three different axes, 0 1 2 for x y z.
+    """
+    if not axes:
+        return np.empty((len(quats), 0))
+    i, j, k = (axes + tuple({0, 1, 2} - set(axes)))[:3]
+    sign = 1.0 if (j - i) % 3 == 1 else -1.0
+    R = quat_matrix(quats)
+    if len(axes) < 3:
+        first = np.arctan2(sign * R[:, k, j], R[:, j, j])
+        second = np.arctan2(sign * R[:, i, k], R[:, i, i])
+        few: Floats = np.unwrap(np.stack([first, second], axis=1)[:, : len(axes)], axis=0)
+        return few
+    cos = np.hypot(R[:, i, i], R[:, i, j])
+    middle = np.arctan2(sign * R[:, i, k], cos)
+    # at the pole only the sum of first and last counts: the last is 0
+    pole = cos < 1e-9
+    first = np.arctan2(-sign * R[:, j, k], R[:, k, k])
+    first = np.where(pole, np.arctan2(sign * R[:, k, j], R[:, j, j]), first)
+    last = np.where(pole, 0.0, np.arctan2(-sign * R[:, i, j], R[:, i, i]))
+    angles: Floats = np.unwrap(np.stack([first, middle, last], axis=1), axis=0)
+    return angles

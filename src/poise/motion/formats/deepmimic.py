@@ -18,18 +18,178 @@ bones are turned as the file's; any other needs a character.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from poise.errors import ClipError, PoiseError
+from poise.characters import load_character
+from poise.errors import ClipError, PoiseError, shorten, unknown_name
 from poise.io.files import line_of_item, parse_json, read_text, write_atomically
 from poise.math.arrays import Floats
-from poise.model.character import Character
+from poise.math.pose import quat_matrix
+from poise.math.rotation import conjugate, multiply, rotate
+from poise.model.character import Character, Joint, Link
 from poise.motion.clip import Clip
-from poise.motion.formats.deepmimic_dog import dog_pieces, own_dog
-from poise.motion.formats.deepmimic_layout import Layout, layout_of, unit
+
+# columns of a file to coordinates of a character, and back
+
+HUMANOID = (
+    "chest",
+    "neck",
+    *(f"right_{name}" for name in ("hip", "knee", "ankle", "shoulder", "elbow")),
+    *(f"left_{name}" for name in ("hip", "knee", "ankle", "shoulder", "elbow")),
+)
+"""Joints of DeepMimic's humanoid that move, in the order of its clips."""
+
+FRONT = ("shoulder", "forearm", "hand", "finger")
+HIND = ("upper_leg", "leg", "foot", "toe")
+DOG = (
+    *("spine0", "spine1", "neck", "head"),
+    *(f"{side}_{name}" for names in (FRONT, HIND) for side in ("left", "right") for name in names),
+    *("tail0", "tail1"),
+)
+"""Joints of DeepMimic's dog that move, in the order of its clips."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Columns of one joint: where they are in the file and in q."""
+
+    name: str
+    kind: str
+    at: int  # first column in the file
+    q: int  # first column in q
+    sign: float = 1.0
+
+    @property
+    def size(self) -> int:
+        return 4 if self.kind == "ball" else 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the columns of a file become coordinates."""
+
+    root: str | None
+    pieces: tuple[Piece, ...]
+    hips: Floats  # where the file's root is, in the frame of the root link [m]
+
+    @property
+    def columns(self) -> int:
+        return 8 + sum(piece.size for piece in self.pieces)
+
+    def quaternions(self) -> list[tuple[str, int]]:
+        """Names and first columns of all quaternions."""
+        return [(self.root or "root", 4), *((p.name, p.at) for p in self.pieces if p.size == 4)]
+
+    def q(self, values: Floats, nq: int) -> Floats:
+        """Coordinates of frames whose durations have been cut off."""
+        q = np.empty((len(values), nq))
+        q[:, 3:7] = turned(unit(values[:, 3:7]))
+        q[:, :3] = raised(values[:, :3]) - rotate(q[:, 3:7], self.hips)
+        for p in self.pieces:
+            part = values[:, p.at - 1 : p.at - 1 + p.size]
+            q[:, p.q : p.q + p.size] = turned(unit(part)) if p.size == 4 else p.sign * part
+        return q
+
+    def values(self, q: Floats) -> Floats:
+        """The inverse of q."""
+        values = np.empty((len(q), self.columns - 1))
+        values[:, :3] = lowered(q[:, :3] + rotate(q[:, 3:7], self.hips))
+        values[:, 3:7] = turned_back(q[:, 3:7])
+        for p in self.pieces:
+            part = q[:, p.q : p.q + p.size]
+            turned = turned_back(part) if p.size == 4 else p.sign * part
+            values[:, p.at - 1 : p.at - 1 + p.size] = turned
+        return values
+
+
+def layout_of(character: Character, order: Sequence[str] | None, where: str) -> Layout:
+    """The layout of a character's clips."""
+    if not isinstance(character, Character):
+        raise ClipError(f"{where}: a clip moves a Character, got {character!r:.80}")
+    joints = {joint.name: joint for joint in character.joints}
+    root = character.joints[0] if character.joints else None
+    if root is None or root.kind != "free":
+        raise ClipError(
+            f"{where}: DeepMimic's clips have a free root; {character.name!r} is fixed to the "
+            "world: take character.with_base('free')"
+        )
+    names = _order(joints, root, order, where)
+    pieces, at = [], 8
+    for name in names:
+        joint = joints[name]
+        first = character.q_slice(name).start
+        # a revolute joint turns about the file's z, which is -y here
+        sign = -1.0 if joint.kind == "hinge" and joint.axis[1] > 1.0 - 1e-9 else 1.0
+        pieces.append(Piece(name, joint.kind, at, first, sign))
+        at += joint.nq
+    return Layout(root.name, tuple(pieces), _hips(character, set(names)))
+
+
+def _order(
+    joints: dict[str, Joint], root: Joint, order: Sequence[str] | None, where: str
+) -> tuple[str, ...]:
+    known = set(joints) - {root.name}
+    if order is not None:
+        listed = tuple(order) if isinstance(order, (list, tuple)) else ()
+        if len(listed) != len(known) or any(name not in known for name in map(str, listed)):
+            wrong = next((name for name in listed if str(name) not in known), None)
+            reason = unknown_name("joint", wrong, sorted(known)) if wrong else "some are missing"
+            raise ClipError(f"{where}: order must name every joint but the root once: {reason}")
+        if len(set(map(str, listed))) < len(listed):
+            raise ClipError(f"{where}: order names a joint twice: {shorten(listed)}")
+        return tuple(map(str, listed))
+    for names in (HUMANOID, DOG):
+        if known == set(names):
+            return names
+    return tuple(name for name in joints if name != root.name)
+
+
+def _hips(character: Character, names: set[str]) -> Floats:
+    """The middle of the hips in the frame of the root link, for humanoids that have them there."""
+    root = character.links[0].name
+    hips = [
+        np.array(link.pos) + quat_matrix(link.quat) @ np.array(joint.pos)
+        for link in character.links
+        for joint in link.joints
+        if joint.name in ("left_hip", "right_hip") and link.parent == root
+    ]
+    if names != set(HUMANOID) or len(hips) != 2:
+        return np.zeros(3)
+    middle: Floats = (hips[0] + hips[1]) / 2.0
+    return middle
+
+
+def raised(p: Floats) -> Floats:
+    """Vectors with the file's y up, with z up."""
+    raised: Floats = p[:, [0, 2, 1]] * [1.0, -1.0, 1.0]
+    return raised
+
+
+def lowered(p: Floats) -> Floats:
+    """The inverse of raising."""
+    lowered: Floats = p[:, [0, 2, 1]] * [1.0, 1.0, -1.0]
+    return lowered
+
+
+def turned(q: Floats) -> Floats:
+    return np.concatenate([q[:, :1], raised(q[:, 1:])], axis=1)
+
+
+def turned_back(q: Floats) -> Floats:
+    return np.concatenate([q[:, :1], lowered(q[:, 1:])], axis=1)
+
+
+def unit(q: Floats) -> Floats:
+    unit: Floats = q / np.linalg.norm(q, axis=1, keepdims=True)
+    return unit
+
+
+# files
 
 LARGEST_FILE = 32 * 2**20  # [bytes]
 MOST_VALUES = 5_000_000  # numbers in a clip after resampling
@@ -51,9 +211,10 @@ def read(
 
     Args:
         path: The file.
-        character: Whose motion it is; None takes poise's humanoid or dog, by the number of columns.
+        character: The character that moves; None takes poise's humanoid or dog, by the number of
+            columns.
         order: Names of the joints in the order of the file, the root left out, where the names of
-            the character do not tell.
+            the character are not enough.
     """
     path = Path(path)
     text = read_text(path, LARGEST_FILE, ClipError)
@@ -65,8 +226,6 @@ def read(
         layout = Layout(None, dog_pieces(), np.zeros(3))
     else:
         if character is None and columns == HUMANOID_COLUMNS:
-            from poise.characters import load_character
-
             character = load_character("humanoid")
         if character is None:
             raise reader.error(
@@ -223,3 +382,109 @@ def _between(values: Floats, layout: Layout, times: Floats, t: Floats) -> Floats
         weights = (np.where(near, s, np.sin(s * angle) / sine) for s in (1.0 - u, u))
         found[:, part] = unit(next(weights) * a + next(weights) * b)
     return found
+
+
+# DeepMimic's dog on poise's own: its bones point elsewhere in the rest pose
+
+DOG_PARENTS = {
+    "spine0": "root",
+    "spine1": "spine0",
+    "neck": "spine1",
+    "head": "neck",
+    "tail0": "root",
+    "tail1": "tail0",
+    **{f"{side}_{FRONT[0]}": "spine1" for side in ("left", "right")},
+    **{f"{side}_{HIND[0]}": "root" for side in ("left", "right")},
+    **{
+        f"{side}_{child}": f"{side}_{parent}"
+        for names in (FRONT, HIND)
+        for parent, child in pairwise(names)
+        for side in ("left", "right")
+    },
+}
+DOG_ENDS = {"head": (1.0, 0.0, 0.0), "tail_tip": (-1.0, 0.0, 0.0)}
+"""Where the last bones of our dog point at rest."""
+
+DOG_HEIGHT = 0.61
+"""How high the root of DeepMimic's dog stands in its clips [m]."""
+
+
+def dog_pieces() -> tuple[Piece, ...]:
+    pieces, at = [], 8
+    for name in DOG:
+        kind = "hinge" if name.endswith(("forearm", "_leg")) and "upper" not in name else "ball"
+        pieces.append(Piece(name, kind, at, 0))
+        at += pieces[-1].size
+    return tuple(pieces)
+
+
+def _dog_twins() -> dict[str, tuple[str, Sequence[float] | None]]:
+    """Links of our dog: the file's joint that turns each, and where its bone points at rest.
+
+    None: the link needs no correction, it points there already.
+    """
+    down, back, ahead = (0.0, 0.0, -1.0), (-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)
+    twins: dict[str, tuple[str, Sequence[float] | None]] = {
+        "pelvis": ("root", None),
+        "spine": ("spine0", None),
+        "chest": ("spine1", None),
+        "neck": ("neck", ahead),
+        "head": ("head", down),
+        "tail": ("tail0", back),
+        "tail_tip": ("tail1", back),
+    }
+    for side in ("left", "right"):
+        twins[f"front_{side}_scapula"] = ("spine1", None)
+        twins[f"front_{side}_upper_arm"] = (f"{side}_shoulder", down)
+        twins[f"front_{side}_forearm"] = (f"{side}_forearm", down)
+        twins[f"front_{side}_paw"] = (f"{side}_hand", None)
+        twins[f"hind_{side}_thigh"] = (f"{side}_upper_leg", down)
+        twins[f"hind_{side}_shin"] = (f"{side}_leg", down)
+        twins[f"hind_{side}_metatarsus"] = (f"{side}_foot", down)
+        twins[f"hind_{side}_paw"] = (f"{side}_toe", None)
+    return twins
+
+
+def own_dog(values: Floats) -> tuple[Character, Floats]:
+    """Our dog, and its coordinates: every bone points where the file's points, to our scale."""
+    character = load_character("dog")
+    turns = _dog_turns(values)
+    children: dict[str | None, Link] = {}
+    for link in character.links:
+        children.setdefault(link.parent, link)
+    twins, world = _dog_twins(), {}
+    q = np.empty((len(values), character.nq))
+    scale = character.links[0].pos[2] / DOG_HEIGHT
+    q[:, :3] = scale * raised(values[:, :3])
+    for link in character.links:
+        joint, points = twins[link.name]
+        world[link.name] = turns[joint]
+        if points is not None:
+            bone = children[link.name].pos if link.name in children else DOG_ENDS[link.name]
+            world[link.name] = multiply(turns[joint], _between_directions(bone, points))
+        part = character.q_slice(link.joints[0])
+        if link.parent is None:
+            q[:, 3:7] = world[link.name]
+        else:
+            q[:, part] = multiply(conjugate(world[link.parent]), world[link.name])
+    return character, q
+
+
+def _dog_turns(values: Floats) -> dict[str, Floats]:
+    """Orientations of the file's links in the world."""
+    turns = {"root": turned(unit(values[:, 3:7]))}
+    for p in dog_pieces():
+        part = values[:, p.at - 1 : p.at - 1 + p.size]
+        if p.size == 4:
+            turn = turned(unit(part))
+        else:
+            half = part[:, 0] / 2.0
+            turn = np.stack([np.cos(half), 0.0 * half, -np.sin(half), 0.0 * half], axis=1)
+        turns[p.name] = multiply(turns[DOG_PARENTS[p.name]], turn)
+    return turns
+
+
+def _between_directions(a: Sequence[float], b: Sequence[float]) -> Floats:
+    """The shortest turn that takes direction a to direction b; they must not be opposite."""
+    u, v = (np.array(x) / np.linalg.norm(x) for x in (a, b))
+    return unit(np.array([[1.0 + u @ v, *np.cross(u, v)]]))

@@ -9,21 +9,29 @@ character and comes back as it went.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from poise.anatomy.rig import Rig, RigJoint, frames_on
+from poise.anatomy.skeleton import character_from_rig
+from poise.characters import as_builtin
+from poise.dynamics import forward_kinematics
 from poise.errors import CharacterError, ClipError, PoiseError
+from poise.io.files import write_atomically
 from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.model.forest import quat_matrix
+from poise.model.formats import yaml
 from poise.motion.clip import Clip
-from poise.motion.formats.glb_data import to_float64
-from poise.motion.formats.glb_file import GlbFile
-from poise.motion.formats.glb_read import MOST_FPS, MOST_POSES, Motion, rotations
+from poise.motion.formats.glb_animation import MOST_FPS, MOST_POSES, Motion, rotations
+from poise.motion.formats.glb_file import GlbFile, to_float64
 from poise.motion.formats.glb_skeleton import Skeleton
+from poise.motion.formats.glb_write import AXES, dump, to_file
+from poise.motion.formats.npz import rig_from
 
 CHUNK = 1024
 """Frames that are worked on at a time, so that long motions of large files fit into memory."""
@@ -45,9 +53,6 @@ def write(clip: Clip, path: str | os.PathLike[str], *, skin: bool = True) -> Non
         path: Where to.
         skin: One skinned mesh on an armature; False: a rigid mesh on each node.
     """
-    from poise.io.files import write_atomically
-    from poise.motion.formats.glb_write import dump
-
     if not isinstance(skin, bool):
         raise ClipError(f"{path}: skin must be True or False, got {skin!r:.80}")
     write_atomically(path, dump(clip, skin=skin))
@@ -60,24 +65,45 @@ def read(
     fps: float | None = None,
     animation: str | int | None = None,
 ) -> Clip:
-    """Read a clip from GLB or .gltf; a file without animation gives one frame.
+    """Reads a clip from GLB or .gltf; a file without animation gives one frame.
 
     Args:
         path: The file.
-        character: Whose motion it shall be, its links named as the nodes of the file; None makes a
+        character: The character that moves, its links named as the nodes of the file; None makes a
             character from the skeleton.
         fps: Frames per second of the clip; None takes the rate of the file's keys.
         animation: Name of the animation, or its number from 0; None takes the first.
     """
+    return parse(path, fps=fps, animation=animation)(character)
+
+
+def parse(
+    path: str | os.PathLike[str],
+    *,
+    fps: float | None = None,
+    animation: str | int | None = None,
+) -> Callable[[Character | None], Clip]:
+    """Parses a file once; the result makes its clip on a character, as `read` does."""
     file = GlbFile(Path(path))
-    try:
-        if fps is not None:
-            fps = file.finite_number(fps, "fps", MOST_FPS)
+    with _errors_name(path):
+        rate = None if fps is None else file.finite_number(fps, "fps", MOST_FPS)
         motion = Motion(file, animation)
-        clip = _ours(motion)
-        if clip is not None and (character is None or _alike(character, clip.character)):
-            return _on(clip, character or clip.character, fps)
-        return _from_nodes(motion, character, fps)
+        stored = _stored_clip(motion)
+
+    def make(character: Character | None) -> Clip:
+        with _errors_name(path):
+            if stored is not None and (character is None or _alike(character, stored.character)):
+                return _on(stored, character or stored.character, rate)
+            return _from_nodes(motion, character, rate)
+
+    return make
+
+
+@contextmanager
+def _errors_name(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors inside name the file."""
+    try:
+        yield
     except PoiseError as error:
         if str(path) in str(error):
             raise
@@ -93,8 +119,6 @@ def _from_nodes(motion: Motion, character: Character | None, fps: float | None) 
     t = motion.times(rate, len(joints))
     rig = _rig(skeleton, rate)
     if character is None:
-        from poise.anatomy.skeleton import character_from_rig
-
         pairs = list(zip(joints, rig.names, strict=True))
         character = character_from_rig(
             rig,
@@ -157,12 +181,8 @@ def _unique(names: list[str]) -> list[str]:
     return found
 
 
-def _ours(motion: Motion) -> Clip | None:
-    """The clip of a file that poise wrote and nobody changed; None of any other."""
-    from poise.characters import as_builtin
-    from poise.model.formats.yaml import parse
-    from poise.motion.formats.npz import rig_from
-
+def _stored_clip(motion: Motion) -> Clip | None:
+    """The clip that poise stored in a file, if its nodes still move so; else None."""
     file = motion.file
     asset = file.json.get("asset")
     extras = asset.get("extras") if isinstance(asset, dict) else None
@@ -173,7 +193,7 @@ def _ours(motion: Motion) -> Clip | None:
     text = ours.get("character")
     if not isinstance(text, str):
         file.fail(f"{at}.character must be text")
-    character = as_builtin(parse(text, f"{file.path}: {at}.character"))
+    character = as_builtin(yaml.parse(text, f"{file.path}: {at}.character"))
     fps = file.finite_number(ours.get("fps"), f"{at}.fps")
     view = file.numbers.view(file.index(ours, "q", "bufferViews", at))
     frames = file.size_of(ours, "frames", at, None)
@@ -189,14 +209,10 @@ def _ours(motion: Motion) -> Clip | None:
 
 def _shows(motion: Motion, clip: Clip) -> bool:
     """Whether the nodes of a file move as the links of a clip do."""
-    from poise.dynamics import forward_kinematics
-
     named = {motion.name(node): node for node in reversed(motion.order)}
     nodes = [named.get(link.name, -1) for link in clip.character.links]
     if -1 in nodes or abs(motion.end - motion.start - clip.duration) > 1.5 / clip.fps:
         return False
-    from poise.motion.formats.glb_write import AXES, to_file
-
     # the axes of a node may be a bone's, but it turns from its rest as the link does
     stand = motion.place(nodes, None)
     rest = quat_matrix(forward_kinematics(clip.character, clip.character.rest_q)[1])

@@ -10,28 +10,226 @@ Skinned, all shapes are one mesh in the rest pose, every vertex bound to one joi
 hang on a node of the character's name: what Blender calls an armature. Joints are turned so that
 their y is along the bone, which is how Blender shows bones. Rigid, each node is a link's own frame
 and carries the mesh of its shapes.
+
+Spheres, capsules and cylinders are profiles turned about z; corners of boxes and meshes, and rims
+of cylinders, have one vertex per face, so that normals are sharp there.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from poise import _core
 from poise.errors import ClipError
 from poise.math.arrays import Floats
-from poise.model.character import Character
+from poise.model.character import Character, Shape
 from poise.model.forest import quat_matrix
+from poise.model.formats.yaml import dump as dump_character
 from poise.motion.clip import Clip
-from poise.motion.formats.glb_mesh import (
-    Triangles,
-    linear_color,
-    placed_triangles,
-    triangles,
-)
-from poise.motion.formats.glb_pack import VIEWS, Packer, plain
-from poise.motion.formats.glb_tree import Nodes, nodes_of
+from poise.motion.formats.glb_skeleton import Nodes, nodes_of
+
+# shapes as triangles
+
+GREY = (0.62, 0.64, 0.68)
+"""Colour of a shape that has none."""
+
+SEGMENTS = 24
+"""Vertices around an axis."""
+
+RINGS = 7
+"""Rings of a half ball, from its rim to its pole."""
+
+
+class Triangles(NamedTuple):
+    """A mesh: counter-clockwise triangles, seen from outside."""
+
+    positions: Floats  # [m], shape (n, 3)
+    normals: Floats  # shape (n, 3)
+    faces: NDArray[np.int64]  # shape (m, 3)
+
+
+def triangles(shape: Shape) -> Triangles:
+    """A shape as triangles, in the frame of its link."""
+    kind, size = str(shape.kind), shape.size
+    if kind == "box":
+        mesh = _box(size)
+    elif kind == "cylinder":
+        mesh = _turned(*_cylinder(*size))
+    elif kind == "mesh":
+        mesh = _flat(np.array(shape.vertices)[shape.triangles])
+    else:
+        mesh = _turned(*_capsule(size[0], size[1] if kind == "capsule" else 0.0))
+    R = quat_matrix(shape.quat)
+    return Triangles(mesh.positions @ R.T + shape.pos, mesh.normals @ R.T, mesh.faces)
+
+
+def placed_triangles(shape: Shape, p: Floats, e: Floats) -> Triangles:
+    """A shape as triangles in the world, its link at position p [m] and orientation e (w x y z)."""
+    mesh, R = triangles(shape), quat_matrix(e)
+    return Triangles(mesh.positions @ R.T + p, mesh.normals @ R.T, mesh.faces)
+
+
+def linear_color(color: tuple[float, ...] | None) -> tuple[float, float, float, float]:
+    """Red, green, blue and opacity as files have them: linear, where our colours are sRGB."""
+    color = color or GREY
+    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color[:3])
+    return r, g, b, color[3] if len(color) > 3 else 1.0
+
+
+def _capsule(radius: float, half: float) -> tuple[Floats, Floats]:
+    """Profile of a capsule from the upper pole to the lower: points and normals (r, z)."""
+    angle = np.linspace(0.0, math.pi / 2, RINGS)
+    upper = np.stack([np.sin(angle), np.cos(angle)], axis=1)
+    upper[0, 0] = 0.0
+    lower = upper[::-1] * (1.0, -1.0)
+    # a ball has one equator, a capsule two
+    normals = np.concatenate([upper, lower if half > 0.0 else lower[1:]])
+    shift = np.where(np.arange(len(normals)) < RINGS, half, -half)
+    points = radius * normals
+    points[:, 1] += shift
+    return points, normals
+
+
+def _cylinder(radius: float, half: float) -> tuple[Floats, Floats]:
+    points = np.array([[0, half], [radius, half], [radius, half], [radius, -half]])
+    points = np.concatenate([points, [[radius, -half], [0, -half]]])
+    normals = np.repeat([[0.0, 1.0], [1.0, 0.0], [0.0, -1.0]], 2, axis=0)
+    return points, normals
+
+
+def _turned(points: Floats, normals: Floats) -> Triangles:
+    """A profile turned about z."""
+    angle = 2.0 * math.pi * np.arange(SEGMENTS) / SEGMENTS
+    c, s = np.cos(angle), np.sin(angle)
+
+    def turn(profile: Floats) -> Floats:
+        r, z = profile[:, :1], profile[:, 1:]
+        return np.stack([r * c, r * s, np.broadcast_to(z, (len(r), SEGMENTS))], 2).reshape(-1, 3)
+
+    i = np.arange(SEGMENTS)
+    j = (i + 1) % SEGMENTS
+    faces = []
+    for ring in range(len(points) - 1):
+        a, b = ring * SEGMENTS, (ring + 1) * SEGMENTS
+        if np.array_equal(points[ring], points[ring + 1]):
+            continue  # a sharp rim: two rings in one place
+        # at a pole one of the two triangles has no area
+        if points[ring + 1, 0] > 0.0:
+            faces.append(np.stack([a + i, b + i, b + j], axis=1))
+        if points[ring, 0] > 0.0:
+            faces.append(np.stack([a + i, b + j, a + j], axis=1))
+    return Triangles(turn(points), turn(normals), np.concatenate(faces))
+
+
+def _flat(corners: Floats) -> Triangles:
+    """Triangles given by their corners (m, 3, 3), each with its own normal."""
+    a, b, c = np.moveaxis(corners, 1, 0)
+    n = np.cross(b - a, c - a)
+    size = np.linalg.norm(n, axis=1)
+    corners, n, size = corners[size > 0.0], n[size > 0.0], size[size > 0.0]
+    normals = np.repeat(n / size[:, None], 3, axis=0)
+    return Triangles(corners.reshape(-1, 3), normals, np.arange(len(normals)).reshape(-1, 3))
+
+
+def _box(size: tuple[float, ...]) -> Triangles:
+    positions: list[list[Floats]] = []
+    normals: list[list[Floats]] = []
+    faces: list[list[int]] = []
+    for axis in range(3):
+        for sign in (1.0, -1.0):
+            u, v = np.eye(3)[(axis + 1) % 3], np.eye(3)[(axis + 2) % 3] * sign
+            n = np.eye(3)[axis] * sign
+            first = len(positions) * 4
+            positions.append([n - u - v, n + u - v, n + u + v, n - u + v])
+            normals.append([n] * 4)
+            faces += [[first, first + 1, first + 2], [first, first + 2, first + 3]]
+    corners = np.array(positions).reshape(-1, 3) * size
+    return Triangles(corners, np.array(normals).reshape(-1, 3), np.array(faces))
+
+
+# accessors and buffer views
+
+CODES = {"f4": 5126, "u1": 5121, "u2": 5123, "u4": 5125}
+TYPES = {1: "SCALAR", 3: "VEC3", 4: "VEC4", 16: "MAT4"}
+ARRAY_BUFFER, ELEMENT_ARRAY_BUFFER = 34962, 34963
+VERTICES = ("positions", "normals", "joints", "weights")
+VIEWS = (*VERTICES, "indices", "animation", "bind", "q")
+
+
+class Packer:
+    """A file while it grows: glTF's lists, and the bytes of each buffer view."""
+
+    def __init__(self) -> None:
+        import pygltflib
+
+        self.lib: Any = pygltflib
+        self.gltf = pygltflib.GLTF2()
+        self.data = {name: bytearray() for name in VIEWS}
+        self.materials: dict[tuple[float, ...], int] = {}
+        self.strides: dict[str, int] = {}
+
+    def add_floats(self, view: str, values: Floats, bounds: bool = False) -> int:
+        """An accessor of 32-bit floats; its index."""
+        return self.add(view, values.astype("<f4"), bounds)
+
+    def add(self, view: str, values: NDArray[Any], bounds: bool = False) -> int:
+        """An accessor of the rows of an array; its index."""
+        accessor = self.lib.Accessor(
+            bufferView=VIEWS.index(view),
+            byteOffset=self.add_bytes(view, values),
+            componentType=CODES[values.dtype.str[1:]],
+            count=len(values),
+            type=TYPES[values.shape[1]],
+        )
+        if bounds:
+            accessor.min, accessor.max = plain(values.min(axis=0)), plain(values.max(axis=0))
+        self.gltf.accessors.append(accessor)
+        return len(self.gltf.accessors) - 1
+
+    def add_bytes(self, view: str, values: NDArray[Any]) -> int:
+        """Put an array into a buffer view, on a multiple of four bytes; where it begins."""
+        data = self.data[view]
+        self.strides[view] = values.itemsize * values.shape[-1]
+        data += bytes(-len(data) % 4)
+        start = len(data)
+        data += values.tobytes()
+        return start
+
+    def finish(self, extras: dict[str, Any]) -> bytes:
+        """The whole file."""
+        lib, gltf, blob = self.lib, self.gltf, bytearray()
+        used = [name for name in VIEWS if self.data[name]]
+        place = {VIEWS.index(name): i for i, name in enumerate(used)}
+        for name in used:
+            view = lib.BufferView(buffer=0, byteOffset=len(blob), byteLength=len(self.data[name]))
+            if name in VERTICES:
+                view.target, view.byteStride = ARRAY_BUFFER, self.strides[name]
+            elif name == "indices":
+                view.target = ELEMENT_ARRAY_BUFFER
+            gltf.bufferViews.append(view)
+            blob += self.data[name]
+            blob += bytes(-len(blob) % 4)
+        for accessor in gltf.accessors:
+            accessor.bufferView = place[accessor.bufferView]
+        extras = {**extras, "q": place[extras["q"]]}
+        generator = f"poise {_core.build_info()['version']}"
+        gltf.asset = lib.Asset(version="2.0", generator=generator, extras={"poise": extras})
+        gltf.buffers = [lib.Buffer(byteLength=len(blob))]
+        gltf.set_binary_blob(bytes(blob))
+        return b"".join(gltf.save_to_bytes())
+
+
+def plain(values: NDArray[Any]) -> list[float]:
+    """Floats for JSON: those of 32 bits, which is what readers keep; no minus zero."""
+    return [float(x) + 0.0 for x in np.asarray(values, dtype=np.float32)]
+
+
+# nodes, meshes and animation
 
 AXES = [1, 2, 0]
 """Which of our axes are x, y and z of the file."""
@@ -44,8 +242,6 @@ def dump(clip: Clip, *, skin: bool = True) -> bytes:
         clip: The motion.
         skin: One skinned mesh on an armature; False: a rigid mesh on each node.
     """
-    from poise.model.formats.yaml import dump as dump_character
-
     nodes = nodes_of(clip)
     out = _Writer()
     if skin:

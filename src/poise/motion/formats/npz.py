@@ -8,7 +8,7 @@ A clip is an .npz archive of three arrays or four, without pickles:
                 of the file that the clip came from, or null; notes, a list of texts, if there are
     contacts    which points stand, 0 or 1, uint8, shape (frames, points); then meta has a list of
                 the same name with [foot, link, [x, y, z]] of each point, "sliding" if they slide,
-                and "detected" if they were found from the motion. Left out if nobody looked
+                and "detected" if they were found from the motion. Left out if unknown
 
 Everything comes back bit for bit, and the same clip gives the same bytes. A file of AMASS has the
 same ending; `read` hands it on.
@@ -36,10 +36,11 @@ from poise.errors import (
     unknown_name,
 )
 from poise.io.archive import Archive, pack, text_bytes
-from poise.io.files import parse_json
+from poise.io.files import parse_json, write_atomically
 from poise.model.character import Character
 from poise.model.formats import yaml
 from poise.motion.clip import Clip
+from poise.motion.formats import amass
 
 FORMAT = "poise-clip"
 VERSION = 1
@@ -60,15 +61,13 @@ def read(
 
     Args:
         path: The file.
-        character: Whose motion it shall be; its joints must be those of the clip. None takes the
+        character: The character that moves; its joints must be those of the clip. None takes the
             character in the file.
         offsets: Of a clip of AMASS: the joints of its subject's model, see `amass.read`.
     """
     path = Path(path)
     with Archive.open(path, ClipError) as archive:
         if "meta" not in archive.names and {"poses", "pose_body"} & archive.names:
-            from poise.motion.formats import amass
-
             return amass.read(path, character, offsets=offsets)
         if offsets is not None:
             raise ClipError(f"{path}: is no clip of AMASS; only those take offsets")
@@ -109,19 +108,19 @@ def read(
     return clip
 
 
-def _same(own: Character, wanted: Character | None) -> Character:
-    """The wanted character, if it has the joints of the file's own."""
-    if wanted is None:
+def _same(own: Character, desired: Character | None) -> Character:
+    """The desired character, if it has the joints of the file's own."""
+    if desired is None:
         return own
-    if not isinstance(wanted, Character):
-        raise ClipError(f"a clip moves a Character, got {wanted!r:.80}")
-    a, b = ([(joint.name, joint.kind) for joint in x.joints] for x in (own, wanted))
+    if not isinstance(desired, Character):
+        raise ClipError(f"a clip moves a Character, got {desired!r:.80}")
+    a, b = ([(joint.name, joint.kind) for joint in x.joints] for x in (own, desired))
     if a != b:
         raise ClipError(
-            f"the clip moves {own.name!r}, whose joints are not those of {wanted.name!r}: "
+            f"the clip moves {own.name!r}, whose joints are not those of {desired.name!r}: "
             f"{shorten((name for name, _ in a), 12)}"
         )
-    return wanted
+    return desired
 
 
 def _meta(meta: Any, where: str) -> tuple[str, float, Rig | None, tuple[str, ...]]:
@@ -219,8 +218,6 @@ def _check_rig(rig: Rig) -> None:
 
 def write(clip: Clip, path: str | Path) -> None:
     """Write a clip, whole or not at all."""
-    from poise.io.files import write_atomically
-
     meta = {
         "format": FORMAT,
         "version": VERSION,

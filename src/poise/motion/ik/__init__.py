@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from poise.motion.ik.goals import Above, Aim, Goal, Place, Turn
-from poise.motion.ik.report import Report
+from poise.motion.ik.goals import Above, Aim, Goal, Place, Report, Turn
 from poise.motion.ik.solver import solve
 
 __all__ = ["Above", "Aim", "Goal", "Place", "Report", "Turn", "solve"]

@@ -1,8 +1,10 @@
-"""Goals of inverse kinematics: where a point shall be, how a link shall be turned, where it aims.
+"""Goals of inverse kinematics: the place of a point, the orientation or the direction of a link.
 
-Each goal has a target and a weight for every frame; a frame of weight 0 asks nothing, and its
+Each goal has a target and a weight for every frame; a frame of weight 0 has no effect, and its
 target may be anything. The cost of a frame is the sum of weight times squared miss.
 `equations` evaluates them.
+
+`Report` has the residuals of a solution.
 """
 
 from __future__ import annotations
@@ -10,17 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from poise.errors import ClipError, unknown_name
-from poise.math.arrays import floats
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, floats
 from poise.model.character import Character, Vector
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A point of a link shall be at a place.
+    """Place of a point of a link.
 
     Args:
         link: Name of the link.
@@ -40,7 +41,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """A link shall be turned so.
+    """Orientation of a link.
 
     Args:
         link: Name of the link.
@@ -58,7 +59,7 @@ class Turn:
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """A direction of a link shall point along a direction of the world.
+    """Direction of a link, in the world.
 
     Args:
         link: Name of the link.
@@ -78,7 +79,7 @@ class Aim:
 
 @dataclass(frozen=True, eq=False)
 class Above:
-    """A point of a link shall not be below a height; above it, it is free.
+    """Least height of a point of a link.
 
     Args:
         link: Name of the link.
@@ -114,7 +115,7 @@ class Checked:
         return self.goal.name or self.goal.link
 
 
-def checked(character: Character, goals: list[Goal], k: int) -> list[Checked]:
+def check_goals(character: Character, goals: list[Goal], k: int) -> list[Checked]:
     """Goals with their arrays brought to k frames; says which goal is wrong, and how."""
     where = {link.name: i for i, link in enumerate(character.links)}
     return [_check(goal, where, k) for goal in goals]
@@ -137,15 +138,61 @@ def _check(goal: Goal, where: dict[str, int], k: int) -> Checked:
         raise ClipError(f"{at}weights must be finite and not negative")
     target = np.array(np.broadcast_to(target, (k, goal.width)))
     weight = np.array(np.broadcast_to(weight, (k,)))
-    asked = weight > 0.0
-    bad = asked & ~np.isfinite(target).all(axis=1)
+    active = weight > 0.0
+    bad = active & ~np.isfinite(target).all(axis=1)
     if bad.any():
         raise ClipError(f"{at}target of frame {int(np.argmax(bad))} is not finite")
     if isinstance(goal, (Place, Above)):
-        target[~asked] = 0.0
+        target[~active] = 0.0
         return Checked(goal, where[goal.link], target, weight)
-    target[~asked] = np.eye(goal.width)[0]
+    target[~active] = np.eye(goal.width)[0]
     length = np.linalg.norm(target, axis=1, keepdims=True)
     if (length < 1e-9).any():
         raise ClipError(f"{at}target of frame {int(np.argmin(length))} has length zero")
     return Checked(goal, where[goal.link], target / length, weight)
+
+
+# report
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Residuals of a solution.
+
+    Attributes:
+        names: Names of the goals.
+        units: "m" or "rad" of each goal.
+        residual: Distance from its target, 0 where the weight is 0, shape (goals, k).
+        iterations: How many rounds each frame took, shape (k,).
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    residual: Floats
+    iterations: NDArray[np.int64]
+
+    def worst(self) -> list[tuple[str, int, float, str]]:
+        """Of each goal: name, frame of the largest residual, that residual, its unit."""
+        at = self.residual.argmax(axis=1) if self.residual.size else []
+        return [
+            (name, int(i), float(self.residual[g, i]), unit)
+            for g, (name, i, unit) in enumerate(zip(self.names, at, self.units, strict=True))
+        ]
+
+    def check(self, tolerance: float = 0.005, angle: float = 0.1, fps: float | None = None) -> None:
+        """Raise ClipError if a goal is missed by more than a tolerance [m] or angle [rad]."""
+        bad = []
+        for name, frame, miss, unit in self.worst():
+            if miss > (tolerance if unit == "m" else angle):
+                when = f"frame {frame}" if fps is None else f"{frame / fps:.3f} s"
+                far = f"{1000 * miss:.1f} mm" if unit == "m" else f"{np.degrees(miss):.1f} degrees"
+                bad.append(f"{name} at {when} by {far}")
+        if bad:
+            raise ClipError("targets out of reach: " + "; ".join(bad))
+
+    def __str__(self) -> str:
+        rows = []
+        for name, frame, miss, unit in self.worst():
+            far = f"{1000 * miss:8.1f} mm" if unit == "m" else f"{np.degrees(miss):8.1f} deg"
+            rows.append(f"{name:24} {far} at frame {frame}")
+        return "\n".join(rows)

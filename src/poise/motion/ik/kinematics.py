@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics
+from poise.math.arrays import Floats
 from poise.math.pose import quat_matrix
-from poise.math.rotation import Floats
 from poise.model.character import Character, Joint
 
 
@@ -44,7 +44,7 @@ class Placed(NamedTuple):
 
 
 class Tree:
-    """A character's tree: who hangs on whom, which freedom moves what.
+    """A character's tree: parents, and which degree of freedom moves which links.
 
     Attributes:
         parent: Index of each link's parent, -1 for the root.

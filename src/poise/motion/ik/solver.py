@@ -1,21 +1,27 @@
 """Inverse kinematics of many frames at once: damped Gauss-Newton on the poses' manifold.
 
 Each frame is solved by itself. Its cost is sum w |e|^2 over the goals, plus `posture` times the
-squared step from where it started. With S (6, nv) the axes of the freedoms about one point of the
-frame, and G, f what a link and all that hangs on it ask (see `equations`), the normal equations are
+squared step from where it started. The residual e of a goal changes with the twist t = (linear,
+angular) of its link by a matrix E: that of a point at r from c by linear + angular x r, that of a
+rotation by the angular part, that of an aim along d by the part across d. A link and its
+descendants together have, about c,
+
+    G = sum w E^T E  (6, 6),   f = sum w E^T e  (6,)
+
+With S (6, nv) the axes of the degrees of freedom about one point of the frame, the normal equations
+are
 
     A_ij = S_i^T G_j S_j  for i above or at j,   g_j = S_j^T f_j
 
 as the mass matrix comes from composite inertias (CRBA). Steps solve (A + lambda diag A) d = g and
 are taken only where the cost falls (Levenberg, Marquardt), or where they are too small to matter.
 Where joint limits are kept, every pose is brought back to its bounds, and a joint at a bound that
-is pushed outwards is held (a projected method); limits that may give way are springs that act
-beyond the bound.
+is pushed outwards is held (a projected method); soft limits are springs that act beyond the bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,14 +29,152 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dposv
 
 from poise.errors import ClipError
-from poise.math.rotation import Floats
+from poise.math import rotation
+from poise.math.arrays import Floats, Progress
+from poise.model import configuration
 from poise.model.character import Character
 from poise.motion import limits as bounds
-from poise.motion import poses
-from poise.motion.ik.equations import Equations, Frames
-from poise.motion.ik.goals import Above, Checked, Goal, Place, checked
-from poise.motion.ik.kinematics import tree_of
-from poise.motion.ik.report import Report
+from poise.motion.ik.goals import Above, Aim, Checked, Goal, Place, Report, Turn, check_goals
+from poise.motion.ik.kinematics import Placed, Tree, cross, tree_of
+
+# equations
+
+Frames = NDArray[np.int64] | slice
+
+
+class Equations:
+    """The goals of some frames.
+
+    Args:
+        tree: The character's tree.
+        goals: The goals, checked.
+        k: Number of frames.
+    """
+
+    def __init__(self, tree: Tree, goals: Sequence[Checked], k: int) -> None:
+        self.goals = goals
+        self.points = _Group(tree, [x for x in goals if isinstance(x.goal, Place | Above)], k)
+        self.turns = _Group(tree, [x for x in goals if isinstance(x.goal, Turn)], k)
+        self.aims = _Group(tree, [x for x in goals if isinstance(x.goal, Aim)], k)
+        at = [x.goal.point for x in self.points.goals if isinstance(x.goal, Place | Above)]
+        self.point = np.array(at, dtype=np.float64).reshape(-1, 3)
+        self.above = np.array([isinstance(x.goal, Above) for x in self.points.goals], dtype=bool)
+        # a height is the third of three coordinates
+        self.place = np.zeros((k, len(at), 3))
+        for i, item in enumerate(self.points.goals):
+            self.place[:, i, 3 - item.target.shape[1] :] = item.target
+        self.turn = self.turns.target(4)
+        self.aim = self.aims.target(3)
+        along = [x.goal.along for x in self.aims.goals if isinstance(x.goal, Aim)]
+        unit = np.array(along, dtype=np.float64).reshape(-1, 3)
+        self.along = unit / np.linalg.norm(unit, axis=1, keepdims=True)
+
+    def cost(self, placed: Placed, frames: Frames) -> Floats:
+        """Weighted squared misses of the frames (k,)."""
+        found: Floats = np.zeros(len(placed.p))
+        for group, e in self._misses(placed, frames):
+            found += np.einsum("kn,kni,kni->k", group.weight[frames], e, e)
+        return found
+
+    def sums(self, placed: Placed, frames: Frames) -> tuple[Floats, Floats, Floats]:
+        """Cost (k,), and of each link with what hangs on it G (k, links, 6, 6), f (k, links, 6).
+
+        All about the origin of the first link.
+        """
+        (_, e), (_, turn), (_, aim) = self._misses(placed, frames)
+        k, n = placed.p.shape[:2]
+        w = self.points.weight[frames]
+        r = self._at(placed) - placed.p[:, :1]
+        # rows of E^T, (k, goals, 6, 3): a point's velocity is linear + angular x r
+        E = np.zeros((*r.shape[:2], 6, 3))
+        E[..., [0, 1, 2], [0, 1, 2]] = 1.0
+        E[..., 4, 0], E[..., 5, 0] = r[..., 2], -r[..., 1]
+        E[..., 3, 1], E[..., 5, 1] = -r[..., 2], r[..., 0]
+        E[..., 3, 2], E[..., 4, 2] = r[..., 1], -r[..., 0]
+        # points above their height have no residual
+        E[:, self.above, :, :2] = 0.0
+        E[:, self.above] *= e[:, self.above, None, 2:] > 0.0
+        wE = w[..., None, None] * E
+        each = wE @ E.transpose(0, 1, 3, 2)
+        G = (self.points.within @ each.reshape(k, -1, 36)).reshape(k, n, 6, 6)
+        f = self.points.within @ (wE @ e[..., None])[..., 0]
+        w_turn, w_aim = self.turns.weight[frames], self.aims.weight[frames]
+        f[..., 3:] += self.turns.within @ (w_turn[..., None] * turn)
+        f[..., 3:] += self.aims.within @ (w_aim[..., None] * aim)
+        d = self._directions(placed)
+        across = w_aim[..., None, None] * d[..., :, None] * d[..., None, :]
+        G[..., 3:, 3:] -= (self.aims.within @ across.reshape(k, -1, 9)).reshape(k, n, 3, 3)
+        about = self.turns.within @ w_turn[..., None] + self.aims.within @ w_aim[..., None]
+        G[..., [3, 4, 5], [3, 4, 5]] += about
+        cost = np.einsum("kn,kni,kni->k", w, e, e)
+        cost += np.einsum("kn,kni,kni->k", w_turn, turn, turn)
+        cost += np.einsum("kn,kni,kni->k", w_aim, aim, aim)
+        return cost, G, f
+
+    def misses(self, placed: Placed) -> Floats:
+        """How far goals are missed, 0 where the weight is, shape (goals, k) [m, rad]."""
+        found = {}
+        for group, e in self._misses(placed, slice(None)):
+            far = np.where(group.weight > 0.0, np.linalg.norm(e, axis=-1), 0.0)
+            found.update({id(x): far[:, i] for i, x in enumerate(group.goals)})
+        return np.array([found[id(x)] for x in self.goals]).reshape(len(self.goals), len(placed.p))
+
+    def _misses(self, placed: Placed, frames: Frames) -> list[tuple[_Group, Floats]]:
+        """Of points, turns and aims: the group, and its misses (k, goals, 3) [m, rad]."""
+        e = self.place[frames] - self._at(placed)
+        e[:, self.above, :2] = 0.0
+        e[:, self.above] = np.maximum(e[:, self.above], 0.0)
+        back = rotation.conjugate(placed.quat[:, self.turns.links])
+        turn = rotation.log(rotation.multiply(self.turn[frames], back))
+        aim = _rotation_between(self._directions(placed), self.aim[frames])
+        return [(self.points, e), (self.turns, turn), (self.aims, aim)]
+
+    def _at(self, placed: Placed) -> Floats:
+        """Points of the goals in the world [m], shape (k, goals, 3)."""
+        i = self.points.links
+        at: Floats = placed.p[:, i] + (placed.R[:, i] @ self.point[:, :, None])[..., 0]
+        return at
+
+    def _directions(self, placed: Placed) -> Floats:
+        """Directions that aim, in the world, shape (k, goals, 3)."""
+        at: Floats = (placed.R[:, self.aims.links] @ self.along[:, :, None])[..., 0]
+        return at
+
+
+class _Group:
+    """Goals of one kind: their links, weights (k, n), and which links they hang on (links, n)."""
+
+    def __init__(self, tree: Tree, goals: list[Checked], k: int) -> None:
+        self.goals = goals
+        self.links = np.array([x.link for x in goals], dtype=np.int64)
+        self.weight = np.zeros((k, len(goals)))
+        for i, item in enumerate(goals):
+            self.weight[:, i] = item.weight
+        self.within = tree.within[:, self.links].astype(np.float64)
+
+    def target(self, width: int) -> Floats:
+        """Targets of all (k, n, width)."""
+        out = np.zeros((*self.weight.shape, width))
+        for i, item in enumerate(self.goals):
+            out[:, i] = item.target
+        return out
+
+
+def _rotation_between(d: Floats, target: Floats) -> Floats:
+    """Rotation vectors (..., 3) [rad] that bring directions d to their targets."""
+    over = cross(d, target)
+    sine = np.linalg.norm(over, axis=-1, keepdims=True)
+    angle = np.arctan2(sine, np.sum(d * target, axis=-1, keepdims=True))
+    turn: Floats = np.where(sine > 1e-9, angle / np.maximum(sine, 1e-9), 0.0) * over
+    back = (sine <= 1e-9) & (angle > 1.0)
+    if back.any():
+        # straight back: any axis across will do
+        side = cross(d, np.where(np.abs(d[..., :1]) < 0.9, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]))
+        turn = np.where(back, angle * side, turn)
+    return turn
+
+
+# solver
 
 CHUNK = 512
 """Frames that are solved together: what fits into the cache."""
@@ -78,7 +222,7 @@ def solve(
     near: bool = False,
     strict: bool = False,
     fps: float | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Floats, Report]:
     """Bring poses to their goals, each frame by itself.
 
@@ -91,10 +235,10 @@ def solve(
         posture: Weight of the step from the start [1/rad^2, 1/m^2], one number or shape (nv,).
         iterations: Most rounds.
         tolerance: Frames whose largest step is below this are done [rad, m].
-        near: The start is near what the goals ask: short, lightly damped steps.
+        near: The start is near the goals: short, lightly damped steps.
         strict: Raise ClipError if a goal is missed by more than 5 mm or 0.1 rad.
         fps: To name times instead of frames.
-        progress: Called with the share that is done, 0 to 1.
+        progress: Called with the finished fraction, 0 to 1.
 
     Returns:
         Poses of the shape of q, and a report.
@@ -103,17 +247,17 @@ def solve(
     rows = np.atleast_2d(start)
     if rows.ndim != 2 or rows.shape[1] != character.nq:
         raise ClipError(f"q has shape {start.shape}, expected (frames, {character.nq})")
-    asked = checked(character, list(goals), len(rows))
+    accepted = check_goals(character, list(goals), len(rows))
     stay = np.broadcast_to(np.asarray(posture, dtype=np.float64), (character.nv,)) + 1e-9
     out = np.empty_like(rows)
     rounds = np.zeros(len(rows), dtype=np.int64)
     for a in range(0, len(rows), CHUNK):
         b = min(a + CHUNK, len(rows))
-        part = _Solver(character, [_cut(goal, a, b) for goal in asked], stay, limits, b - a)
+        part = _Solver(character, [_slice(goal, a, b) for goal in accepted], stay, limits, b - a)
         out[a:b], rounds[a:b] = part.run(rows[a:b], iterations, tolerance, NEAR if near else USUAL)
         if progress is not None:
             progress(b / len(rows))
-    report = _report(character, asked, out, rounds)
+    report = _report(character, accepted, out, rounds)
     if strict:
         report.check(fps=fps)
     return out.reshape(start.shape), report
@@ -165,7 +309,7 @@ class _Solver:
             step = _steps(A, g, damp[open_])
             size = np.abs(step).max(axis=1)
             step *= np.minimum(1.0, pace.stride / np.maximum(size, 1e-12))[:, None]
-            tried[open_] = self.inside(poses.move(self.character, best[frames], step))
+            tried[open_] = self.inside(configuration.integrate(self.character, best[frames], step))
             rounds[open_] += 1
             close = open_[(size < tolerance) & (size > 1e-12)]
             best[close] = tried[close]
@@ -186,12 +330,12 @@ class _Solver:
 
     def inside(self, q: Floats) -> Floats:
         """Poses within the joints' limits, if these are kept."""
-        return bounds.clamped(self.character, q) if self.hard else q.copy()
+        return bounds.clamp(self.character, q) if self.hard else q.copy()
 
     def cost(self, q: Floats, start: Floats, frames: Frames) -> Floats:
         """Cost (k,) of poses (k, nq)."""
         cost = self.equations.cost(self.tree.places(q), frames)
-        off = poses.difference(self.character, q, start)
+        off = configuration.difference(self.character, q, start)
         cost += (off * off) @ self.stay
         if not self.hard and self.limits:
             for over in bounds.excesses(self.character, q):
@@ -212,7 +356,7 @@ class _Solver:
                 F[:, v] = S[:, v] @ G[:, link]
         A = S @ F.transpose(0, 2, 1)
         A *= self.tree.above
-        off = poses.difference(self.character, q, start)
+        off = configuration.difference(self.character, q, start)
         cost += (off * off) @ self.stay
         g = np.einsum("kvi,kvi->kv", S, f[:, self.tree.owner]) + off * self.stay
         nv = self.character.nv
@@ -269,7 +413,7 @@ def _steps(A: Floats, g: Floats, damp: Floats) -> Floats:
     return step
 
 
-def _cut(item: Checked, a: int, b: int) -> Checked:
+def _slice(item: Checked, a: int, b: int) -> Checked:
     return Checked(item.goal, item.link, item.target[a:b], item.weight[a:b])
 
 

@@ -9,7 +9,7 @@
     - time: 0.5
       joints: {left_elbow: [0, -80, 0]}
 
-docs/keyframes.md tells the whole format. Every error names the file and the line.
+docs/keyframes.md describes the format. Every error names the file and the line.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from poise.errors import ClipError, PoiseError
 from poise.io.files import read_text
 from poise.io.yaml_nodes import Node
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model.character import Character, Joint
 from poise.motion.authoring.spacetime import Travel
+from poise.motion.keyframes.contacts import StandReader
 from poise.motion.keyframes.keys import Keyframes, Reach, Track
-from poise.motion.keyframes.stands import StandReader
+from poise.motion.keyframes.targets import limb_of
 from poise.motion.limits import swing_twist
 
 ENDING = ".keys.yaml"
@@ -54,7 +55,7 @@ def load_keyframes(path: str | os.PathLike[str], character: Character | None = N
 
     Args:
         path: The file.
-        character: Whose motion it shall be; the one that the file names unless given.
+        character: The character that moves; the one that the file names unless given.
     """
     text = read_text(path, LARGEST_FILE, ClipError)
     return parse_keyframes(text, os.fspath(path), character)
@@ -68,7 +69,7 @@ def parse_keyframes(
     Args:
         text: The text of a file.
         name: What errors call the file; a character's path is taken from where it is.
-        character: Whose motion it shall be; the one that the text names unless given.
+        character: The character that moves; the one that the text names unless given.
     """
     return _File(name, character).keyframes(text)
 
@@ -295,8 +296,6 @@ class _File(StandReader):
             )
 
     def reach(self, link: str, time: float, node: Node) -> None:
-        from poise.motion.keyframes.targets import limb_of
-
         target = self.vector(node, f"reach of {link!r}", 3)
         try:
             tip_of(self.character, link)

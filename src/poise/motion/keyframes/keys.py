@@ -15,13 +15,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from poise.anatomy.contact_schedule import Contacts, Point, feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation, spline
-from poise.math.arrays import number
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask, number
 from poise.model.character import Character, Vector
 from poise.motion.authoring.spacetime import Travel
 from poise.motion.clip import Clip
@@ -91,7 +90,7 @@ class Stand:
 
 @dataclass(frozen=True)
 class Reach:
-    """A link's outer end shall be at a place at the time of a key.
+    """Desired place of a link's outer end at the time of a key.
 
     Attributes:
         link: Name of the link.
@@ -112,7 +111,7 @@ class Keyframes:
 
     Args:
         name: Name of the clip.
-        character: Whose motion it is.
+        character: The character that moves.
         fps: Frames per second of the clip.
         duration: [s]; of a loop, of one cycle.
         joints: Tracks by joint; a joint without a track stays zero.
@@ -148,10 +147,10 @@ class Keyframes:
         Args:
             fps: Frames per second; the file's unless given.
         """
-        from poise.motion.keyframes.feet import footed
+        from poise.motion.keyframes.contacts import place_feet
 
         times = self.times(fps)
-        return footed(self, times, self.q(times))
+        return place_feet(self, times, self.q(times))
 
     def clip(self, fps: float | None = None) -> Clip:
         """The motion as a clip."""
@@ -182,10 +181,10 @@ class Keyframes:
         """The joints' tracks with keys where inverse kinematics brought them to their reaches."""
         if not self.reaches:
             return self.joints
-        from poise.motion.keyframes.targets import reached
+        from poise.motion.keyframes.targets import meet_reaches
 
         times = np.array(sorted({reach.time for reach in self.reaches}))
-        return reached(self, times, self._sampled(times, self.joints))
+        return meet_reaches(self, times, self._sampled(times, self.joints))
 
     def contacts(self, k: int | None = None) -> Contacts:
         """Which points stand in k frames from time 0 to the end; the file's frames unless given."""
@@ -196,11 +195,11 @@ class Keyframes:
             on[np.ix_(np.any(self.standing(stand, times), axis=1), of)] = True
         return Contacts(self.points, on)
 
-    def standing(self, stand: Stand, times: Floats) -> NDArray[np.bool_]:
+    def standing(self, stand: Stand, times: Floats) -> Mask:
         """Whether times lie in a stand of the cycle before, this, or the next; bool (k, 3)."""
         cycles = np.array([-1.0, 0.0, 1.0]) * (self.duration if self.loop else 0.0)
         t = times[:, None] - cycles
-        on: NDArray[np.bool_] = (t > stand.start - 1e-6) & (t < stand.stop + 1e-6)
+        on: Mask = (t > stand.start - 1e-6) & (t < stand.stop + 1e-6)
         return on if self.loop else on & [False, True, False]
 
     @cached_property

@@ -15,9 +15,10 @@ from poise import dynamics
 from poise.anatomy.contact_schedule import Point, positions, tip_of
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask
+from poise.model import configuration
 from poise.model.character import Character, Link, Vector
-from poise.motion import ik, limits, poses
+from poise.motion import ik, limits
 from poise.motion.ik.goals import Place
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ FIRM = 1e5
 """Weight of a target [1/m^2]; that of a step of the limb is 1e-3, of all else as good as fixed."""
 
 
-def reached(keys: Keyframes, times: Floats, q: Floats) -> Mapping[str, Track]:
+def meet_reaches(keys: Keyframes, times: Floats, q: Floats) -> Mapping[str, Track]:
     """The joints' tracks with keys where the limbs reach their targets.
 
     Args:
@@ -48,7 +49,7 @@ def reached(keys: Keyframes, times: Floats, q: Floats) -> Mapping[str, Track]:
 
     character = keys.character
     goals: list[Place] = []
-    moving: dict[str, NDArray[np.bool_]] = {}
+    moving: dict[str, Mask] = {}
     for reach in keys.reaches:
         at = np.isclose(times, reach.time, atol=1e-9)
         target = np.tile(np.array(reach.target), (len(times), 1))
@@ -56,11 +57,11 @@ def reached(keys: Keyframes, times: Floats, q: Floats) -> Mapping[str, Track]:
         for link in limb_of(character, reach.link):
             moving.setdefault(link.name, np.zeros(len(times), dtype=bool))[at] = True
     free = [character.link(name) for name in moving]
-    q, miss = solved_by(character, q, goals, free)
+    q, miss = solve_limbs(character, q, goals, free)
     for reach, far in zip(keys.reaches, miss.max(axis=1), strict=True):
         if far > MISS:
             i = int(np.abs(times - reach.time).argmin())
-            raise unreachable(
+            raise unreachable_error(
                 f"{keys.source}:{reach.line}: reach of {reach.link!r} at {reach.time:g} s",
                 character, q[i], reach.link, tip(character, reach.link), reach.target, far,
             )  # fmt: skip
@@ -79,7 +80,7 @@ def reached(keys: Keyframes, times: Floats, q: Floats) -> Mapping[str, Track]:
     return out
 
 
-def tight_in(character: Character, q: Floats, limb: Sequence[Link]) -> list[str]:
+def joints_at_limit(character: Character, q: Floats, limb: Sequence[Link]) -> list[str]:
     """Joints of a limb that are at their limit in a pose (nq,)."""
     ours = {joint.name for link in limb for joint in link.joints}
     # a hinge made of a ball never swings
@@ -109,16 +110,16 @@ def limb_of(character: Character, name: str) -> list[Link]:
     return [link for link in chain if all(joint.kind != "free" for joint in link.joints)]
 
 
-def solved_by(
+def solve_limbs(
     character: Character,
     q: Floats,
     goals: Sequence[Place],
     free: Sequence[Link],
     firm: int | None = None,
 ) -> tuple[Floats, Floats]:
-    """Poses that meet the goals by moving the free links alone; misses (goals, k) [m].
+    """Poses that meet the goals by moving the free links alone; residuals (goals, k) [m].
 
-    Only the first `firm` goals are asked to be met, and have misses; all unless given.
+    Only the first `firm` goals must be met and have residuals; all unless given.
     """
     firm = len(goals) if firm is None else firm
     posture = np.full(character.nv, 1e9)
@@ -128,17 +129,17 @@ def solved_by(
         fixed[character.q_slice(joint)] = False
     best: tuple[Floats, Floats] | None = None
     # a stretched limb may be pushed against its stops: then all frames start again, bent
-    for start in (q, _bent(character, q, free)):
+    for start in (q, _bend(character, q, free)):
         out, miss, open_ = start.copy(), np.empty((firm, len(q))), np.arange(len(q))
         for _ in range(3):
             # again from where it came to, so that the posture does not pull
-            asked = [_at(goal, open_) for goal in goals]
+            selected = [_at(goal, open_) for goal in goals]
             new, _ = ik.solve(
-                character, out[open_], asked, posture=posture, iterations=60, tolerance=1e-9
+                character, out[open_], selected, posture=posture, iterations=60, tolerance=1e-9
             )
             # ik cuts all joints to their limits; those that are not ours stay as keyed
             new[:, fixed] = q[open_][:, fixed]
-            out[open_], miss[:, open_] = new, _misses(character, asked[:firm], new)
+            out[open_], miss[:, open_] = new, _residuals(character, selected[:firm], new)
             open_ = np.flatnonzero(miss.max(axis=0) > CLOSE)
             if not len(open_):
                 break
@@ -156,8 +157,8 @@ def _at(goal: Place, frames: NDArray[np.int64]) -> Place:
     return Place(goal.link, target, goal.point, weight)
 
 
-def _misses(character: Character, goals: Sequence[Place], q: Floats) -> Floats:
-    """Distances from the goals (goals, k) [m], 0 where they ask nothing."""
+def _residuals(character: Character, goals: Sequence[Place], q: Floats) -> Floats:
+    """Distances from the goals (goals, k) [m], 0 where their weight is 0."""
     at = positions(character, [Point(x.link, x.link, x.point) for x in goals], q)
     off = np.array([x.target for x in goals]) - at.transpose(1, 0, 2)
     on = np.array([x.weight for x in goals]) > 0.0
@@ -165,7 +166,7 @@ def _misses(character: Character, goals: Sequence[Place], q: Floats) -> Floats:
     return miss
 
 
-def _bent(character: Character, q: Floats, free: Sequence[Link]) -> Floats:
+def _bend(character: Character, q: Floats, free: Sequence[Link]) -> Floats:
     """Poses with the joints that bend one way, as knees and elbows, bent by up to 30 degrees."""
     step = np.zeros((len(q), character.nv))
     for joint in (joint for link in free for joint in link.joints):
@@ -179,7 +180,7 @@ def _bent(character: Character, q: Floats, free: Sequence[Link]) -> Floats:
         now = limits.swing_twist(at, axis)[1] if joint.kind == "ball" else at[:, 0]
         toward = np.clip((low + high) / 2.0 - now, -np.radians(30.0), np.radians(30.0))
         step[:, v] = toward[:, None] * axis
-    return poses.move(character, q, step)
+    return configuration.integrate(character, q, step)
 
 
 def freedoms_of(character: Character, link: Link) -> list[int]:
@@ -187,7 +188,7 @@ def freedoms_of(character: Character, link: Link) -> list[int]:
     return [i for v in slices for i in range(v.start, v.stop)]
 
 
-def unreachable(
+def unreachable_error(
     at: str,
     character: Character,
     q: Floats,
@@ -196,7 +197,7 @@ def unreachable(
     target: Sequence[float],
     miss: float,
 ) -> ClipError:
-    """Say by how much a target is missed, and how far the limb reaches."""
+    """An error with the residual of a target and the reach of its limb."""
     chain = limb_of(character, link)
     start, length = _length(character, q, chain, link, point)
     far = float(np.linalg.norm(np.array(target) - start))
@@ -207,7 +208,7 @@ def unreachable(
     )
     if far > length:
         return ClipError(text)
-    tight = tight_in(character, q, chain)
+    tight = joints_at_limit(character, q, chain)
     names = f": at its limit: {', '.join(tight)}" if tight else ""
     return ClipError(f"{text}; the joints do not bend so{names}")
 

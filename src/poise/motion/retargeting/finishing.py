@@ -8,7 +8,7 @@ ground are kept above it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from poise.anatomy.body import Body
 from poise.anatomy.contact_schedule import surface_points
 from poise.anatomy.tree_shape import SIDES
 from poise.math import rotation
-from poise.math.rotation import Floats, multiply, rotate
+from poise.math.arrays import Floats, Progress
+from poise.math.filtering import lowpass
+from poise.math.rotation import multiply, rotate
+from poise.model import configuration
 from poise.model.character import Character, Shape
-from poise.motion import ik, poses
-from poise.motion.editing.smoothing import lowpass
-from poise.motion.foot_contact.planting import spread
+from poise.motion import ik
+from poise.motion.foot_contact.planting import spread_in_time
 
 SLOW = 8.0
 """Corrections that change faster than this go [Hz]."""
@@ -42,7 +44,7 @@ CLOSE = 0.01
 """A link that comes as near to the ground is watched [m]."""
 
 
-def calmed(
+def smooth_corrections(
     body: Body,
     start: Floats,
     q: Floats,
@@ -51,19 +53,19 @@ def calmed(
     *,
     pieces: Sequence[tuple[int, int]],
     limits: bool,
-    progress: Callable[[float], None],
+    progress: Progress,
 ) -> Floats:
     """Poses (k, nq) that were made from a start to meet goals, without jerks.
 
     Args:
         body: The character's body.
-        start: Poses as smooth as they shall be, shape (k, nq).
+        start: Smooth poses, shape (k, nq).
         q: Poses made from them, shape (k, nq).
         goals: What must be met all the same.
         fps: Frames per second.
         pieces: Stretches of frames without a cut: first, and after the last.
         limits: Keep joint limits.
-        progress: Called with the share that is done, 0 to 1.
+        progress: Called with the finished fraction, 0 to 1.
     """
     character = body.character
     keep = np.full(character.nv, KEEP)
@@ -73,7 +75,7 @@ def calmed(
     # hands that meet the ground jerk once more
     rounds = 2 if any(isinstance(goal, ik.Above) for goal in goals) else 1
     for done in range(rounds):
-        change = poses.difference(character, start, q)
+        change = configuration.difference(character, start, q)
         for a, b in pieces:
             # a turn of about half a circle has no direction to smooth
             calm = (np.abs(change[a:b]) < LARGEST).all(axis=0)
@@ -81,7 +83,7 @@ def calmed(
                 change[a:b, calm] = lowpass(change[a:b, calm], slow, fps)
         q, _ = ik.solve(
             character,
-            bent(body, poses.move(character, start, change), goals, fps),
+            bend_elbows(body, configuration.integrate(character, start, change), goals, fps),
             goals,
             limits=limits,
             posture=keep,
@@ -93,12 +95,12 @@ def calmed(
     return q
 
 
-def _from(done: int, rounds: int, progress: Callable[[float], None]) -> Callable[[float], None]:
+def _from(done: int, rounds: int, progress: Progress) -> Progress:
     """Progress of one of several rounds."""
     return lambda share: progress((done + share) / rounds)
 
 
-def clear_of_ground(character: Character, q: Floats, without: Collection[str]) -> list[ik.Goal]:
+def clearance_goals(character: Character, q: Floats, without: Collection[str]) -> list[ik.Goal]:
     """Goals that keep links above the ground, of those that come near it in poses q (k, nq).
 
     Args:
@@ -122,7 +124,7 @@ def clear_of_ground(character: Character, q: Floats, without: Collection[str]) -
     return goals
 
 
-def bent(body: Body, q: Floats, goals: Sequence[ik.Goal], fps: float) -> Floats:
+def bend_elbows(body: Body, q: Floats, goals: Sequence[ik.Goal], fps: float) -> Floats:
     """Poses with elbows bent where a hand would be in the ground, and shortly before and after.
 
     A straight arm does not know which way to bend, and its elbow would break as well as bend.
@@ -130,7 +132,7 @@ def bent(body: Body, q: Floats, goals: Sequence[ik.Goal], fps: float) -> Floats:
     Args:
         body: The character's body.
         q: Its poses, shape (k, nq).
-        goals: Those of `clear_of_ground`; others do not count.
+        goals: Those of `clearance_goals`; others do not count.
         fps: Frames per second.
     """
     watched = [goal for goal in goals if isinstance(goal, ik.Above)]
@@ -151,7 +153,7 @@ def bent(body: Body, q: Floats, goals: Sequence[ik.Goal], fps: float) -> Floats:
             depth = np.maximum(np.asarray(goal.target)[0] - tip[:, 2], 0.0)
             bend = np.maximum(bend, _shortening(shoulder, elbow, tip, depth))
         if bend.any():
-            _bend(body.character, lower[0], spread(bend, EARLY * fps), q)
+            _bend(body.character, lower[0], spread_in_time(bend, EARLY * fps), q)
     return q
 
 

@@ -96,15 +96,15 @@ def match(source: Character, target: Character, map: MapLike = None) -> Match:
     """Match the links of a target with those of a source.
 
     Args:
-        source: Whose motion it is.
-        target: Who shall have it.
+        source: The character of the motion.
+        target: The character that gets it.
         map: Pairs that differ, as a dictionary {target link: source link or None}, with a list
             `ignore`, or the path of a YAML file that says so.
     """
-    told, ignored = read_map(map, source, target)
+    given, ignored = read_map(map, source, target)
     one, other = _without(target, ignored), _without(source, ignored)
-    pairs = [p for p in _pairs(one, other) if p.target not in told]
-    for name, moved_by in told.items():
+    pairs = [p for p in _pairs(one, other) if p.target not in given]
+    for name, moved_by in given.items():
         if moved_by is not None:
             limb, side, role = one.where(name) or other.where(moved_by) or ("", "", "")
             pairs.append(Pair(name, moved_by, limb, side, role))
@@ -113,7 +113,7 @@ def match(source: Character, target: Character, map: MapLike = None) -> Match:
     found = Match(one, other, tuple(sorted(pairs, key=lambda p: order[p.target])))
     limbs = [p for p in found.pairs if p.limb in ("arm", "leg")]
     fewer = min(sum(bool(link.joints) for link in c.links) for c in (target, source))
-    if not limbs and not told and len(found.pairs) < 0.5 * fewer:
+    if not limbs and not given and len(found.pairs) < 0.5 * fewer:
         raise ClipError(
             f"the links of {target.name!r} do not match those of {source.name!r}; a map can say "
             f"which do; {found.in_line()}"
@@ -132,19 +132,19 @@ def read_map(
         return _MapFile(os.fspath(map), ours, theirs).read()
     if not isinstance(map, Mapping):
         raise ClipError(f"a map is a dictionary or the path of a YAML file, got {map!r:.80}")
-    told = dict(map)
-    ignore = told.pop("ignore", ())
+    given = dict(map)
+    ignore = given.pop("ignore", ())
     if not isinstance(ignore, (list, tuple, set)):
         raise ClipError(f"ignore must be a list of links, got {ignore!r:.80}")
     for name in ignore:
         if name not in ours and name not in theirs:
             raise ClipError(unknown_name("link", name, [*ours, *theirs]))
-    for name, moved_by in told.items():
+    for name, moved_by in given.items():
         if name not in ours:
             raise ClipError(unknown_name(f"link of {target.name!r}", name, ours, "links"))
         if moved_by is not None and moved_by not in theirs:
             raise ClipError(unknown_name(f"link of {source.name!r}", moved_by, theirs, "links"))
-    return told, set(ignore)
+    return given, set(ignore)
 
 
 class _MapFile(Reader):
@@ -161,11 +161,11 @@ class _MapFile(Reader):
         ignore = found.pop("ignore", None)
         names = [] if ignore is None else self.items(ignore, "ignore")
         ignored = {self.link(node, [*self.ours, *self.theirs]) for node in names}
-        told = {
+        given = {
             name: None if node.is_null else self.link(node, self.theirs)
             for name, node in found.items()
         }
-        return told, ignored
+        return given, ignored
 
     def link(self, node: Node, known: list[str]) -> str:
         """A name that is known."""

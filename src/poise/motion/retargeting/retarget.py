@@ -3,15 +3,17 @@
 `retarget` says what a target would do (`transfer`), finds on the source when its feet stand, gives
 the target's feet a place on the ground for each standing (`footing`), and its hands (`hands`), and
 solves for its joints (`ik`): limbs point as the source's do, the hips follow its path, and feet are
-where they shall be.
+at their places.
 At last what frames made for themselves is calmed in time (`finishing`).
 Weights are of squared radians and metres: a foot that stands may miss by a tenth of a millimetre
 for a degree of a limb, the hips give way by a centimetre for ten degrees.
+
+A motion on the rig of a file: same joints, offsets and order, so that the two overlay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,18 +22,24 @@ from poise.anatomy.body import Body
 from poise.anatomy.tree_shape import SIDES
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats, conjugate, multiply, rotate
+from poise.math.arrays import Floats, Progress
+from poise.math.rotation import conjugate, multiply, rotate
 from poise.model.character import Character, Link
-from poise.motion import ik
+from poise.motion import ik, load_clip
 from poise.motion.clip import Clip
-from poise.motion.foot_contact.planting import near, pitch_of, planted
-from poise.motion.retargeting.ankles import within_reach
-from poise.motion.retargeting.finishing import bent, calmed, clear_of_ground
-from poise.motion.retargeting.hands import hands_of_match
+from poise.motion.foot_contact.planting import closeness, pitch_of, plant_foot
+from poise.motion.retargeting.feet import (
+    StandingFoot,
+    level_soles,
+    limit_ankles,
+    match_feet,
+    match_hands,
+    shift_to_ground,
+    target_schedule,
+)
+from poise.motion.retargeting.finishing import bend_elbows, clearance_goals, smooth_corrections
 from poise.motion.retargeting.matching import MapLike, Match, match
-from poise.motion.retargeting.rested import Rested, sole_points
-from poise.motion.retargeting.standing import Foot, contacts_of, feet_of_match, level_soles, settle
-from poise.motion.retargeting.transfer import Wanted, transfer
+from poise.motion.retargeting.transfer import DesiredMotion, RestPose, sole_points, transfer
 
 STAND, SWING = 3e4, 1e3
 """Weights of a foot's points while it stands and while it swings [1/m^2], of all its points."""
@@ -88,21 +96,21 @@ def retarget(
     level_feet: bool = False,
     keep_feet: bool | None = None,
     limits: bool | float = SOFT,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Retargeted:
     """Give a clip's motion to another character.
 
     Args:
         clip: The motion.
-        character: Who shall have it.
-        map: Which link moves which, where names and shape do not tell: see `matching`.
+        character: The character that gets the motion.
+        map: Which link moves which, where names and shape are not enough: see `matching`.
         scale: Size of the target by that of the source; None takes it from the legs.
         level_feet: Make feet that stand flat, heel and toes on the ground.
         keep_feet: Keep standing feet in their place, and hands that the clip's own contacts say
             stand. None does if both have them, and warns if not; True raises ClipError then.
         limits: Weight of what is beyond the joints' limits [1/rad^2]; True keeps them, also where
             the source goes beyond, at the expense of all but the feet.
-        progress: Called with the share that is done, 0 to 1.
+        progress: Called with the finished fraction, 0 to 1.
     """
     if not isinstance(character, Character):
         raise ClipError(
@@ -115,22 +123,22 @@ def retarget(
     _check_sides(found.target)
     if map is None:
         _check_stance(found)
-    wanted = transfer(clip, found, scale)
-    feet: list[Foot] = []
+    desired = transfer(clip, found, scale)
+    feet: list[StandingFoot] = []
     if keep_feet is not False:
-        feet = feet_of_match(clip, found, wanted, level_feet, bool(keep_feet))
+        feet = match_feet(clip, found, desired, level_feet, bool(keep_feet))
     if feet:
-        feet += hands_of_match(clip, found, wanted, feet, bool(keep_feet))
-        level_soles(feet, wanted)
-        settle(feet, wanted, clip.fps)
-        wanted = within_reach(character, feet, wanted, pose_of(character, wanted), clip.fps)
-    start = pose_of(character, wanted)
-    body = _body_goals(character, found, wanted)
-    firm = _firm_goals(character, feet, start, wanted, clip.fps)
+        feet += match_hands(clip, found, desired, feet, bool(keep_feet))
+        level_soles(feet, desired)
+        shift_to_ground(feet, desired, clip.fps)
+        desired = limit_ankles(character, feet, desired, pose_of(character, desired), clip.fps)
+    start = pose_of(character, desired)
+    body = _body_goals(character, found, desired)
+    firm = _firm_goals(character, feet, start, desired, clip.fps)
     say = progress or (lambda share: None)
     q, first = ik.solve(
         character,
-        bent(found.target, start, firm, clip.fps),
+        bend_elbows(found.target, start, firm, clip.fps),
         body + firm,
         limits=limits,
         posture=1e-3,
@@ -139,13 +147,13 @@ def retarget(
         near=True,
         progress=lambda share: say(FIRST * share),
     )
-    q = calmed(
+    q = smooth_corrections(
         found.target,
         start,
         q,
         firm,
         clip.fps,
-        pieces=wanted.pieces,
+        pieces=desired.pieces,
         limits=limits is True,
         progress=lambda share: say(FIRST + (1.0 - FIRST) * share),
     )
@@ -156,14 +164,14 @@ def retarget(
         q,
         clip.fps,
         name=clip.name,
-        contacts=contacts_of(feet, found.target, wanted, clip.fps),
+        contacts=target_schedule(feet, found.target, desired, clip.fps),
         notes=clip.notes,
     )
-    return Retargeted(made, found, report, wanted.scale)
+    return Retargeted(made, found, report, desired.scale)
 
 
 def _check_stance(found: Match) -> None:
-    """Refuse to put someone who stands on two legs on four, or the other way round."""
+    """Refuses to put a two-legged motion on four legs, or the other way round."""
     four = []
     for body in (found.target, found.source):
         limbs = {(body.limb_of(point.foot) or ("",))[0] for point in sole_points(body)}
@@ -179,7 +187,7 @@ def _check_stance(found: Match) -> None:
 
 def _check_sides(body: Body) -> None:
     """Refuse a body whose toes point backward as its names of left and right have it."""
-    rest, forward = Rested(body), body.frame[:, 0]
+    rest, forward = RestPose(body), body.frame[:, 0]
     backward = []
     for side in SIDES:
         for foot in body.get("leg", side, "foot")[:1]:
@@ -196,12 +204,12 @@ def _check_sides(body: Body) -> None:
 # goals
 
 
-def _body_goals(character: Character, found: Match, wanted: Wanted) -> list[ik.Goal]:
+def _body_goals(character: Character, found: Match, desired: DesiredMotion) -> list[ik.Goal]:
     """Directions of limbs, orientations of the rest, the path of the hips."""
-    body = Rested(found.target)
+    body = RestPose(found.target)
     root = character.links[0].name
     hips = rotate(conjugate(body.R[0]), body.hips())
-    path = wanted.p[:, 0] + rotate(wanted.R[:, 0], hips)
+    path = desired.p[:, 0] + rotate(desired.R[:, 0], hips)
     goals: list[ik.Goal] = [ik.Place(root, path, tuple(hips.tolist()), HIPS, name="hips")]
     for pair in found.pairs:
         i = body.index[pair.target]
@@ -209,37 +217,41 @@ def _body_goals(character: Character, found: Match, wanted: Wanted) -> list[ik.G
             continue
         if pair.role in TURNS or not pair.role:
             weight = TURNS.get(pair.role, 0.5)
-            goals.append(ik.Turn(pair.target, wanted.R[:, i], weight))
+            goals.append(ik.Turn(pair.target, desired.R[:, i], weight))
             continue
         bone = body.bone(pair, pair.target)
         if pair.target in body.soles or not bone.any():
-            goals.append(ik.Turn(pair.target, wanted.R[:, i], 0.1))
+            goals.append(ik.Turn(pair.target, desired.R[:, i], 0.1))
             continue
         along = rotate(conjugate(body.R[i]), bone)
-        goals.append(ik.Aim(pair.target, tuple(along), rotate(wanted.R[:, i], along), 1.0))
-        goals.append(ik.Turn(pair.target, wanted.R[:, i], SPIN))
+        goals.append(ik.Aim(pair.target, tuple(along), rotate(desired.R[:, i], along), 1.0))
+        goals.append(ik.Turn(pair.target, desired.R[:, i], SPIN))
     return goals
 
 
 def _firm_goals(
-    character: Character, feet: list[Foot], start: Floats, wanted: Wanted, fps: float
+    character: Character,
+    feet: list[StandingFoot],
+    start: Floats,
+    desired: DesiredMotion,
+    fps: float,
 ) -> list[ik.Goal]:
     """Goals that come first: feet and hands where they stand, and nothing in the ground."""
     if not feet:
         return []
     own = [foot for foot in feet if not foot.tip]
     soles = {name for foot in own for name in (foot.name, *(toe for toe, _ in foot.toes))}
-    goals = [goal for foot in feet for goal in _foot_goals(foot, wanted, fps)]
-    return goals + clear_of_ground(character, start, soles)
+    goals = [goal for foot in feet for goal in _foot_goals(foot, desired, fps)]
+    return goals + clearance_goals(character, start, soles)
 
 
-def _foot_goals(foot: Foot, wanted: Wanted, fps: float) -> list[ik.Goal]:
+def _foot_goals(foot: StandingFoot, desired: DesiredMotion, fps: float) -> list[ik.Goal]:
     """Places of the points of a sole."""
     i = foot.sole.link
-    p, R = planted(
-        foot.sole, wanted.p[:, i], wanted.R[:, i], foot.stands, fps, foot.level, wanted.pieces
+    p, R = plant_foot(
+        foot.sole, desired.p[:, i], desired.R[:, i], foot.stands, fps, foot.level, desired.pieces
     )
-    close = near(foot.stands, RAMP * fps)
+    close = closeness(foot.stands, RAMP * fps)
     swing = LOOSE if foot.tip else SWING
     weight = swing * (STAND / swing) ** close / len(foot.local)
     goals: list[ik.Goal] = [
@@ -248,7 +260,7 @@ def _foot_goals(foot: Foot, wanted: Wanted, fps: float) -> list[ik.Goal]:
     ]
     # toes stay level when the heel rises
     D = multiply(R, conjugate(foot.sole.level))
-    bend = -close * np.maximum(pitch_of(foot.sole, wanted.R[:, i], foot.level), 0.0)
+    bend = -close * np.maximum(pitch_of(foot.sole, desired.R[:, i], foot.level), 0.0)
     D = multiply(D, rotation.turn(foot.sole.left, bend))
     return goals + [ik.Turn(name, multiply(D, flat), 30.0 * close) for name, flat in foot.toes]
 
@@ -256,9 +268,9 @@ def _foot_goals(foot: Foot, wanted: Wanted, fps: float) -> list[ik.Goal]:
 # poses
 
 
-def pose_of(character: Character, wanted: Wanted) -> Floats:
-    """Poses (k, nq) whose links are turned as wanted, as far as each joint by itself can."""
-    k = len(wanted.p)
+def pose_of(character: Character, desired: DesiredMotion) -> Floats:
+    """Poses (k, nq) whose links are turned as desired, as far as each joint by itself can."""
+    k = len(desired.p)
     q = np.tile(character.rest_q, (k, 1))
     now: dict[str, Floats] = {}
     for i, link in enumerate(character.links):
@@ -267,11 +279,11 @@ def pose_of(character: Character, wanted: Wanted) -> Floats:
         else:
             above = now[link.parent]
         base = multiply(above, link.quat)
-        R = multiply(conjugate(base), wanted.R[:, i])
+        R = multiply(conjugate(base), desired.R[:, i])
         if link.joints and link.joints[0].kind == "free":
             at = character.q_slice(link.joints[0])
-            q[:, at] = np.concatenate([wanted.p[:, i], wanted.R[:, i]], axis=1)
-            now[link.name] = wanted.R[:, i]
+            q[:, at] = np.concatenate([desired.p[:, i], desired.R[:, i]], axis=1)
+            now[link.name] = desired.R[:, i]
             continue
         turned = multiply(base, _turn_joints(character, link, R, q))
         # base conj(base) R is |base|^2 R: along a chain the length's rounding error doubles by link
@@ -299,4 +311,36 @@ def _turn_joints(character: Character, link: Link, R: Floats, q: Floats) -> Floa
     return done
 
 
-__all__ = ["Retargeted", "retarget"]
+# rig of a file
+
+
+def on_rig(
+    clip: Clip,
+    like: Clip | str | os.PathLike[str],
+    *,
+    map: MapLike = None,
+    progress: Progress | None = None,
+) -> Clip:
+    """A clip as a motion of another one's rig; saved, it has that rig's joints.
+
+    Args:
+        clip: The motion.
+        like: A clip that has the rig, or the file it is in.
+        map: Which link moves which: see `matching`.
+        progress: Called with the finished fraction, 0 to 1.
+    """
+    if not isinstance(like, Clip):
+        like = load_clip(like)
+    q, contacts = clip.frames, clip.contacts
+    if not clip.character.same_body(like.character):
+        made = retarget(clip, like.character, map=map, progress=progress).clip
+        q, contacts = made.frames, made.contacts
+    return Clip(
+        like.character,
+        q,
+        clip.fps,
+        source=like.source,
+        name=clip.name,
+        contacts=contacts,
+        notes=clip.notes,
+    )

@@ -4,12 +4,14 @@ For every matched link the source's rotation from its rest pose is turned over t
 
     R_t(t) = R_s(t) R_s0^-1 A R_t0
 
-A aligns the target at rest with the source at rest, so that nobody has to pose them alike:
+A aligns the target at rest with the source at rest, so that they need not rest alike:
 - the trunk and head by which way the characters look;
 - limbs by the direction of their bones, and by the axis of knee or elbow: that of the target's
   joint with the one about which the source in fact bends;
 - soles by being level.
 Places follow along the target's own bones; the hips follow the source's, scaled by the legs.
+
+A body in its rest pose: where its links are, how they are turned, where its bones point.
 """
 
 from __future__ import annotations
@@ -19,25 +21,201 @@ from dataclasses import dataclass
 import numpy as np
 
 from poise import dynamics
+from poise.anatomy.body import Body
+from poise.anatomy.contact_schedule import Point, feet_of, surface_points
+from poise.anatomy.tree_shape import SIDES
 from poise.math import rotation
-from poise.math.rotation import Floats, conjugate, multiply, rotate
+from poise.math.arrays import Floats
+from poise.math.pose import quat_matrix
+from poise.math.rotation import conjugate, multiply, rotate
 from poise.motion.clip import Clip
-from poise.motion.editing.smoothing import parts
+from poise.motion.editing.smoothing import uncut_segments
 from poise.motion.foot_contact.detect import size_of
 from poise.motion.retargeting.matching import Match, Pair
-from poise.motion.retargeting.rested import Rested
+
+# rest pose
+
+UP = np.array([0.0, 0.0, 1.0])
+
+
+class RestPose:
+    """A body in its rest pose: places, orientations, bones.
+
+    Attributes:
+        body: The body.
+        p: Places of the links [m], shape (links, 3).
+        R: Orientations of the links, shape (links, 4).
+        points: Points of the soles.
+        soles: Links that carry them.
+    """
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        self.character = body.character
+        self.index = {link.name: i for i, link in enumerate(self.character.links)}
+        self.p, self.R = dynamics.forward_kinematics(self.character, self.character.rest_q)
+        self.points = sole_points(body)
+        self.soles = {point.link for point in self.points}
+
+    def at(self, name: str) -> Floats:
+        """Place of a link [m]."""
+        place: Floats = self.p[self.index[name]]
+        return place
+
+    def turned(self, name: str) -> Floats:
+        """Orientation of a link."""
+        turned: Floats = self.R[self.index[name]]
+        return turned
+
+    def bone(self, pair: Pair, name: str) -> Floats:
+        """Direction of a link's bone: to the next link of its limb, or to where it ends."""
+        chain = self.body.chain(pair.limb, pair.side) if pair.limb else []
+        after = chain[chain.index(name) + 1 :] if name in chain else []
+        own = self.at(name)
+        along = np.zeros(3)
+        for other in after:
+            along = self.at(other) - own
+            if np.linalg.norm(along) > 1e-3:
+                break
+        if np.linalg.norm(along) <= 1e-3:
+            along = self._far(name) if pair.role == "head" else self._end(name)
+        size = float(np.linalg.norm(along))
+        return along / size if size > 1e-6 else np.zeros(3)
+
+    def _end(self, name: str) -> Floats:
+        i = self.index[name]
+        shapes = self.character.links[i].shapes
+        if not shapes:
+            return np.zeros(3)
+        points = np.concatenate([surface_points(shape) for shape in shapes])
+        middle = (points.min(axis=0) + points.max(axis=0)) / 2.0
+        return rotate(self.R[i], middle)
+
+    def _far(self, name: str) -> Floats:
+        """From a link to the points of its shapes that are farthest, in world axes [m]."""
+        i = self.index[name]
+        shapes = self.character.links[i].shapes
+        if not shapes:
+            return np.zeros(3)
+        points = np.concatenate([surface_points(shape) for shape in shapes])
+        far = np.linalg.norm(points, axis=1)
+        return rotate(self.R[i], points[far > 0.9 * far.max()].mean(axis=0))
+
+    def reach(self, name: str, direction: Floats) -> tuple[float, float]:
+        """How far a link and those on it reach along a direction, least and most [m]."""
+        along, inside = [0.0], {name}
+        for i, link in enumerate(self.character.links):  # parents come first
+            if link.name != name and link.parent not in inside:
+                continue
+            inside.add(link.name)
+            own = self.p[i] - self.at(name)
+            along.append(float(own @ direction))
+            for shape in link.shapes:
+                points = own + rotate(self.R[i], surface_points(shape))
+                along += (points @ direction).tolist()
+        return min(along), max(along)
+
+    def sole(self, name: str) -> Floats:
+        """Forward, left and up of a sole as columns (3, 3): level, but for legs that rest apart."""
+        i = self.index[name]
+        up = UP
+        for shape in self.character.links[i].shapes:
+            if shape.kind == "box":
+                axes = quat_matrix(multiply(self.R[i], shape.quat))
+                k = int(np.argmax(np.abs(axes[2])))
+                if abs(axes[2, k]) > np.cos(0.6):
+                    up = axes[:, k] * np.sign(axes[2, k])
+                break
+        forward = self.body.frame[:, 0]
+        ahead = self._end(name)
+        ahead = ahead - (ahead @ up) * up
+        if np.linalg.norm(ahead) > 0.02 and ahead @ forward > 0.8 * np.linalg.norm(ahead):
+            forward = ahead
+        forward = forward - (forward @ up) * up
+        forward = forward / np.linalg.norm(forward)
+        return np.stack([forward, np.cross(up, forward), up], axis=1)
+
+    def leg_length(self) -> float | None:
+        """Length of a leg from the hip to the sole, the mean of both [m]; None without legs."""
+        legs = []
+        for side in SIDES:
+            chain = [self.body.get("leg", side, role) for role in ("thigh", "shank", "foot")]
+            if all(chain):
+                points = [self.at(names[0]) for names in chain]
+                bones = float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+                legs.append(bones + self._sole_depth(chain[2][0]))
+        return sum(legs) / len(legs) if legs else None
+
+    def _sole_depth(self, foot: str) -> float:
+        """How far the sole is below a foot's joint [m]."""
+        tips = [
+            self.p[self.index[point.link]] + rotate(self.R[self.index[point.link]], point.pos)
+            for point in self.points
+            if foot in (point.foot, point.link)
+        ]
+        up = self.sole(foot)[:, 2]
+        own = self.at(foot)
+        low = [float((own - tip) @ up) for tip in tips]
+        return max(low) if low else max(float(own[2] - self.p[:, 2].min()), 0.0)
+
+    def hips(self) -> Floats:
+        """The point between the hips, from the root link, in world axes at rest (3,) [m]."""
+        thighs = [n for side in SIDES for n in self.body.get("leg", side, "thigh")[:1]]
+        root = self.character.links[0].name
+        if len(thighs) != 2 or any(self.character.link(n).parent != root for n in thighs):
+            return np.zeros(3)
+        middle: Floats = np.mean([self.at(n) for n in thighs], axis=0) - self.p[0]
+        return middle
+
+
+def sole_points(body: Body) -> tuple[Point, ...]:
+    """The points by which a body stands: `feet_of`, but a shin that reaches low is no foot."""
+    points = feet_of(body.character)
+    ends = ("foot", "toe", "hand")
+    foot: dict[tuple[str, str], str] = {}
+    for point in points:
+        limb, side, role = body.where(point.link) or ("", "", "")
+        if role in ends:
+            foot.setdefault((limb, side), point.link)
+    kept = []
+    for point in points:
+        limb, side, role = body.where(point.link) or ("", "", "")
+        own = foot.get((limb, side))
+        if own is None:
+            kept.append(point)
+        elif role in ends:
+            kept.append(Point(own, point.link, point.pos))
+    # toes whose names say nothing hang on what is kept
+    names = {point.foot for point in kept}
+    return tuple(
+        point if body.where(point.link) else Point(_above(body, point, names), *point[1:])
+        for point in kept
+    )
+
+
+def _above(body: Body, point: Point, feet: set[str]) -> str:
+    """The foot that a toe hangs on."""
+    at: str | None = point.link
+    while at is not None:
+        if at in feet and body.where(at):
+            return at
+        at = body.character.link(at).parent
+    return point.foot
+
+
+# transfer
 
 BENT = 0.6
 """Bones of trunk and neck that differ at rest by more than this are aligned by their bones, not by
 which way the body looks [rad]: the neck of a dog that holds its head up."""
 
 STRAIGHT = 0.06
-"""A limb that on the average bends by less than this has no axis to tell [rad]."""
+"""A limb that on the average bends by less than this has no clear bending axis [rad]."""
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
-    """What the target shall do.
+class DesiredMotion:
+    """Desired motion of the target's links.
 
     Attributes:
         p: Places of its links [m], shape (k, links, 3).
@@ -52,9 +230,9 @@ class Wanted:
     pieces: list[tuple[int, int]]
 
 
-def transfer(clip: Clip, match: Match, scale: float | None = None) -> Wanted:
-    """What the target shall do, going by the source alone."""
-    source, target = Rested(match.source), Rested(match.target)
+def transfer(clip: Clip, match: Match, scale: float | None = None) -> DesiredMotion:
+    """Desired motion of the target, from the source alone."""
+    source, target = RestPose(match.source), RestPose(match.target)
     p, R = dynamics.forward_kinematics(clip.character, clip.frames)
     if scale is None:
         scale = size_ratio(source, target)
@@ -79,10 +257,10 @@ def transfer(clip: Clip, match: Match, scale: float | None = None) -> Wanted:
         else:
             offset = rotate(conjugate(target.R[above]), target.p[i] - target.p[above])
             out_p[:, i] = out_p[:, above] + rotate(out_R[:, above], offset)
-    return Wanted(out_p, out_R, scale, parts(clip))
+    return DesiredMotion(out_p, out_R, scale, uncut_segments(clip))
 
 
-def size_ratio(source: Rested, target: Rested) -> float:
+def size_ratio(source: RestPose, target: RestPose) -> float:
     """Size of the target by that of the source: legs by legs, else height by height."""
     legs = source.leg_length(), target.leg_length()
     if legs[0] and legs[1]:
@@ -91,7 +269,7 @@ def size_ratio(source: Rested, target: Rested) -> float:
 
 
 def _root_path(
-    source: Rested, target: Rested, p: Floats, R: Floats, turned: Floats, scale: float
+    source: RestPose, target: RestPose, p: Floats, R: Floats, turned: Floats, scale: float
 ) -> Floats:
     """Places of the target's root (k, 3): its hips where the scaled hips of the source are."""
     hips = p[:, 0] + rotate(multiply(R[:, 0], conjugate(source.R[0])), source.hips())
@@ -101,7 +279,7 @@ def _root_path(
 
 
 def alignments(
-    source: Rested, target: Rested, match: Match, p: Floats, R: Floats
+    source: RestPose, target: RestPose, match: Match, p: Floats, R: Floats
 ) -> dict[str, Floats]:
     """Of each matched link of the target, the turn (4,) that brings it at rest to its source."""
     whole = _quaternion(match.source.frame @ match.target.frame.T)
@@ -132,8 +310,8 @@ def alignments(
 
 
 def _align_bend(
-    source: Rested,
-    target: Rested,
+    source: RestPose,
+    target: RestPose,
     match: Match,
     limb: str,
     side: str,
@@ -167,7 +345,7 @@ def _bending(limb: str) -> tuple[str, str]:
     return ("thigh", "shank") if limb == "leg" else ("arm", "forearm")
 
 
-def flexion_axis(target: Rested, lower: Pair) -> tuple[Floats, bool] | None:
+def flexion_axis(target: RestPose, lower: Pair) -> tuple[Floats, bool] | None:
     """Axis on which a knee or elbow bends, in world axes at rest, and whether its sign is known."""
     link = target.character.link(lower.target)
     if len(link.joints) != 1:
@@ -182,7 +360,7 @@ def flexion_axis(target: Rested, lower: Pair) -> tuple[Floats, bool] | None:
     return None
 
 
-def _bend_of(source: Rested, upper: Pair, lower: Pair, R: Floats) -> Floats | None:
+def _bend_of(source: RestPose, upper: Pair, lower: Pair, R: Floats) -> Floats | None:
     """Axis about which a limb of the source bends, fixed in its upper link, at rest (3,)."""
     i, j = source.index[upper.source], source.index[lower.source]
     from_rest = [multiply(R[:, x], conjugate(source.R[x])) for x in (i, j)]
@@ -202,7 +380,7 @@ def limb_bones(match: Match) -> list[tuple[Pair, Floats, Floats]]:
 
     A foot's is along its sole. Hands and toes are left out: what a rig calls so may be a thumb.
     """
-    source, target = Rested(match.source), Rested(match.target)
+    source, target = RestPose(match.source), RestPose(match.target)
     found = []
     for pair in match.pairs:
         if pair.role in ("", "hand", "toe"):
@@ -214,7 +392,7 @@ def limb_bones(match: Match) -> list[tuple[Pair, Floats, Floats]]:
     return found
 
 
-def _bone(body: Rested, pair: Pair, name: str) -> Floats:
+def _bone(body: RestPose, pair: Pair, name: str) -> Floats:
     """Direction of a link's bone, or of its sole, in world axes at rest (3,)."""
     return body.sole(name)[:, 0] if name in body.soles else body.bone(pair, name)
 

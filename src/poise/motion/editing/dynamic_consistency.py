@@ -1,11 +1,11 @@
-"""Frames that their own feet can carry: all of them together, smooth in time.
+"""Frames that ground forces at their own feet explain: all of them together, smooth in time.
 
-Solved one by one, poses that meet a joint's limit stop at once, and what stops at once falls. So
-all frames move together (`authoring.spacetime`), in two stages:
+Solved one by one, poses that meet a joint limit stop at once, and forces cannot follow. So all
+frames move together (`authoring.spacetime`), in two stages:
 
 1. Poses: standing points stay at their places, hands and swinging feet above the ground, joints
-   within their limits, and the mass centre goes where it is wanted. A trunk leans where ankles end;
-   who cannot bend so deep bends less.
+   within their limits, and the center of mass goes to its desired place. Where ankles are at their
+   limits the trunk leans; where joints cannot bend deep enough the pose bends less.
 2. Forces: the ground explains the motion, by forces inside the soles. It is left out where the
    ground does so already.
 """
@@ -16,21 +16,20 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poise.anatomy import contact_schedule as feet
 from poise.anatomy.contact_schedule import Contacts, Point, runs
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, Mask, Progress
 from poise.model.character import Character
-from poise.motion.authoring import ground_forces, rate_terms, terms
-from poise.motion.authoring.spacetime import Motion, Term, optimise
+from poise.motion.authoring import ground_forces, terms
+from poise.motion.authoring.spacetime import Motion, Term, optimize
 from poise.motion.clip import Clip
 
 RATE = 30.0
 """Frames per second that are moved; those between follow."""
 
 ROUNDS, POSES, FORCES = 3, 8, 45
-"""How often the mass centre's goal is asked for, and most steps of each round and of stage 2."""
+"""Updates of the goal of the center of mass, and most iterations of each and of stage 2."""
 
 SPACING = 2
 """Frames between the knots of the steps."""
@@ -44,7 +43,7 @@ HARDLY = 0.3
 
 STAND, SWING, ABOVE, LIMITS, CENTER = 10.0, 1.0, 5.0, 30.0, 1.0
 """Weights of a centimetre of a standing and of a swinging point, and below the ground; of 0.1 rad
-beyond a limit; of a centimetre of the mass centre."""
+beyond a limit; of a centimetre of the center of mass."""
 
 JERK, PULL, TORQUE = (1.0, 0.3), 1.0, 0.05
 """Weights of 1000 rad/s³ in the two stages, of a percent of body weight unexplained, and of joint
@@ -62,13 +61,12 @@ REST, SLOWLY = 5.0, 0.5
 UNEXPLAINED, FRICTION = 0.05, 0.6
 """Parts of body weight that the ground may leave unexplained, and the friction it counts on."""
 
-Goal = Callable[[Floats, float], tuple[Floats, NDArray[np.bool_]]]
-"""Where the mass centre of frames (k, nq) at a rate should be [m], (k, 2), and when, (k,)."""
-Progress = Callable[[float], None]
+Goal = Callable[[Floats, float], tuple[Floats, Mask]]
+"""Desired center of mass of frames (k, nq) at a rate [m], (k, 2), and when it counts, (k,)."""
 
 
-class Feet(NamedTuple):
-    """Where points of soles are to be.
+class FootTargets(NamedTuple):
+    """Desired places of sole points.
 
     Attributes:
         points: The points.
@@ -78,53 +76,58 @@ class Feet(NamedTuple):
     """
 
     points: tuple[Point, ...]
-    on: NDArray[np.bool_]
+    on: Mask
     at: Floats
     least: Floats
 
 
-def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple[Floats, float]:
-    """Frames (k, nq) whose feet can carry them, and the part of weight they leave unexplained.
+def make_consistent(
+    clip: Clip, contacts: Contacts, goal: Goal, progress: Progress
+) -> tuple[Floats, float]:
+    """Makes frames (k, nq) that ground forces explain; returns them and the unexplained fraction.
 
-    Frames that the ground explains worse afterwards are given back as they were: who flies or turns
-    over is not to be balanced.
+    Frames that the ground explains worse afterwards are returned unchanged: a motion in flight or
+    upside down cannot be balanced. The fraction is of body weight.
 
     Args:
         clip: The motion.
         contacts: When its feet stand.
-        goal: Where its mass centre should be.
-        tell: Called with the share that is done, 0 to 1.
+        goal: The desired center of mass.
+        progress: Called with the finished fraction, 0 to 1.
     """
     count = max(round(clip.duration * RATE), 3) + 1 if clip.fps > RATE else len(clip)
     time = np.linspace(0.0, clip.duration, count)
     start, fps = clip.q(time), (count - 1) / clip.duration
     on = np.asarray(contacts.on)[np.rint(time * clip.fps).astype(int)]
     character = clip.character
-    stand = Feet(
-        contacts.points, on, _places(character, contacts.points, on, start), _least(on, fps)
+    stand = FootTargets(
+        contacts.points,
+        on,
+        _foot_places(character, contacts.points, on, start),
+        _least_heights(on, fps),
     )
     keep = keep_weights(character, contacts)
     motion = Motion(character, start, fps)
-    ends = terms.at_rest(_resting(motion), weight=REST)
+    ends = terms.at_rest(_resting_ends(motion), weight=REST)
     for i in range(ROUNDS):
-        wanted, asked = goal(motion.q, fps)
-        over = _over(wanted, asked)
-        found = optimise(motion, [*_poses(character, stand, start, keep), over, ends,
-                                  rate_terms.smooth(JERK[0])],
+        desired, required = goal(motion.q, fps)
+        over = _com_term(desired, required)
+        found = optimize(motion, [*_pose_terms(character, stand, start, keep), over, ends,
+                                  terms.smooth(JERK[0])],
                          spacing=SPACING, iterations=POSES)  # fmt: skip
         motion = found.motion
-        tell(0.4 * (i + 1) / ROUNDS)
+        progress(0.4 * (i + 1) / ROUNDS)
     inner = inner_points(stand.points)
     left = _unexplained(motion, inner, on)
     if left > UNEXPLAINED:
         pull = terms.ground(inner, on, weight=PULL, torque=TORQUE, friction=FRICTION)
-        found = optimise(motion, [*_poses(character, stand, motion.q, keep), pull, ends,
-                                  rate_terms.smooth(JERK[1])],
+        found = optimize(motion, [*_pose_terms(character, stand, motion.q, keep), pull, ends,
+                                  terms.smooth(JERK[1])],
                          spacing=SPACING, iterations=FORCES,
-                         watch=lambda k, cost: tell(0.4 + 0.6 * (k + 1) / FORCES))  # fmt: skip
+                         watch=lambda k, cost: progress(0.4 + 0.6 * (k + 1) / FORCES))  # fmt: skip
         motion = found.motion
         left = _unexplained(motion, inner, on)
-    tell(1.0)
+    progress(1.0)
     before = _unexplained(Motion(character, start, fps), inner, on)
     if left > max(before, UNEXPLAINED):
         return clip.frames, before
@@ -132,7 +135,7 @@ def carried(clip: Clip, contacts: Contacts, goal: Goal, tell: Progress) -> tuple
 
 
 def keep_weights(character: Character, contacts: Contacts) -> Floats:
-    """How much each velocity counts that leads away from the clip, shape (nv,)."""
+    """Weights of velocities that lead away from the clip, shape (nv,)."""
     weights = np.full(character.nv, KEEP)
     parents = {link.name: link.parent for link in character.links}
     legs: dict[str, float] = {}
@@ -155,7 +158,7 @@ def keep_weights(character: Character, contacts: Contacts) -> Floats:
 
 
 def inner_points(points: Sequence[Point]) -> tuple[Point, ...]:
-    """The points moved inwards, where the ground may be asked to push."""
+    """The points moved inwards, where ground forces may act."""
     out = list(points)
     for link in dict.fromkeys(point.link for point in points):
         mine = [i for i, point in enumerate(points) if point.link == link]
@@ -168,10 +171,8 @@ def inner_points(points: Sequence[Point]) -> tuple[Point, ...]:
     return tuple(out)
 
 
-def _places(
-    character: Character, points: Sequence[Point], on: NDArray[np.bool_], q: Floats
-) -> Floats:
-    """Where points are to be: on the ground where they stand, else as they are, (k, points, 3)."""
+def _foot_places(character: Character, points: Sequence[Point], on: Mask, q: Floats) -> Floats:
+    """Desired places of points (k, points, 3): on the ground where they stand, else as they are."""
     at = feet.positions(character, points, q)
     for i in range(len(points)):
         for a, b in runs(on[:, i]):
@@ -180,7 +181,7 @@ def _places(
     return at
 
 
-def _least(on: NDArray[np.bool_], fps: float) -> Floats:
+def _least_heights(on: Mask, fps: float) -> Floats:
     """How high points must be that do not stand: the higher, the longer before and after, -inf of
     those that do, shape (k, points)."""
     least = np.full(on.shape, -np.inf)
@@ -192,10 +193,12 @@ def _least(on: NDArray[np.bool_], fps: float) -> Floats:
     return least
 
 
-def _poses(character: Character, stand: Feet, sketch: Floats, keep: Floats) -> list[Term]:
-    """What all stages ask of poses."""
+def _pose_terms(
+    character: Character, stand: FootTargets, sketch: Floats, keep: Floats
+) -> list[Term]:
+    """Terms of the poses in all stages."""
     firm = np.where(stand.on, STAND, SWING)[..., None] * np.ones(3)
-    asked = [
+    required = [
         terms.standing(stand.points, stand.at, firm),
         terms.above(stand.points, stand.least, weight=ABOVE),
         terms.near(sketch, keep),
@@ -204,11 +207,11 @@ def _poses(character: Character, stand: Feet, sketch: Floats, keep: Floats) -> l
     hands = _hands(character, stand)
     if hands:
         least = np.full((len(sketch), len(hands)), CLEAR)
-        asked.append(terms.above(hands, least, weight=ABOVE))
-    return asked
+        required.append(terms.above(hands, least, weight=ABOVE))
+    return required
 
 
-def _hands(character: Character, stand: Feet) -> tuple[Point, ...]:
+def _hands(character: Character, stand: FootTargets) -> tuple[Point, ...]:
     """Outer ends of the body that never stand."""
     parents = {link.parent for link in character.links}
     known = {point.link for point in stand.points} | {point.foot for point in stand.points}
@@ -216,23 +219,23 @@ def _hands(character: Character, stand: Feet) -> tuple[Point, ...]:
     return tuple(p for link in ends if link.shapes for p in feet.tip_of(character, link.name))
 
 
-def _resting(motion: Motion) -> list[int]:
+def _resting_ends(motion: Motion) -> list[int]:
     """Those of the first and the last frame that hardly move: they come to rest, so that it can be
     held before and after."""
     speed = np.sqrt(np.mean(motion.v**2, axis=1))
     return [i for i in (0, len(speed) - 1) if speed[i] < SLOWLY]
 
 
-def _over(wanted: Floats, asked: NDArray[np.bool_]) -> Term:
-    """The mass centre where it is wanted, seen from above."""
-    weights = np.zeros((len(wanted), 3))
-    weights[asked, :2] = CENTER
-    return terms.center_over(np.column_stack([wanted, np.zeros(len(wanted))]), weights)
+def _com_term(desired: Floats, required: Mask) -> Term:
+    """The center of mass at its desired place, in the horizontal plane."""
+    weights = np.zeros((len(desired), 3))
+    weights[required, :2] = CENTER
+    return terms.center_over(np.column_stack([desired, np.zeros(len(desired))]), weights)
 
 
-def _unexplained(motion: Motion, points: Sequence[Point], on: NDArray[np.bool_]) -> float:
+def _unexplained(motion: Motion, points: Sequence[Point], on: Mask) -> float:
     """What the ground does not explain of a motion, at worst, in parts of body weight."""
-    found = ground_forces.explain(
+    found = ground_forces.find_ground_forces(
         motion.character, motion.q, motion.v, motion.a, points, on, friction=FRICTION
     )
     return float(np.linalg.norm(found.residual, axis=1).max())

@@ -20,7 +20,7 @@ MOST_POSES = 256
 """That are looked at, evenly over the clip."""
 
 
-def overlaps(clip: Clip, deepest: float = DEEPEST) -> dict[tuple[str, str], float]:
+def overlapping_links(clip: Clip, deepest: float = DEEPEST) -> dict[tuple[str, str], float]:
     """Pairs of links that overlap in a clip, and how deep at most [m].
 
     Args:

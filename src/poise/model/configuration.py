@@ -1,4 +1,4 @@
-"""Steps between poses: q ⊕ d and q1 ⊖ q0, for many frames at once.
+"""Configurations of a character: q ⊕ d and q1 ⊖ q0, for many frames at once.
 
 A step d has the layout of v: world translation and body rotation vector for a free joint, a
 rotation vector in the child's frame for a ball, a number for hinge and slide.
@@ -16,8 +16,8 @@ from poise.math.rotation import Floats
 from poise.model.character import Character
 
 
-def move(character: Character, q: ArrayLike, step: ArrayLike) -> Floats:
-    """Poses (..., nq) after steps (..., nv) [m, rad]; quaternions come out normalised."""
+def integrate(character: Character, q: ArrayLike, step: ArrayLike) -> Floats:
+    """Returns q ⊕ step: poses (..., nq) after steps (..., nv) [m, rad], quaternions normalised."""
     q, step = np.asarray(q, dtype=np.float64), np.asarray(step, dtype=np.float64)
     lead = np.broadcast_shapes(q.shape[:-1], step.shape[:-1])
     out = np.array(np.broadcast_to(q, (*lead, character.nq)))
@@ -30,7 +30,7 @@ def move(character: Character, q: ArrayLike, step: ArrayLike) -> Floats:
 
 
 def difference(character: Character, q0: ArrayLike, q1: ArrayLike) -> Floats:
-    """Steps (..., nv) that lead from poses q0 to q1, rotations the short way round."""
+    """Returns q1 ⊖ q0: the steps (..., nv) from poses q0 to q1, rotations the short way round."""
     q0, q1 = np.asarray(q0, dtype=np.float64), np.asarray(q1, dtype=np.float64)
     lead = np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1])
     out = np.empty((*lead, character.nv))
@@ -43,7 +43,7 @@ def difference(character: Character, q0: ArrayLike, q1: ArrayLike) -> Floats:
 
 
 def rotations(character: Character) -> list[tuple[str, slice, slice]]:
-    """Joints that turn as a ball: name, quaternion in q, rotation vector in v."""
+    """Joints with a quaternion: name, quaternion in q, rotation vector in v."""
     found = []
     for joint, (_, _, quat, turn) in zip(character.joints, _blocks(character), strict=True):
         if quat is not None:
