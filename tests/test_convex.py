@@ -159,7 +159,7 @@ def near_poses(seed: int, n: int) -> Array:
 
 
 def seen(a: Shape, b: Shape, q: Array, reach: float = 0.1) -> Array:
-    """Touches of n pairs, (n, 4, 7), as far as the velocity `reach` would carry them in a step."""
+    """Contacts of n pairs, (n, 4, 7), as far as the velocity `reach` would carry them in a step."""
     world = World([body(a, name="a"), body(b, name="b")], dt=1.0 / 1024, spares=0)
     finder = world._convex
     assert isinstance(finder, Convex)

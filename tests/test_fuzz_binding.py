@@ -26,9 +26,9 @@ from poise.model.character import Character
 from poise.model.forest import Forest
 from poise.model.scene import scene_of
 from poise.model.shape import Shape
-from poise.simulation.contact import HeightField, Touch, compile_touch, default_spares
+from poise.simulation.contact import HeightField, CollisionModel, compile_collision_model, default_projectiles
 
-# MemoryError: for copies by the billion; AttributeError: for what is no Touch
+# MemoryError: for copies by the billion; AttributeError: for what is no CollisionModel
 ALLOWED = (PoiseError, TypeError, ValueError, OverflowError, MemoryError, AttributeError)
 MEMORY = 4 << 30
 ODDS = np.array([6, 4, 2, 6, 8, 6, 6, 2, 6, 8, 2, 10, 6, 6, 1, 1, 12, 8]) / 100
@@ -234,7 +234,7 @@ class Bench:
         self.n = int(rng.integers(1, 12))
         self.spares = int(rng.integers(0, 3))
         self.given = 0
-        self.scene = scene_of([self.character, *default_spares(self.spares)])
+        self.scene = scene_of([self.character, *default_projectiles(self.spares)])
         self.whole = self.scene.model if self.spares else self.model
         self.world = self.started(_core.World(**self.of_world()))
         self.gains = _core.Gains(**self.of_gains())
@@ -280,7 +280,7 @@ class Bench:
                 given[name] = np.array(np.broadcast_to(x, (*own, *x.shape)), order="C")
         return given
 
-    def touch(self) -> Touch:
+    def touch(self) -> CollisionModel:
         """Contact with a plane or a field, two obstacles, and links with each other.
 
         Where one of the obstacles is a cylinder, pairs are given from outside.
@@ -290,7 +290,7 @@ class Bench:
         if rng.random() < 0.5:
             last = Shape("cylinder", (0.3, 0.2), pos=(0.0, 1.0, 0.0))
         own = (self.n, surfaces) if self.n > 1 and rng.random() < 0.5 else (surfaces,)
-        touch = compile_touch(
+        touch = compile_collision_model(
             self.scene,
             ground=HeightField(rng.normal(size=(3, 4)), 0.5) if rng.random() < 0.5 else True,
             obstacles=[Shape("box", (0.5, 0.5, 0.2), pos=(1.0, 0.0, 0.0)), last],
@@ -305,7 +305,7 @@ class Bench:
 
     def of_touch(self) -> dict[str, Any]:
         touch = self.touch()
-        return {field.name: getattr(touch, field.name) for field in fields(Touch)}
+        return {field.name: getattr(touch, field.name) for field in fields(CollisionModel)}
 
     def of_throw(self) -> dict[str, Any]:
         q = np.array([*self.rng.normal(size=3), 1.0, 0.0, 0.0, 0.0])

@@ -16,7 +16,7 @@ import poise
 from poise import Command, Recording, Shape, State, Target, World, dynamics, load_recording
 from poise.errors import PoiseError
 from poise.motion import load_clip
-from poise.simulation.contact import HeightField, Plane, Touches
+from poise.simulation.contact import HeightField, Plane, Contacts
 from poise.simulation.world_config import Settings
 
 pytestmark = pytest.mark.arithmetic
@@ -127,7 +127,7 @@ def test_every_frame_of_one_and_a_frame_each_second_of_several_can_be_resumed() 
 def test_frames_hold_what_the_world_says_of_itself(n: int) -> None:
     world = lively(n)
     recording = Recording(world, fps=20.0)
-    seen: list[tuple[State, Touches, Any, Any]] = []
+    seen: list[tuple[State, Contacts, Any, Any]] = []
     servo = poise.StablePD(HUMANOID)
     for k in range(180):
         if k == 60:

@@ -3,7 +3,7 @@
 Every function takes states with leading batch or time axes and reduces nothing: callers choose
 between mean, percentile and largest with `summary`.
 
-Contacts come as a world gives them: flat rows, each with the copy it belongs to (`Touches`). They
+Contacts come as a world gives them: flat rows, each with the copy it belongs to (`Contacts`). They
 become arrays with leading axes by `copies`: () for a world of one, n or (n,) for n copies, (k, n)
 for k frames put together by `stacked`. A place that nothing determines, as the centre of pressure
 of a foot in the air, is NaN; a force that is not there is 0.

@@ -12,7 +12,7 @@ from poise.dynamics import GRAVITY
 from poise.math.arrays import Floats, floats, shaped
 from poise.measure.touching import contact_wrench, contacts_of
 from poise.model.scene import SceneLike, scene_of
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 
 
 class Momentum(NamedTuple):
@@ -94,7 +94,7 @@ def momentum_rate(character: SceneLike, q: ArrayLike, v: ArrayLike, a: ArrayLike
 def external_rate(
     character: SceneLike,
     q: ArrayLike,
-    touches: Touches,
+    touches: Contacts,
     *,
     gravity: ArrayLike = GRAVITY,
 ) -> Momentum:

@@ -20,11 +20,11 @@ from poise.measure.touching import (
     feet_links,
     ground_contacts,
     per_copy,
-    touches_in,
+    contacts_in,
 )
 from poise.model.character import Character
 from poise.model.scene import Scene, SceneLike, scene_of
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 
 Bools = NDArray[np.bool_]
 
@@ -35,7 +35,7 @@ FALLEN = 0.6
 def fallen(
     character: SceneLike,
     q: ArrayLike,
-    touches: Touches | None = None,
+    touches: Contacts | None = None,
     *,
     part: str | None = None,
     ground: ArrayLike = 0.0,
@@ -78,7 +78,7 @@ def head_height(
 
 def lying(
     character: SceneLike,
-    touches: Touches,
+    touches: Contacts,
     *,
     part: str | None = None,
     copies: Copies = (),
@@ -149,13 +149,13 @@ def _roles(character: Character) -> dict[tuple[str, str], dict[str, list[str]]]:
         return {}
 
 
-def _own(character: SceneLike, touches: Touches, part: str | None) -> tuple[Touches, str | None]:
+def _own(character: SceneLike, touches: Contacts, part: str | None) -> tuple[Contacts, str | None]:
     """A character's contacts and no part, where `part` names it in the scene of the contacts."""
     check_touches(touches)
     scene = scene_of(character)
     if part is None or len(scene.characters) > 1 or len(touches.parts) < 2:
         return touches, part
-    return touches_in(scene, touches.of(part)), None
+    return contacts_in(scene, touches.of(part)), None
 
 
 def _part(scene: Scene, part: str | None) -> tuple[str, Character]:

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.math.arrays import Floats, floats
-from poise.measure.touching import Copies, _check, _each, touches_in
+from poise.measure.touching import Copies, _check, _each, contacts_in
 from poise.model.scene import Scene, SceneLike, scene_of
-from poise.simulation.contact.touches import Ints, Touches
+from poise.simulation.contact.touches import Ints, Contacts
 
 if TYPE_CHECKING:
     from poise.anatomy.contact_schedule import Contacts
@@ -61,7 +61,7 @@ def footing(character: Character, q: ArrayLike, contacts: Contacts, ground: floa
     return Footing(point, start, stop, skate, sink, rise)
 
 
-def slip(character: SceneLike, q: ArrayLike, v: ArrayLike, touches: Touches) -> Floats:
+def slip(character: SceneLike, q: ArrayLike, v: ArrayLike, touches: Contacts) -> Floats:
     """Speed at which the two sides of each contact slide along each other [m/s], shape (rows,).
 
     Times dt it is the way that a foot skates in the step.
@@ -77,7 +77,7 @@ def slip(character: SceneLike, q: ArrayLike, v: ArrayLike, touches: Touches) -> 
         not hold them.
     """
     scene, q = scene_of(character), floats(q, "q")
-    touches = touches_in(scene, touches)
+    touches = contacts_in(scene, touches)
     shape = _check(touches, q.shape[:-1])
     state = _each(q, "q", shape, scene.nq), _each(v, "v", shape, scene.nv)
     way = np.zeros((len(touches.copy), 3))
@@ -92,7 +92,7 @@ def slip(character: SceneLike, q: ArrayLike, v: ArrayLike, touches: Touches) -> 
     return speed
 
 
-def sinking(touches: Touches, copies: Copies = ()) -> Floats:
+def sinking(touches: Contacts, copies: Copies = ()) -> Floats:
     """Depth of the deepest contact of each copy, below zero a gap [m]; NaN without contacts."""
     shape = _check(touches, copies)
     deepest = np.full(int(np.prod(shape)), -np.inf)

@@ -34,7 +34,7 @@ from poise.measure.touching import (
     per_copy,
 )
 from poise.model.scene import SceneLike
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 
 
 class Reaction(NamedTuple):
@@ -53,7 +53,7 @@ class Reaction(NamedTuple):
 
 def ground_reaction(
     character: SceneLike,
-    touches: Touches,
+    touches: Contacts,
     links: Links | None = None,
     *,
     copies: Copies = (),
@@ -82,7 +82,7 @@ def ground_reaction(
 
 def foot_reactions(
     character: SceneLike,
-    touches: Touches,
+    touches: Contacts,
     *,
     copies: Copies = (),
     ground: ArrayLike = 0.0,

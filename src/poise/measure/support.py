@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from poise.errors import PoiseError
 from poise.math.arrays import Floats, floats
 from poise.measure.touching import Copies, _check, closed, ground_contacts
-from poise.simulation.contact.touches import Ints, Touches
+from poise.simulation.contact.touches import Ints, Contacts
 
 STEEPEST = 0.5
 """A surface carries as long as its normal points up by this much: 60 degrees of slope."""
@@ -32,7 +32,7 @@ class Support(NamedTuple):
     size: Ints
 
 
-def support_polygon(touches: Touches, copies: Copies = ()) -> Support:
+def support_polygon(touches: Contacts, copies: Copies = ()) -> Support:
     """The support polygon of each copy, from contacts with ground and obstacles that touch.
 
     Args:

@@ -15,7 +15,7 @@ from poise.errors import PoiseError
 from poise.math.arrays import Floats, floats
 from poise.model.character import Character
 from poise.model.scene import Scene, SceneLike, scene_of
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 
 Copies = int | tuple[int, ...]
 Links = str | int | slice | Sequence[str] | Sequence[int]
@@ -39,7 +39,7 @@ class Wrench(NamedTuple):
 # ---- which contacts
 
 
-def contacts_of(character: SceneLike, touches: Touches, links: Links | None = None) -> Touches:
+def contacts_of(character: SceneLike, touches: Contacts, links: Links | None = None) -> Contacts:
     """Contacts of some links with all that is not among them, seen from those links.
 
     Where the link is `other` in a row, the row is turned round: force and normal are always those
@@ -53,7 +53,7 @@ def contacts_of(character: SceneLike, touches: Touches, links: Links | None = No
             scene, without what was thrown in.
     """
     scene = scene_of(character)
-    touches = touches_in(scene, touches)
+    touches = contacts_in(scene, touches)
     mine = np.zeros(_links_named(touches, scene.nl), dtype=bool)
     mine[_indices(scene, links)] = True
     first = mine[touches.link]
@@ -61,7 +61,7 @@ def contacts_of(character: SceneLike, touches: Touches, links: Links | None = No
     return touches.turned(second & ~first).rows(first != second)
 
 
-def touches_in(scene: Scene, touches: Touches) -> Touches:
+def contacts_in(scene: Scene, touches: Contacts) -> Contacts:
     """The same contacts, with links numbered as those of a scene.
 
     The scene is the one that the contacts were found in, or a character that is one part of it.
@@ -94,29 +94,29 @@ def touches_in(scene: Scene, touches: Touches) -> Touches:
 
 def check_touches(touches: object) -> None:
     """Refuse what is no contacts."""
-    if not isinstance(touches, Touches):
+    if not isinstance(touches, Contacts):
         raise PoiseError(
             "contacts come from world.contacts or recording.contacts(i), got "
             f"{type(touches).__name__}"
         )
 
 
-def ground_contacts(touches: Touches, *, obstacles: bool = True) -> Touches:
+def ground_contacts(touches: Contacts, *, obstacles: bool = True) -> Contacts:
     """Contacts with what stands still: the ground and, unless said otherwise, obstacles."""
     check_touches(touches)
     return touches.rows(touches.other < 0 if obstacles else touches.other == -1)
 
 
-def closed(touches: Touches, gap: float = NEAR) -> Touches:
+def closed(touches: Contacts, gap: float = NEAR) -> Contacts:
     """Contacts that touch: they press, or their gap [m] is below this."""
     check_touches(touches)
     presses = np.sum(touches.force * touches.normal, axis=-1) > 0.0
     return touches.rows(presses | (touches.depth > -gap))
 
 
-def stacked(frames: Sequence[Touches], n: int = 1) -> Touches:
+def stacked(frames: Sequence[Contacts], n: int = 1) -> Contacts:
     """Contacts of several frames of n copies as one, for `copies=(len(frames), n)`."""
-    if isinstance(frames, Touches):
+    if isinstance(frames, Contacts):
         raise PoiseError("stacked takes a list of contacts, one for each frame; got one contacts")
     if not frames:
         raise PoiseError("stacked needs at least one frame of contacts")
@@ -125,7 +125,7 @@ def stacked(frames: Sequence[Touches], n: int = 1) -> Touches:
         if list(frame.parts) != list(frames[0].parts):
             raise PoiseError("stacked takes frames of one scene; these have different parts")
     shifted = [frame._replace(copy=frame.copy + i * n) for i, frame in enumerate(frames)]
-    whole = Touches._make(np.concatenate(column) for column in zip(*shifted, strict=True))
+    whole = Contacts._make(np.concatenate(column) for column in zip(*shifted, strict=True))
     whole.characters, whole.parts = frames[0].characters, frames[0].parts
     return whole
 
@@ -144,7 +144,7 @@ def feet_links(character: SceneLike) -> dict[str, list[int]]:
 # ---- sums
 
 
-def per_copy(touches: Touches, values: ArrayLike, copies: Copies = ()) -> Floats:
+def per_copy(touches: Contacts, values: ArrayLike, copies: Copies = ()) -> Floats:
     """Sum of a value for each contact over the contacts of each copy; 0 where there are none.
 
     Args:
@@ -168,7 +168,7 @@ def per_copy(touches: Touches, values: ArrayLike, copies: Copies = ()) -> Floats
     return np.stack(sums, axis=-1).astype(np.float64).reshape((*shape, *given.shape[1:]))
 
 
-def contact_wrench(touches: Touches, about: ArrayLike, copies: Copies = ()) -> Wrench:
+def contact_wrench(touches: Contacts, about: ArrayLike, copies: Copies = ()) -> Wrench:
     """Sum of the forces of these contacts, and of their torques about a point.
 
     Args:
@@ -182,7 +182,7 @@ def contact_wrench(touches: Touches, about: ArrayLike, copies: Copies = ()) -> W
     return Wrench(per_copy(touches, touches.force, shape), per_copy(touches, torque, shape))
 
 
-def link_wrenches(character: SceneLike, q: ArrayLike, touches: Touches) -> Floats:
+def link_wrenches(character: SceneLike, q: ArrayLike, touches: Contacts) -> Floats:
     """What contacts do to every link: force at its origin, and torque [N, N·m], (..., nl, 6).
 
     In the form that `poise.dynamics` takes as `external`. Contacts between links act on both.
@@ -193,7 +193,7 @@ def link_wrenches(character: SceneLike, q: ArrayLike, touches: Touches) -> Float
         touches: Contacts; their copies are counted along the leading axes of q.
     """
     scene = scene_of(character)
-    touches = touches_in(scene, touches)
+    touches = contacts_in(scene, touches)
     origin = dynamics.forward_kinematics(scene, q)[0]
     shape = _check(touches, origin.shape[:-2])
     origin = origin.reshape(-1, scene.nl, 3)
@@ -230,7 +230,7 @@ def _alike(some: Sequence[Character], others: Sequence[Character]) -> bool:
     return all(a is b or [x.name for x in a.links] == [x.name for x in b.links] for a, b in pairs)
 
 
-def _check(touches: Touches, copies: Copies) -> tuple[int, ...]:
+def _check(touches: Contacts, copies: Copies) -> tuple[int, ...]:
     """The leading axes as a tuple, if they hold the copies that the rows name."""
     check_touches(touches)
     shape = copies if isinstance(copies, tuple) else (copies,)
@@ -258,7 +258,7 @@ def _each(value: ArrayLike, name: str, shape: tuple[int, ...], *tail: int) -> Fl
     return whole.reshape(math.prod(shape), *tail)
 
 
-def _links_named(touches: Touches, nl: int) -> int:
+def _links_named(touches: Contacts, nl: int) -> int:
     """How many links there are, with those of spares."""
     return max([nl, *(int(x.max()) + 1 for x in (touches.link, touches.other) if len(x))])
 

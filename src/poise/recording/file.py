@@ -33,7 +33,7 @@ from poise.model.formats.yaml_read import LARGEST_TEXT as MOST_TEXT
 from poise.model.scene import scene_of
 from poise.model.shape import Shape
 from poise.recording.frames import TABLES, Array, Frames, layout
-from poise.simulation.contact import MOST_SPARES, HeightField, Plane
+from poise.simulation.contact import MOST_PROJECTILES, HeightField, Plane
 from poise.simulation.contact.touch import STIFFNESS
 from poise.simulation.world import Loss
 from poise.simulation.world_config import Settings, kept
@@ -265,8 +265,8 @@ def _check_settings(s: Settings) -> None:
         value = getattr(s, name)
         if value is not None and not np.isfinite(value).all():
             raise PoiseError(f"{name}: every entry must be finite")
-    if not 0 <= s.waiting <= MOST_SPARES:
-        raise PoiseError(f"{s.waiting} spares; it must be 0 to {MOST_SPARES}")
+    if not 0 <= s.waiting <= MOST_PROJECTILES:
+        raise PoiseError(f"{s.waiting} spares; it must be 0 to {MOST_PROJECTILES}")
     if s.n < 1 or not s.character:
         raise PoiseError("needs at least one copy and one character")
 

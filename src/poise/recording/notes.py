@@ -10,7 +10,7 @@ import numpy as np
 from poise import _core
 from poise.math.arrays import Floats
 from poise.recording.frames import Array, Block
-from poise.simulation.contact.touches import CoreContacts, Touches, touches_of
+from poise.simulation.contact.touches import CoreContacts, Contacts, contacts_from_core
 from poise.simulation.world import World
 
 
@@ -68,16 +68,16 @@ def block_of(notes: Sequence[Note], world: World) -> Block:
 def _contacts(raw: Sequence[_core.Contacts], world: World) -> tuple[Array, ...]:
     """Counts, (copy, link, other) and (point, normal, force, depth)."""
     together = CoreContacts.joined(raw)
-    copy, link, other, *numbers, depth = touches_of(together, world._touch, world.dt)
+    copy, link, other, *numbers, depth = contacts_from_core(together, world._touch, world.dt)
     counts = np.array([len(one.copy) for one in raw])
     which = np.stack([copy, link, other], axis=1)
     return counts, which, np.concatenate([*numbers, depth[:, None]], axis=1)
 
 
-def touches_in(which: Array, rows: Array) -> Touches:
+def contacts_in(which: Array, rows: Array) -> Contacts:
     """The contacts that were put into rows: the inverse of `_contacts`."""
     copy, link, other = which.T
-    return Touches(copy, link, other, rows[:, :3], rows[:, 3:6], rows[:, 6:9], rows[:, 9])
+    return Contacts(copy, link, other, rows[:, :3], rows[:, 3:6], rows[:, 6:9], rows[:, 9])
 
 
 def _thrown(projectiles: Sequence[_core.Projectiles]) -> tuple[Array, ...]:

@@ -16,9 +16,9 @@ from poise.model.scene import Scene, scene_of
 from poise.model.sealed import Sealed
 from poise.motion.clip import Clip
 from poise.recording.frames import Array, Frames
-from poise.recording.notes import Note, block_of, note_of, touches_in
+from poise.recording.notes import Note, block_of, note_of, contacts_in
 from poise.simulation.command import Target
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 from poise.simulation.state import State
 from poise.simulation.world import Loss, World
 from poise.simulation.world_config import Settings
@@ -228,10 +228,10 @@ class Recording(Sealed):
         q, v = self.frames.rows("target", self._index(i))
         return Target(q[0], v[0]) if len(q) else None
 
-    def contacts(self, i: int) -> Touches:
+    def contacts(self, i: int) -> Contacts:
         """What touched what in the step before frame i."""
         which, rows = self.frames.rows("contact", self._index(i))
-        return touches_in(which, rows).within(self.scene)
+        return contacts_in(which, rows).within(self.scene)
 
     def thrown(self, i: int) -> Floats:
         """Spares at frame i, as `World.thrown`: (spares, 14) or (n, spares, 14)."""

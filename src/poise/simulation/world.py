@@ -32,13 +32,13 @@ from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, scene_of
 from poise.model.shape import Shape
 from poise.simulation.command import Command, Drive
-from poise.simulation.contact import MODELS, GroundLike, Touches, compile_touch, default_spares
+from poise.simulation.contact import MODELS, GroundLike, Contacts, compile_collision_model, default_projectiles
 from poise.simulation.contact.colliders import check_obstacles
 from poise.simulation.contact.convex import convex_of
 from poise.simulation.contact.spares import projectile_table
 from poise.simulation.contact.surfaces import FRICTION, SurfaceCounts, surfaces_of
 from poise.simulation.contact.touch import STIFFNESS
-from poise.simulation.contact.touches import touches_of
+from poise.simulation.contact.touches import contacts_from_core
 from poise.simulation.state import State
 from poise.simulation.world_config import Settings, settings_of, threads_of
 
@@ -172,10 +172,10 @@ class World:
         if contact is not None:
             _check_contact(contact, dt, self_collision, convex)
             obstacles = check_obstacles(obstacles)
-            waiting = default_spares(spares)
+            waiting = default_projectiles(spares)
             whole = scene_of([*scene.characters, *waiting]) if waiting else scene
             counts = SurfaceCounts(n, scene.nl, len(waiting), len(obstacles))
-            touch = compile_touch(
+            touch = compile_collision_model(
                 whole,
                 ground=ground,
                 obstacles=obstacles,
@@ -285,9 +285,9 @@ class World:
         return limited[0] if self._n == 1 else limited
 
     @property
-    def contacts(self) -> Touches:
+    def contacts(self) -> Contacts:
         """What touched what in the last step; `.of(part)` is what touched one part of the scene."""
-        return touches_of(self._core.contacts(), self._touch, self._dt).within(self.scene)
+        return contacts_from_core(self._core.contacts(), self._touch, self._dt).within(self.scene)
 
     @property
     def threads(self) -> int:

@@ -22,7 +22,7 @@ from poise.model.character import Character
 from poise.model.forest import KINDS, Part
 from poise.model.scene import Scene
 from poise.motion.checks.strength import JOINTS
-from poise.simulation.contact import HeightField, Plane, default_spares
+from poise.simulation.contact import HeightField, Plane, default_projectiles
 from poise.simulation.world_config import Settings
 
 Ints = NDArray[np.int64]
@@ -75,7 +75,7 @@ class Cast:
     def __init__(self, settings: Settings, scene: Scene) -> None:
         self.number = next(_numbers)
         self.settings, self.scene = settings, scene
-        self.spares = default_spares(settings.spares)
+        self.spares = default_projectiles(settings.spares)
         parts = scene.forest.parts
         pairs = list(zip(parts.items(), scene.characters, strict=True))
         chosen = [pair for pair in pairs if not is_object(pair[1])] or pairs

@@ -18,7 +18,7 @@ from poise.measure.support import Support
 from poise.recording import Recording
 from poise.recording.notes import Note
 from poise.simulation.contact.spares import projectile_table
-from poise.simulation.contact.touches import Touches, touches_of
+from poise.simulation.contact.touches import Contacts, contacts_from_core
 from poise.simulation.world import World
 from poise.studio.cast import Cast, Group
 from poise.studio.snapshot import Contacts, Moment
@@ -55,7 +55,7 @@ class Frame(NamedTuple):
     v: Floats
     torque: Floats
     gravity: Floats
-    touches: Touches
+    touches: Contacts
     thrown: Floats
     reference: Floats | None
     planned: Floats | None = None
@@ -63,7 +63,7 @@ class Frame(NamedTuple):
 
 def frame_of_note(note: Note, world: World) -> Frame:
     """The frame that was noted in a world of one copy."""
-    touches = touches_of(note.contacts, world._touch, world.dt)
+    touches = contacts_from_core(note.contacts, world._touch, world.dt)
     reference = None if note.target is None else note.target[0]
     return Frame(
         float(note.time[0]), note.q[0], note.v[0], note.torque[0], note.gravity, touches,
@@ -136,15 +136,15 @@ def moment_of(cast: Cast, frame: Frame) -> Moment:
     return moment
 
 
-def _of_characters(cast: Cast, touches: Touches) -> Touches:
+def _of_characters(cast: Cast, touches: Contacts) -> Contacts:
     """Contacts of characters with the ground and obstacles; `copy` says which character."""
     inside = touches.link < cast.scene.nl
     who = np.where(inside, cast.who[np.where(inside, touches.link, 0)], -1)
     keep = (who >= 0) & (touches.other < 0)
-    return Touches._make(column[keep] for column in touches._replace(copy=who))
+    return Contacts._make(column[keep] for column in touches._replace(copy=who))
 
 
-def _fallen(cast: Cast, group: Group, q: Floats, mine: Touches) -> Bools:
+def _fallen(cast: Cast, group: Group, q: Floats, mine: Contacts) -> Bools:
     """Whether characters of a group lie, by their heads and by what touches the ground."""
     if not group.stands:
         return np.zeros(len(q), dtype=bool)
@@ -152,7 +152,7 @@ def _fallen(cast: Cast, group: Group, q: Floats, mine: Touches) -> Bools:
     row = np.full(cast.count, -1)
     row[group.rows] = np.arange(len(group.rows))
     here = row[mine.copy] >= 0
-    own = Touches._make(column[here] for column in mine)
+    own = Contacts._make(column[here] for column in mine)
     who = row[own.copy]
     own = own._replace(copy=who, link=own.link - group.links[who, 0])
     level = cast.ground(place[:, 0], place[:, 1])
@@ -195,7 +195,7 @@ def _at_limit(cast: Cast, q: Floats) -> Bools:
     return out
 
 
-def _pressing(touches: Touches) -> Contacts:
+def _pressing(touches: Contacts) -> Contacts:
     """Contacts with a force."""
     keep = np.square(touches.force).sum(axis=1) > ANY_FORCE**2
     return Contacts(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from poise.dynamics import center_of_mass, forward_kinematics
 from poise.math.arrays import Floats, shaped
 from poise.model.scene import scene_of
-from poise.simulation.contact import default_spares
+from poise.simulation.contact import default_projectiles
 from poise.simulation.pushes import Push
 from poise.view.browser import Stage
 from poise.view.colors import Colors
@@ -67,7 +67,7 @@ class Playback:
         if ghost and timeline.has_goal:
             self._ghost = stage.bodies(f"{name}/ghost", recording.scene, **looks)
         self._spares = None
-        spares = default_spares(recording.settings.spares)
+        spares = default_projectiles(recording.settings.spares)
         if spares and timeline.thrown[..., 0].any():
             self._spares = stage.bodies(f"{name}/thrown", scene_of(spares), offset=offset)
         self._pushes = PushArrows(timeline, pushes, forces or force_scale(recording))

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from poise.math.arrays import Floats
 from poise.math.pose import quat_from_z
 from poise.model.shape import Shape
-from poise.simulation.contact import HeightField, Plane, default_spares
+from poise.simulation.contact import HeightField, Plane, default_projectiles
 from poise.simulation.world_config import Settings
 from poise.view.drawing import Primitive, drawing_of
 from poise.view.mesh import Mesh
@@ -96,7 +96,7 @@ def thrown_drawing(settings: Settings, thrown: Floats) -> list[Primitive]:
         settings: Of a world.
         thrown: Of each spare whether it is there, and its position, shape (spares, 8) or more.
     """
-    rows = zip(default_spares(settings.spares), thrown, strict=True)
+    rows = zip(default_projectiles(settings.spares), thrown, strict=True)
     return [thing for spare, row in rows if row[0] for thing in drawing_of(spare, row[1:8])]
 
 

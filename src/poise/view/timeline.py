@@ -12,7 +12,7 @@ from poise.math.arrays import Floats, number
 from poise.model import configuration
 from poise.model.scene import Scene, scene_of
 from poise.recording import Recording
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 
 MOST_PICTURES = 100_000
 FASTEST = 240.0  # pictures a second
@@ -81,7 +81,7 @@ class Timeline:
         q = np.concatenate([self.q[:, part.q] for _, part in chosen], axis=1)
         return scene_of([character for character, _ in chosen]), q
 
-    def touches(self, k: int) -> Touches:
+    def touches(self, k: int) -> Contacts:
         """Contacts of all copies at picture k."""
         return self.recording.contacts(int(self.frame[k]))
 

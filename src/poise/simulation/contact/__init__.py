@@ -7,18 +7,18 @@ found outside of the core, by `poise.simulation.contact.convex`.
 """
 
 from poise.simulation.contact.ground import GroundLike, HeightField, Plane
-from poise.simulation.contact.spares import MOST_SPARES, default_spares
-from poise.simulation.contact.touch import MODELS, Touch, compile_touch
-from poise.simulation.contact.touches import Touches
+from poise.simulation.contact.spares import MOST_PROJECTILES, default_projectiles
+from poise.simulation.contact.touch import MODELS, CollisionModel, compile_collision_model
+from poise.simulation.contact.touches import Contacts
 
 __all__ = [
     "MODELS",
-    "MOST_SPARES",
+    "MOST_PROJECTILES",
     "GroundLike",
     "HeightField",
     "Plane",
-    "Touch",
-    "Touches",
-    "compile_touch",
-    "default_spares",
+    "CollisionModel",
+    "Contacts",
+    "compile_collision_model",
+    "default_projectiles",
 ]

@@ -27,7 +27,7 @@ from poise.simulation.contact.convex_patch import Posed, middles, patch, separat
 from poise.simulation.contact.convex_solid import solid_of
 
 if TYPE_CHECKING:
-    from poise.simulation.contact.touch import Touch
+    from poise.simulation.contact.touch import CollisionModel
 
 NEAR = 0.01  # as kNear of the core: contacts nearer than this take part [m]
 FARTHEST = 1.0  # as kFarthest of the core: none is looked for beyond [m]
@@ -48,7 +48,7 @@ def load_coal() -> Any:
         ) from error
 
 
-def convex_of(scene: Scene, touch: Touch) -> Convex | None:
+def convex_of(scene: Scene, touch: CollisionModel) -> Convex | None:
     """What finds the touches of meshes and cylinders, if they meet anything."""
     kind = touch.collider_kind
     if (
@@ -67,7 +67,7 @@ class Convex:
         touch: What can touch what.
     """
 
-    def __init__(self, scene: Scene, touch: Touch) -> None:
+    def __init__(self, scene: Scene, touch: CollisionModel) -> None:
         self._coal = load_coal()
         self._scene, self._touch = scene, touch
         pairs = np.stack([touch.pair_a, touch.pair_b], axis=1).astype(np.int64)
@@ -227,7 +227,7 @@ def _geometry(coal: Any, shape: Shape) -> Any:
     return coal.Convex(points, faces)
 
 
-def _spares_of(scene: Scene, touch: Touch) -> Any:
+def _spares_of(scene: Scene, touch: CollisionModel) -> Any:
     """For every collider 0, or the number of the spare that it belongs to."""
     parts = list(scene.forest.parts.values())
     own = len(parts) - touch.projectiles

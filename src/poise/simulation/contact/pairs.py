@@ -21,7 +21,7 @@ from poise.simulation.contact.colliders import Colliders, Ints
 from poise.simulation.contact.convex import convex_of
 
 if TYPE_CHECKING:
-    from poise.simulation.contact.touch import Touch
+    from poise.simulation.contact.touch import CollisionModel
 
 Keys = NDArray[np.int64]
 
@@ -73,7 +73,7 @@ def pairs_of(
     return pairs.only(_order(scene.forest, colliders, pairs))
 
 
-def overlaps(scene: Scene, touch: Touch) -> Keys:
+def overlaps(scene: Scene, touch: CollisionModel) -> Keys:
     """Pairs of links of one part that pass through each other in the rest pose, as keys.
 
     Args:
@@ -102,7 +102,7 @@ def overlaps(scene: Scene, touch: Touch) -> Keys:
     return np.unique(link_keys(link[a], link[b], scene.nl))
 
 
-def _alone(touch: Touch, kept: Any) -> Touch:
+def _alone(touch: CollisionModel, kept: Any) -> CollisionModel:
     """Some of the pairs, without ground, surfaces and spares."""
 
     def count(k: int) -> Ints:

@@ -13,7 +13,7 @@ from poise.model.character import Character
 from poise.model.objects import free_object
 from poise.model.shape import Shape
 
-MOST_SPARES = 32
+MOST_PROJECTILES = 32
 RADIUS = 0.1  # of a ball [m]
 MASS = 3.0  # of a ball [kg]
 
@@ -23,11 +23,11 @@ def projectile_table(now: _core.Projectiles) -> Floats:
     return np.concatenate([now.thrown[..., None].astype(np.float64), now.q, now.v], axis=-1)
 
 
-def default_spares(spares: int | Sequence[Character]) -> list[Character]:
+def default_projectiles(spares: int | Sequence[Character]) -> list[Character]:
     """Objects that wait to be thrown: balls of 3 kg, or those given."""
     if isinstance(spares, (int, np.integer)) and not isinstance(spares, bool):
-        if not 0 <= spares <= MOST_SPARES:
-            raise PoiseError(f"spares is {spares}; it must be 0 to {MOST_SPARES}")
+        if not 0 <= spares <= MOST_PROJECTILES:
+            raise PoiseError(f"spares is {spares}; it must be 0 to {MOST_PROJECTILES}")
         ball = Shape("sphere", (RADIUS,), color=(0.85, 0.45, 0.2))
         return [free_object(f"spare-{i + 1}", ball, mass=MASS) for i in range(spares)]
     if isinstance(spares, bool) or not isinstance(spares, Sequence):
@@ -38,6 +38,6 @@ def default_spares(spares: int | Sequence[Character]) -> list[Character]:
         kinds = [joint.kind for joint in one.joints]
         if kinds != ["free"] or len(one.links) != 1:
             raise PoiseError(f"spares[{i}] ({one.name!r}) must be one free link")
-    if len(spares) > MOST_SPARES:
-        raise PoiseError(f"{len(spares)} spares; at most {MOST_SPARES} can wait")
+    if len(spares) > MOST_PROJECTILES:
+        raise PoiseError(f"{len(spares)} spares; at most {MOST_PROJECTILES} can wait")
     return list(spares)

@@ -1,4 +1,4 @@
-"""Touch: what can touch what, as the core takes it."""
+"""CollisionModel: what can touch what, as the core takes it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STIFFNESS = 5e4
 
 
 @dataclass(frozen=True, eq=False)
-class Touch:
+class CollisionModel:
     """What the core takes; see cpp/include/poise/contact/collision_model.hpp."""
 
     model: int
@@ -71,7 +71,7 @@ class Touch:
     shapes: tuple[Shape, ...] = ()  # of the colliders; the core does not read them
 
 
-def compile_touch(
+def compile_collision_model(
     scene: Scene,
     *,
     ground: GroundLike = True,
@@ -86,7 +86,7 @@ def compile_touch(
     convex: bool | None = None,
     sweeps: int = SWEEPS,
     stiffness: float = STIFFNESS,
-) -> Touch:
+) -> CollisionModel:
     """Colliders, probes, pairs and joint limits of a scene whose last parts are spares.
 
     names: Of the links as the user knows them; with spares a single character has company.
@@ -105,7 +105,7 @@ def compile_touch(
         convex=convex,
     )
     bounds = _bounds(scene)
-    touch = Touch(
+    touch = CollisionModel(
         model=MODELS[model],
         sweeps=sweeps,
         surfaces=scene.nl + len(obstacles) + 1,
@@ -146,7 +146,7 @@ def compile_touch(
     return _without(touch, colliders, through, scene.nl)
 
 
-def _without(touch: Touch, colliders: Colliders, links: Any, count: int) -> Touch:
+def _without(touch: CollisionModel, colliders: Colliders, links: Any, count: int) -> CollisionModel:
     """Without the pairs of shapes that belong to these pairs of links."""
     a, b = touch.pair_a, touch.pair_b
     kept = ~np.isin(link_keys(colliders.link[a], colliders.link[b], count), links)

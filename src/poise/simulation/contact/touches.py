@@ -1,4 +1,4 @@
-"""Touches: what touched what."""
+"""Contacts: what touched what."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from poise.model.character import Character
     from poise.model.forest import Part
     from poise.model.scene import Scene
-    from poise.simulation.contact.touch import Touch
+    from poise.simulation.contact.touch import CollisionModel
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -51,7 +51,7 @@ class CoreContacts(NamedTuple):
         )
 
 
-class Touches(_Columns):
+class Contacts(_Columns):
     """Contacts of the last step, of all copies, one row each.
 
     Contacts of a world or a recording know the parts of its scene: `of` selects those of one part.
@@ -71,20 +71,20 @@ class Touches(_Columns):
     characters: tuple[Character, ...] = ()
     parts: Mapping[str, Part] = {}
 
-    def within(self, scene: Scene) -> Touches:
+    def within(self, scene: Scene) -> Contacts:
         """The same contacts, with the scene whose links they name."""
         return self._with(scene.characters, scene.forest.parts)
 
-    def rows(self, which: Any) -> Touches:
+    def rows(self, which: Any) -> Contacts:
         """Some of the contacts.
 
         Args:
             which: Mask, indices or slice of the rows.
         """
-        chosen = Touches._make(column[which] for column in self)
+        chosen = Contacts._make(column[which] for column in self)
         return chosen._with(self.characters, self.parts)
 
-    def of(self, part: str) -> Touches:
+    def of(self, part: str) -> Contacts:
         """Contacts of one part of the scene, numbered and seen as if it were alone.
 
         `link` is always a link of the part, by its index in the part's own character. Links of
@@ -100,7 +100,7 @@ class Touches(_Columns):
         met = (renumbered.other >= 0) & (renumbered.other < count)
         return renumbered.turned(met & ~own).rows(own | met)
 
-    def renumbered(self, part: str) -> Touches:
+    def renumbered(self, part: str) -> Contacts:
         """All contacts, with links numbered as by `of`."""
         if part not in self.parts:
             if not self.parts:
@@ -117,7 +117,7 @@ class Touches(_Columns):
         alone = self._replace(link=self.link + shift[0], other=self.other + shift[1])
         return alone._with((character,), {part: character.forest.parts[character.name]})
 
-    def turned(self, which: Bools) -> Touches:
+    def turned(self, which: Bools) -> Contacts:
         """With link and other exchanged in some rows, and force and normal reversed."""
         sign = np.where(which, -1.0, 1.0)[:, None]
         return self._replace(
@@ -127,17 +127,17 @@ class Touches(_Columns):
             force=sign * self.force,
         )
 
-    def _replace(self, **columns: Any) -> Touches:
-        replaced: Touches = super()._replace(**columns)
+    def _replace(self, **columns: Any) -> Contacts:
+        replaced: Contacts = super()._replace(**columns)
         return replaced._with(self.characters, self.parts)
 
-    def _with(self, characters: tuple[Character, ...], parts: Mapping[str, Part]) -> Touches:
-        known = Touches._make(self)
+    def _with(self, characters: tuple[Character, ...], parts: Mapping[str, Part]) -> Contacts:
+        known = Contacts._make(self)
         known.characters, known.parts = characters, parts
         return known
 
 
-def touches_of(raw: _core.Contacts | CoreContacts, touch: Touch | None, dt: float) -> Touches:
+def contacts_from_core(raw: _core.Contacts | CoreContacts, touch: CollisionModel | None, dt: float) -> Contacts:
     """Contacts from those of the core, of one step or of several in a row.
 
     Args:
@@ -148,6 +148,6 @@ def touches_of(raw: _core.Contacts | CoreContacts, touch: Touch | None, dt: floa
     link = np.zeros(0, np.int64) if touch is None else touch.collider_link.astype(np.int64)
     # obstacles are -1 - k among the colliders, and the ground comes before them
     met = np.append(np.where(link < 0, link - 1, link), -1)[raw.other]
-    return Touches(
+    return Contacts(
         raw.copy, link[raw.collider], met, raw.point, raw.normal, raw.impulse / dt, -raw.gap
     )
