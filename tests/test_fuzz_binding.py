@@ -26,7 +26,12 @@ from poise.model.character import Character
 from poise.model.forest import Forest
 from poise.model.scene import scene_of
 from poise.model.shape import Shape
-from poise.simulation.contact import HeightField, CollisionModel, compile_collision_model, default_projectiles
+from poise.simulation.contact import (
+    CollisionModel,
+    HeightField,
+    compile_collision_model,
+    default_projectiles,
+)
 
 # MemoryError: for copies by the billion; AttributeError: for what is no CollisionModel
 ALLOWED = (PoiseError, TypeError, ValueError, OverflowError, MemoryError, AttributeError)
@@ -232,10 +237,10 @@ class Bench:
         self.forest: Forest = self.character.forest
         self.model = _core.Model(self.forest)
         self.n = int(rng.integers(1, 12))
-        self.spares = int(rng.integers(0, 3))
+        self.projectiles = int(rng.integers(0, 3))
         self.given = 0
-        self.scene = scene_of([self.character, *default_projectiles(self.spares)])
-        self.whole = self.scene.model if self.spares else self.model
+        self.scene = scene_of([self.character, *default_projectiles(self.projectiles)])
+        self.whole = self.scene.model if self.projectiles else self.model
         self.world = self.started(_core.World(**self.of_world()))
         self.gains = _core.Gains(**self.of_gains())
 
@@ -285,7 +290,7 @@ class Bench:
 
         Where one of the obstacles is a cylinder, pairs are given from outside.
         """
-        rng, surfaces = self.rng, len(self.forest.link_body) + self.spares + 3
+        rng, surfaces = self.rng, len(self.forest.link_body) + self.projectiles + 3
         last = Shape("sphere", (0.3,), pos=(0.0, 1.0, 0.0))
         if rng.random() < 0.5:
             last = Shape("cylinder", (0.3, 0.2), pos=(0.0, 1.0, 0.0))
@@ -297,7 +302,7 @@ class Bench:
             model=str(rng.choice(["impulse", "penalty"])),
             friction=rng.random(own),
             restitution=rng.random(own),
-            spares=self.spares,
+            projectiles=self.projectiles,
             sweeps=10,
         )
         self.given = int((touch.collider_kind[touch.pair_b] > 2).sum())
@@ -323,7 +328,7 @@ class Bench:
             "single_precision": bool(self.rng.random() < 0.5),
             "threads": int(self.rng.integers(1, 4)),
             "gravity": np.array([0.0, 0.0, -9.81]),
-            "overrides": None if contact and self.spares else self.overrides(),
+            "overrides": None if contact and self.projectiles else self.overrides(),
         }
 
     def of_write(self) -> dict[str, Any]:

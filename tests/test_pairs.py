@@ -19,9 +19,11 @@ WALL = Shape("box", (0.1, 2.0, 0.5), pos=(3.0, 0.0, 0.5))
 POST = Shape("cylinder", (0.1, 0.5), pos=(0.0, 3.0, 0.5))
 
 
-def compiled(scene: Scene, spares: int, **options: Any) -> CollisionModel:
+def compiled(scene: Scene, projectiles: int, **options: Any) -> CollisionModel:
     none = np.zeros(scene.nl + len(options.get("obstacles", ())) + 1)
-    return compile_collision_model(scene, friction=none, restitution=none, spares=spares, **options)
+    return compile_collision_model(
+        scene, friction=none, restitution=none, projectiles=projectiles, **options
+    )
 
 
 def stand() -> Character:
@@ -131,9 +133,11 @@ def test_pairs_of_two_bodies_are_neighbours_and_the_last_spares_come_last() -> N
     link, body = touch.collider_link, touch.collider_body
     of = np.where(link >= 0, part[link], -1)
     last = np.maximum(of[touch.pair_a], of[touch.pair_b])
-    spare = np.maximum(last - 1, 0)
-    assert (np.diff(spare) >= 0).all()
-    np.testing.assert_array_equal(touch.projectile_pairs, [(spare <= k).sum() for k in range(5)])
+    projectile = np.maximum(last - 1, 0)
+    assert (np.diff(projectile) >= 0).all()
+    np.testing.assert_array_equal(
+        touch.projectile_pairs, [(projectile <= k).sum() for k in range(5)]
+    )
     for key in (of, body):
         rows = np.stack([key[touch.pair_a], key[touch.pair_b]], axis=1)
         runs = 1 + np.count_nonzero((np.diff(rows, axis=0) != 0).any(axis=1))

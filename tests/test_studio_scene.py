@@ -311,9 +311,9 @@ def test_a_thrown_ball_meets_its_aim() -> None:
     for _ in range(60):
         sim.go(1)
         touches = sim.runner.world.contacts
-        spare = sim.setup.world.scene.nl
+        projectile = sim.setup.world.scene.nl
         pairs = set(zip(touches.link.tolist(), touches.other.tolist(), strict=True))
-        hit = hit or (head, spare) in pairs or (spare, head) in pairs
+        hit = hit or (head, projectile) in pairs or (projectile, head) in pairs
     assert hit
 
 

@@ -30,7 +30,7 @@ from poise.simulation.contact import HeightField, Plane
 if TYPE_CHECKING:
     from poise.motion.clip import Clip
     from poise.simulation.world import World
-    from poise.simulation.world_config import Settings
+    from poise.simulation.world_config import WorldConfig
 
 Index = slice | Ints
 """Where the parts are in an array of the whole scene."""
@@ -70,7 +70,7 @@ class Plant(Sealed):
         self.names = _part_names(self.whole, part)
         world: Any = source if hasattr(source, "settings") else None
         self._world: World | None = world
-        self.settings: Settings | None = None if world is None else world.settings
+        self.settings: WorldConfig | None = None if world is None else world.settings
         self.dt: float | None = None if world is None else world.dt
         self.n: int = 1 if world is None else world.n
         self.dtype: str = "float64" if world is None else world.dtype

@@ -11,7 +11,7 @@ from poise.math.arrays import Floats
 from poise.math.pose import Pose
 from poise.model.forest import Ints, quat_matrix
 from poise.model.scene import SceneLike, scene_of
-from poise.simulation.contact.probes import shape_probes
+from poise.simulation.contact.pairs import shape_probes
 
 NEAR = 0.01
 """A point stands if it is no higher than this over the ground [m]."""

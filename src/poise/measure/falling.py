@@ -16,11 +16,11 @@ from poise.measure.touching import (
     Copies,
     check_touches,
     closed,
+    contacts_in,
     contacts_of,
     feet_links,
     ground_contacts,
     per_copy,
-    contacts_in,
 )
 from poise.model.character import Character
 from poise.model.scene import Scene, SceneLike, scene_of

@@ -11,10 +11,10 @@ from poise import dynamics
 from poise.math.arrays import Floats, floats
 from poise.measure.touching import Copies, _check, _each, contacts_in
 from poise.model.scene import Scene, SceneLike, scene_of
-from poise.simulation.contact.touches import Ints, Contacts
+from poise.simulation.contact.contacts import Contacts, Ints
 
 if TYPE_CHECKING:
-    from poise.anatomy.contact_schedule import Contacts
+    from poise.anatomy.contact_schedule import Contacts as ContactSchedule
     from poise.model.character import Character
 
 
@@ -38,7 +38,9 @@ class Footing(NamedTuple):
     rise: Floats
 
 
-def footing(character: Character, q: ArrayLike, contacts: Contacts, ground: float = 0.0) -> Footing:
+def footing(
+    character: Character, q: ArrayLike, contacts: ContactSchedule, ground: float = 0.0
+) -> Footing:
     """Skating, sinking and floating of the points that stand.
 
     Args:

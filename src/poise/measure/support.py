@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from poise.errors import PoiseError
 from poise.math.arrays import Floats, floats
 from poise.measure.touching import Copies, _check, closed, ground_contacts
-from poise.simulation.contact.touches import Ints, Contacts
+from poise.simulation.contact.contacts import Contacts, Ints
 
 STEEPEST = 0.5
 """A surface carries as long as its normal points up by this much: 60 degrees of slope."""

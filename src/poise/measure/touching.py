@@ -259,7 +259,7 @@ def _each(value: ArrayLike, name: str, shape: tuple[int, ...], *tail: int) -> Fl
 
 
 def _links_named(touches: Contacts, nl: int) -> int:
-    """How many links there are, with those of spares."""
+    """How many links there are, with those of projectiles."""
     return max([nl, *(int(x.max()) + 1 for x in (touches.link, touches.other) if len(x))])
 
 

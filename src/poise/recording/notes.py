@@ -10,7 +10,7 @@ import numpy as np
 from poise import _core
 from poise.math.arrays import Floats
 from poise.recording.frames import Array, Block
-from poise.simulation.contact.touches import CoreContacts, Contacts, contacts_from_core
+from poise.simulation.contact.contacts import Contacts, CoreContacts, contacts_from_core
 from poise.simulation.world import World
 
 

@@ -32,15 +32,25 @@ from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, scene_of
 from poise.model.shape import Shape
 from poise.simulation.command import Command, Drive
-from poise.simulation.contact import MODELS, GroundLike, Contacts, compile_collision_model, default_projectiles
+from poise.simulation.contact import (
+    MODELS,
+    Contacts,
+    GroundLike,
+    compile_collision_model,
+    default_projectiles,
+)
 from poise.simulation.contact.colliders import check_obstacles
+from poise.simulation.contact.collision_model import (
+    FRICTION,
+    STIFFNESS,
+    SurfaceCounts,
+    projectile_table,
+    surfaces_of,
+)
+from poise.simulation.contact.contacts import contacts_from_core
 from poise.simulation.contact.convex import convex_of
-from poise.simulation.contact.spares import projectile_table
-from poise.simulation.contact.surfaces import FRICTION, SurfaceCounts, surfaces_of
-from poise.simulation.contact.touch import STIFFNESS
-from poise.simulation.contact.touches import contacts_from_core
 from poise.simulation.state import State
-from poise.simulation.world_config import Settings, settings_of, threads_of
+from poise.simulation.world_config import WorldConfig, threads_of
 
 if TYPE_CHECKING:
     from poise.motion.clip import Clip
@@ -84,7 +94,7 @@ class World:
         obstacles: Shapes that stand still, placed in the world.
         contact: "impulse" (default), "penalty" (springs and dampers, for steps of 1 ms), or None:
             nothing touches, and joints have no limits.
-        spares: How many balls wait to be thrown, or the objects themselves.
+        projectiles: How many balls wait to be thrown, or the objects themselves.
         friction: Coefficient, a number for everything, or of the links, shape (nl,) or (n, nl),
             or of all in a copy, shape (n, 1). Two surfaces have the geometric mean of theirs.
         ground_friction: Of ground and obstacles; None takes `friction` if that is for everything.
@@ -137,7 +147,7 @@ class World:
         ground: GroundLike = True,
         obstacles: Sequence[Shape] = (),
         contact: str | None = "impulse",
-        spares: int | Sequence[Character] = 8,
+        projectiles: int | Sequence[Character] = 8,
         friction: ArrayLike = FRICTION,
         ground_friction: float | None = None,
         restitution: ArrayLike = 0.0,
@@ -172,7 +182,7 @@ class World:
         if contact is not None:
             _check_contact(contact, dt, self_collision, convex)
             obstacles = check_obstacles(obstacles)
-            waiting = default_projectiles(spares)
+            waiting = default_projectiles(projectiles)
             whole = scene_of([*scene.characters, *waiting]) if waiting else scene
             counts = SurfaceCounts(n, scene.nl, len(waiting), len(obstacles))
             touch = compile_collision_model(
@@ -185,7 +195,7 @@ class World:
                 self_collision=self_collision,
                 exclude=exclude,
                 names=scene.forest.link_names,
-                spares=len(waiting),
+                projectiles=len(waiting),
                 convex=convex,
                 stiffness=number(stiffness, "stiffness", unit="N/m"),
             )
@@ -206,9 +216,9 @@ class World:
         self._core.correct_momentum(bool(momentum_correction))
         self._live: weakref.ref[State] | None = None
         self._step = self._core.step
-        self._settings = settings_of(
+        self._settings = WorldConfig.of(
             scene.characters, n=n, dt=dt, dtype=dtype, ground=ground,
-            obstacles=obstacles, contact=contact, spares=spares, friction=friction,
+            obstacles=obstacles, contact=contact, projectiles=projectiles, friction=friction,
             ground_friction=ground_friction, restitution=restitution, stiffness=stiffness,
             self_collision=self_collision, exclude=exclude, convex=convex,
             gravity=gravity, on_divergence=self.on_divergence, mass=mass, inertia=inertia,
@@ -226,7 +236,7 @@ class World:
     restitution: Floats = _fixed("restitution", "Coefficient of restitution, as it was given.")
     ground: GroundLike = _fixed("ground", "The ground, as it was given.")
     obstacles: tuple[Shape, ...] = _fixed("obstacles", "Shapes that stand still.")
-    spares: int | tuple[Character, ...] = _fixed("spares", "What waits to be thrown.")
+    projectiles: int | tuple[Character, ...] = _fixed("projectiles", "What waits to be thrown.")
     stiffness: float = _fixed("stiffness", "Of contact by penalty [N/m].")
     self_collision: bool = _fixed("self_collision", "Whether links of one character touch.")
     exclude: tuple[tuple[str, str], ...] = _fixed("exclude", "Pairs of links that do not touch.")
@@ -243,7 +253,7 @@ class World:
         return self._scene
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> WorldConfig:
         """What the world was built with."""
         return self._settings
 
@@ -542,7 +552,7 @@ class World:
         quat: ArrayLike = (1.0, 0.0, 0.0, 0.0),
         where: ArrayLike | None = None,
     ) -> int:
-        """Throw a spare: it leaves its place and flies. Returns the index of its link.
+        """Throw a projectile: it leaves its place and flies. Returns the index of its link.
 
         Args:
             position: Of its origin, in the world [m], shape (3,) or (n, 3).
@@ -561,13 +571,15 @@ class World:
             count = 0 if self._touch is None else self._touch.projectiles
             if self._touch is None:
                 raise PoiseError("nothing to throw: this world is built with contact=None")
-            why = "this world has no spares" if not count else f"all {count} spares are out"
-            raise PoiseError(f"nothing left to throw: {why}; World(spares=...) sets how many")
+            why = (
+                "this world has no projectiles" if not count else f"all {count} projectiles are out"
+            )
+            raise PoiseError(f"nothing left to throw: {why}; World(projectiles=...) sets how many")
         return self.scene.nl + int(index)
 
     @property
     def thrown(self) -> Floats:
-        """Spares, shape (spares, 14) or (n, spares, 14): 1 if it is out, q (7), v (6)."""
+        """Projectiles, shape (k, 14) or (n, k, 14): 1 if it has been thrown, q (7), v (6)."""
         return self._shape(projectile_table(self._core.projectiles()))
 
     # ---- inside

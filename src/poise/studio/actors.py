@@ -47,8 +47,8 @@ class Actors:
         self._ghost = self._stage.bodies("ghost", cast.scene, color=GHOST, opacity=GHOST_OPACITY)
         self._mine = _links_of(cast)
         self._balls: Bodies | None = None
-        if cast.spares:
-            self._balls = self._stage.bodies("balls", scene_of(cast.spares))
+        if cast.projectiles:
+            self._balls = self._stage.bodies("balls", scene_of(cast.projectiles))
         self._marks = Marks(self._stage, api, prefix, cast)
         self._title = api.add_label(
             f"{prefix}/title", "", font_screen_scale=1.1, anchor="bottom-center", visible=False

@@ -23,7 +23,7 @@ from poise.model.forest import KINDS, Part
 from poise.model.scene import Scene
 from poise.motion.checks.strength import JOINTS
 from poise.simulation.contact import HeightField, Plane, default_projectiles
-from poise.simulation.world_config import Settings
+from poise.simulation.world_config import WorldConfig
 
 Ints = NDArray[np.int64]
 
@@ -63,7 +63,7 @@ class Cast:
 
     Attributes:
         number: Different for every cast.
-        spares: The balls that wait to be thrown.
+        projectiles: The balls that wait to be thrown.
         names: Parts of the scene that are characters: all but free objects, if there are others.
         groups: Characters that are the same.
         who: Which character a link belongs to, shape (nl,); -1 is none.
@@ -72,10 +72,10 @@ class Cast:
         width: How far aside another scene is clear of this one [m].
     """
 
-    def __init__(self, settings: Settings, scene: Scene) -> None:
+    def __init__(self, settings: WorldConfig, scene: Scene) -> None:
         self.number = next(_numbers)
         self.settings, self.scene = settings, scene
-        self.spares = default_projectiles(settings.spares)
+        self.projectiles = default_projectiles(settings.projectiles)
         parts = scene.forest.parts
         pairs = list(zip(parts.items(), scene.characters, strict=True))
         chosen = [pair for pair in pairs if not is_object(pair[1])] or pairs

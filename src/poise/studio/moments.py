@@ -17,11 +17,12 @@ from poise.measure.centroid import Momentum
 from poise.measure.support import Support
 from poise.recording import Recording
 from poise.recording.notes import Note
-from poise.simulation.contact.spares import projectile_table
-from poise.simulation.contact.touches import Contacts, contacts_from_core
+from poise.simulation.contact.collision_model import projectile_table
+from poise.simulation.contact.contacts import Contacts, contacts_from_core
 from poise.simulation.world import World
 from poise.studio.cast import Cast, Group
-from poise.studio.snapshot import Contacts, Moment
+from poise.studio.snapshot import Contacts as PressingContacts
+from poise.studio.snapshot import Moment
 
 Bools = NDArray[np.bool_]
 
@@ -45,7 +46,7 @@ class Frame(NamedTuple):
         torque: Of the step before, shape (nv,).
         gravity: [m/s^2], shape (3,).
         touches: Contacts of the step before.
-        thrown: Spares, shape (spares, 14).
+        thrown: Projectiles, shape (projectiles, 14).
         reference: Positions that were asked for, shape (nq,), or None.
         planned: Where the first character's pressure was meant to be [m], shape (3,), or None.
     """
@@ -195,10 +196,10 @@ def _at_limit(cast: Cast, q: Floats) -> Bools:
     return out
 
 
-def _pressing(touches: Contacts) -> Contacts:
+def _pressing(touches: Contacts) -> PressingContacts:
     """Contacts with a force."""
     keep = np.square(touches.force).sum(axis=1) > ANY_FORCE**2
-    return Contacts(
+    return PressingContacts(
         touches.point[keep], touches.force[keep], touches.link[keep], touches.other[keep]
     )
 

@@ -86,7 +86,7 @@ def set_up(controls: Controls, rounds: Rounds, objects: Sequence[Character] = ()
         ground=ground,
         friction=controls.friction,
         gravity=controls.gravity,
-        spares=BALLS,
+        projectiles=BALLS,
         exclude=_apart(scene, rounds, controls.count),
         # thighs that touch would tilt the feet, and the character would fall
         self_collision=controls.controller != balancing.NAME,

@@ -50,7 +50,7 @@ class Moment:
         time: Clock of the scene [s].
         q: Positions of the whole scene, shape (nq,).
         reference: Where the reference has it, shape (nq,), or None; objects are where they are.
-        thrown: Balls, as of `World.thrown`: 1 if it is out, q (7), v (6); shape (spares, 14).
+        thrown: Balls, as of `World.thrown`: 1 if it is out, q (7), v (6); shape (projectiles, 14).
         contacts: What presses on what.
         torque: Torque of the joints of each link against its limit, or where there is none against
             what carries the character; 0 to 1 and, without a limit, above; shape (nl,).

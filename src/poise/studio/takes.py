@@ -11,7 +11,7 @@ from poise.math.arrays import Floats
 from poise.recording import Recording
 from poise.recording.frames import Frames
 from poise.recording.notes import Note, block_of
-from poise.simulation.contact.touches import CoreContacts
+from poise.simulation.contact.contacts import CoreContacts
 from poise.simulation.world import World
 from poise.studio.cast import is_object
 from poise.studio.lineup import Lineup

@@ -184,7 +184,7 @@ class BalanceTrial(Trial):
             friction=self.friction,
             stiffness=STIFFNESS,
             self_collision=False,
-            spares=0,
+            projectiles=0,
         )
         world.reset(self.clip.state(0.0))
         for push in self.world_pushes:

@@ -8,7 +8,7 @@ from poise.control.plant import Plant
 from poise.errors import PoiseError
 from poise.math.arrays import Floats, number
 from poise.model.forest import Ints
-from poise.simulation.contact.surfaces import FRICTION
+from poise.simulation.contact.collision_model import FRICTION
 
 STICKIEST = 100.0
 """Friction beyond this is as good as glue, and leaves no digits for the rest of a force."""

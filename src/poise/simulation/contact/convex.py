@@ -23,11 +23,17 @@ from poise.math.rotation import multiply
 from poise.model.scene import Scene
 from poise.model.shape import Shape
 from poise.simulation.contact.colliders import FIRST_CONVEX
-from poise.simulation.contact.convex_patch import Posed, middles, patch, separation, widest
-from poise.simulation.contact.convex_solid import solid_of
+from poise.simulation.contact.convex_patch import (
+    Posed,
+    middles,
+    patch,
+    separation,
+    solid_of,
+    widest,
+)
 
 if TYPE_CHECKING:
-    from poise.simulation.contact.touch import CollisionModel
+    from poise.simulation.contact.collision_model import CollisionModel
 
 NEAR = 0.01  # as kNear of the core: contacts nearer than this take part [m]
 FARTHEST = 1.0  # as kFarthest of the core: none is looked for beyond [m]
@@ -63,7 +69,7 @@ class Convex:
     """Finds where the pairs with meshes and cylinders touch.
 
     Args:
-        scene: With the spares at its end, as the core has it.
+        scene: With the projectiles at its end, as the core has it.
         touch: What can touch what.
     """
 
@@ -84,7 +90,7 @@ class Convex:
         self._solids = [solid_of(shape) for shape in self._shapes]
         self._geometry = _geometries(self._coal, self._shapes)
         self._reach = np.array([solid.reach for solid in self._solids])
-        self._spare_of = _spares_of(scene, touch)[used]
+        self._projectile_of = _projectiles_of(scene, touch)[used]
 
     def contacts(
         self, q: Floats, v: Floats, projectiles: _core.Projectiles, dt: float, gravity: Floats
@@ -110,7 +116,7 @@ class Convex:
         a, b = self._a, self._b
         near = np.minimum(NEAR + falls + moves[:, a] + moves[:, b], FARTHEST)
         close = _length(p[:, a] - p[:, b]) < self._reach[a] + self._reach[b] + near
-        close &= out[:, self._spare_of[a]] & out[:, self._spare_of[b]]
+        close &= out[:, self._projectile_of[a]] & out[:, self._projectile_of[b]]
         for copy, k in np.argwhere(close).tolist():
             self._meet(found[copy, k], int(a[k]), int(b[k]), p[copy], R[copy], float(near[copy, k]))
         return found
@@ -227,15 +233,15 @@ def _geometry(coal: Any, shape: Shape) -> Any:
     return coal.Convex(points, faces)
 
 
-def _spares_of(scene: Scene, touch: CollisionModel) -> Any:
-    """For every collider 0, or the number of the spare that it belongs to."""
+def _projectiles_of(scene: Scene, touch: CollisionModel) -> Any:
+    """For every collider 0, or the number of the projectile that it belongs to."""
     parts = list(scene.forest.parts.values())
     own = len(parts) - touch.projectiles
-    spare = np.zeros(len(touch.collider_link), dtype=np.int64)
+    projectile = np.zeros(len(touch.collider_link), dtype=np.int64)
     for k, part in enumerate(parts[own:]):
         link = touch.collider_link
-        spare[(link >= part.links.start) & (link < part.links.stop)] = k + 1
-    return spare
+        projectile[(link >= part.links.start) & (link < part.links.stop)] = k + 1
+    return projectile
 
 
 class _Coordinates:

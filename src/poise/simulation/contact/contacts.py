@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from poise.model.character import Character
     from poise.model.forest import Part
     from poise.model.scene import Scene
-    from poise.simulation.contact.touch import CollisionModel
+    from poise.simulation.contact.collision_model import CollisionModel
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -58,7 +58,7 @@ class Contacts(_Columns):
 
     Attributes:
         copy: Which copy, shape (k,).
-        link: Which link, by its index, shape (k,); spares come after the links of the scene.
+        link: Which link, by its index, shape (k,); projectiles come after the links of the scene.
         other: What it touches: a link, -1 the ground, -2 - i the obstacle i, shape (k,).
         point: Where, in the world [m], shape (k, 3).
         normal: Unit vector towards link, shape (k, 3).
@@ -88,8 +88,8 @@ class Contacts(_Columns):
         """Contacts of one part of the scene, numbered and seen as if it were alone.
 
         `link` is always a link of the part, by its index in the part's own character. Links of
-        other parts, and spares, have indices after those of the character. A contact between two
-        links of the part is one row.
+        other parts, and projectiles, have indices after those of the character. A contact between
+        two links of the part is one row.
 
         Args:
             part: Name of the part, as in `world.part`.
@@ -137,7 +137,9 @@ class Contacts(_Columns):
         return known
 
 
-def contacts_from_core(raw: _core.Contacts | CoreContacts, touch: CollisionModel | None, dt: float) -> Contacts:
+def contacts_from_core(
+    raw: _core.Contacts | CoreContacts, touch: CollisionModel | None, dt: float
+) -> Contacts:
     """Contacts from those of the core, of one step or of several in a row.
 
     Args:
