@@ -166,7 +166,7 @@ MISTAKES: list[tuple[Any, ...]] = [
         "did you mean 'head'",
     ),
     ("one mass for all", lambda: world(mass=70.0), "mass has shape ()", "(13,)"),
-    ("type of NumPy", lambda: world(dtype=np.float32), "dtype", "'float64', 'float32'"),
+    ("type of NumPy", lambda: world(dtype=np.float16), "dtype", "'float64', 'float32'"),
     ("part misspelt", lambda: world().part("humnoid"), "'humnoid'", "did you mean 'humanoid'"),
     ("threads in words", lambda: world(threads="all"), "threads is 'all'", "whole number"),
     # ---- states

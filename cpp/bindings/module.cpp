@@ -160,7 +160,10 @@ NB_MODULE(_core, m) {
 
     nb::class_<Gains>(m, "Gains", "Gains of a forest, checked.")
         .def(nb::init<const Model&, nb::object, nb::object, nb::object>(), "model"_a, "kp"_a,
-             "kd"_a, "pin"_a);
+             "kd"_a, "pin"_a)
+        .def("__getstate__", &Gains::state)
+        .def("__setstate__",
+             [](Gains& gains, const Gains::State& state) { new (&gains) Gains(state); });
 
     nb::class_<View>(m, "View", "An array whose memory was looked up once.")
         .def(

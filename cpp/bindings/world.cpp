@@ -56,6 +56,22 @@ Gains::Gains(const Model& model, nb::object kp, nb::object kd, nb::object pin)
     if (shape.size() == 1) copies = 1;
 }
 
+Gains::Gains(const State& state)
+    : id(next_id()), signature(std::get<0>(state)), copies(std::get<1>(state)),
+      nv(std::get<2>(state)), nl(std::get<3>(state)), kp_(std::get<4>(state)),
+      kd_(std::get<5>(state)), pin_(std::get<6>(state)) {
+    const auto size = [](const std::vector<double>& x) {
+        return static_cast<std::int64_t>(x.size());
+    };
+    if (copies < 1 || copies > (std::int64_t(1) << 31) || nv < 0 || nl < 0 ||
+        size(kp_) != copies * nv || size(kd_) != copies * nv ||
+        size(pin_) != 4 * static_cast<std::int64_t>(nl))
+        throw Error("this is no pickle of gains");
+    for (const auto* table : {&kp_, &kd_, &pin_})
+        for (const double x : *table)
+            if (!(x >= 0 && x <= 1e15)) throw Error("gains must be 0 or more, and at most 1e15");
+}
+
 GainTable Gains::table() const {
     return {kp_.data(), kd_.data(), copies > 1 ? nv : 0, pin_.data()};
 }

@@ -13,6 +13,11 @@ namespace poise {
 class Gains {
   public:
     Gains(const Model& model, nb::object kp, nb::object kd, nb::object pin);
+    // signature, copies, nv, nl, kp, kd, pin: for pickles
+    using State = std::tuple<std::uint64_t, std::int64_t, int, int, std::vector<double>,
+                             std::vector<double>, std::vector<double>>;
+    explicit Gains(const State& state);
+    State state() const { return {signature, copies, nv, nl, kp_, kd_, pin_}; }
     GainTable table() const;
 
     const std::uint64_t id;

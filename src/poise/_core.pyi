@@ -2,6 +2,7 @@
 The native core of poise: the forest, its algorithms, worlds of many copies.
 """
 
+from collections.abc import Sequence
 import enum
 
 import numpy
@@ -152,6 +153,10 @@ class Gains:
     """Gains of a forest, checked."""
 
     def __init__(self, model: Model, kp: object, kd: object, pin: object) -> None: ...
+
+    def __getstate__(self) -> tuple[int, int, int, int, list[float], list[float], list[float]]: ...
+
+    def __setstate__(self, arg: tuple[int, int, int, int, Sequence[float], Sequence[float], Sequence[float]], /) -> None: ...
 
 class View:
     """An array whose memory was looked up once."""

@@ -107,9 +107,23 @@ class Gains:
         pins = {"pin_frequency": self.pin_frequency, "pin_damping": self.pin_damping}
         return Gains(scene, kp, kd, **pins, _pin=pin)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored_gains, (*(getattr(self, name) for name in Gains.__slots__),)
+
     def __repr__(self) -> str:
         kp, kd = self.kp, self.kd
         return f"Gains(kp={kp.min():g}..{kp.max():g}, kd={kd.min():g}..{kd.max():g})"
+
+
+def _restored_gains(*values: Any) -> Gains:
+    """Gains from their pickle."""
+    gains = object.__new__(Gains)
+    for name, value in zip(Gains.__slots__, values, strict=True):
+        if isinstance(value, np.ndarray):
+            value = value.copy()
+            value.flags.writeable = False
+        object.__setattr__(gains, name, value)
+    return gains
 
 
 def suggest_gains(

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import _core
-from poise.dynamics import DTYPES, GRAVITY
+from poise.dynamics import GRAVITY, forward_kinematics, link_velocities
+from poise.dynamics.queries import DtypeLike, precision
 from poise.errors import Diverged, PoiseError, unknown_name
 from poise.math.arrays import (
     Floats,
@@ -55,7 +56,7 @@ from poise.simulation.world_config import WorldConfig, threads_of
 if TYPE_CHECKING:
     from poise.motion.clip import Clip
 
-_NO_TORQUE = np.zeros(3)
+_NO_VECTOR = np.zeros(3)
 
 LONGEST_STEP = 0.1
 """With contact [s]: beyond it a step says nothing about what happens within."""
@@ -88,7 +89,7 @@ class World:
         character: A character, or a list of characters and free objects.
         n: Number of copies. States of a world of one have no leading axis.
         dt: Time step [s].
-        dtype: "float64" or "float32", the precision inside.
+        dtype: "float64" or "float32", or NumPy's type: the precision inside.
         threads: At most this many; None takes the cores. Results do not depend on it.
         ground: True is the plane z = 0; False is none; or a Plane or a HeightField.
         obstacles: Shapes that stand still, placed in the world.
@@ -112,7 +113,7 @@ class World:
         on_divergence: "raise" raises Diverged, "freeze" stops a lost copy at its last good state;
             None raises for n = 1 and freezes otherwise.
         mass: Masses of the links [kg], shape (nl,) or (n, nl); inertias scale along unless given.
-        inertia: Inertias of the links about their mass centres, in link axes [kg m^2],
+        inertia: Inertias of the links about their centers of mass, in link axes [kg m^2],
             shape (nl, 3, 3) or (n, nl, 3, 3).
         armature: Rotor inertia per degree of freedom [kg m^2, kg], shape (nv,) or (n, nv).
         momentum_correction: Whether a character that nothing holds keeps its momentum to rounding:
@@ -142,7 +143,7 @@ class World:
         *,
         n: int = 1,
         dt: float,
-        dtype: str = "float64",
+        dtype: DtypeLike = "float64",
         threads: int | None = None,
         ground: GroundLike = True,
         obstacles: Sequence[Shape] = (),
@@ -167,7 +168,7 @@ class World:
         self._n, self._dt = n, dt
         self._fitting: Character | None = None
         scene = scene_of(character)
-        dtype = DTYPES[choice(dtype, "dtype", DTYPES)]
+        dtype = precision(dtype)
         if on_divergence is None:
             on_divergence = "raise" if n == 1 else "freeze"
         self.on_divergence = on_divergence
@@ -283,6 +284,24 @@ class World:
         """Clock of each copy [s], shape () or (n,)."""
         return self._shape(self._core.time())
 
+    def link_poses(self) -> tuple[Floats, Floats]:
+        """Poses of the links in the world, in the order of `scene.forest.link_names`.
+
+        Returns:
+            Positions of the link frames [m], (nl, 3) or (n, nl, 3), and quaternions w x y z,
+            (nl, 4) or (n, nl, 4): MuJoCo's `xpos` and `xquat`.
+        """
+        return forward_kinematics(self._scene, self.state.q)
+
+    def link_velocities(self) -> tuple[Floats, Floats]:
+        """Velocities of the links in the world.
+
+        Returns:
+            Velocities of the origins of the link frames [m/s] and angular velocities [rad/s], in
+            world axes, (nl, 3) or (n, nl, 3) each: MuJoCo's `mj_objectVelocity` of the body frame.
+        """
+        return link_velocities(self._scene, self.state.q, self.state.v)
+
     @property
     def torque(self) -> Floats:
         """Torque that drive and forces applied in the last step [N, N·m], (nv,) or (n, nv)."""
@@ -349,12 +368,13 @@ class World:
             state: A State; None is the rest pose at rest, at time 0. Or states of parts by their
                 names: the other parts stay where they are. Clocks are those of the states that have
                 a time, as those of clips do, and stay if none has.
-            where: Indices or mask of the copies; None is all.
+            where: Indices or mask of the copies; None is all. A state of k rows is for the k copies
+                that it names, in this order; one of n rows has a row for each copy of the world.
         """
         if state is None:
             state = State(self.scene.forest.rest_q)
         if isinstance(state, Mapping):
-            state = self._with_parts(state)
+            state = self._with_parts(state, where)
         if not isinstance(state, State):
             raise PoiseError(f"reset takes a State, got {state!r:.80}")
         if state.clip is not None and len(self._scene.characters) == 1:
@@ -362,6 +382,11 @@ class World:
         q, memory = state.q, state.memory
         v = state.v if state.moving else np.zeros(self.scene.nv)
         time = state.time
+        if where is not None:
+            q, v = self._spread(q, where, "state.q"), self._spread(v, where, "state.v")
+            if time.ndim == 1:
+                time = self._spread(time[:, None], where, "state.time")[:, 0]
+            memory = None if memory is None else self._spread(memory, where, "state.memory")
         if time.shape not in ((), (1,), (self._n,)):
             raise PoiseError(f"state.time has shape {time.shape}, expected () or ({self._n},)")
         clocks = np.ascontiguousarray(np.broadcast_to(time, (self._n,)))
@@ -433,7 +458,7 @@ class World:
     def push(
         self,
         link: str | int,
-        force: ArrayLike,
+        force: ArrayLike | None,
         duration: float,
         *,
         torque: ArrayLike | None = None,
@@ -445,13 +470,16 @@ class World:
 
         Args:
             link: Name or index of the link.
-            force: In world axes [N], shape (3,) or (n, 3).
-            duration: [s]; math.inf never ends.
+            force: In world axes [N], shape (3,) or (n, 3); None for a torque alone.
+            duration: [s]; math.inf lasts until `release`.
             torque: In world axes [N·m], shape (3,) or (n, 3).
-            point: Where the force acts, in the link's frame [m]; the link's mass centre if None.
-            at: When it starts [s], on each copy's clock; None is now.
-            where: Indices or mask of the copies; None is all.
+            point: Where the force acts, in the link's frame [m]; its center of mass if None.
+            at: When it starts [s], on each copy's clock, and not in its past; None is now.
+            where: Indices or mask of the copies; None is all. Arrays may have k rows for the k
+                copies that it names.
         """
+        if force is None and torque is None:
+            raise PoiseError("a push needs a force or a torque")
         index = self.scene.link_index(link)
         if point is None:
             point = self.scene.forest.link_com[index]
@@ -462,9 +490,9 @@ class World:
         self._leave()
         self._core.push(
             index,
-            floats(force, "force"),
-            _NO_TORQUE if torque is None else floats(torque, "torque"),
-            floats(point, "point"),
+            self._rows(_NO_VECTOR if force is None else force, where, "force"),
+            self._rows(_NO_VECTOR if torque is None else torque, where, "torque"),
+            self._rows(point, where, "point"),
             math.nan if at is None else at,
             float(duration),
             self._mask(where),
@@ -484,7 +512,7 @@ class World:
         Args:
             link: Name or index of the link.
             impulse: In world axes [N·s], shape (3,) or (n, 3).
-            point: Where it acts, in the link's frame [m]; the link's mass centre if None.
+            point: Where it acts, in the link's frame [m]; the link's center of mass if None.
             at: When [s], on each copy's clock; None is now.
             where: Indices or mask of the copies; None is all.
         """
@@ -511,7 +539,7 @@ class World:
             link: Name or index of the link.
             to: Where to, in the world [m], shape (3,) or (n, 3).
             velocity: Of that place [m/s], shape (3,) or (n, 3); it goes on from `to`.
-            point: By which point, in the link's frame [m]; the link's mass centre if None.
+            point: By which point, in the link's frame [m]; the link's center of mass if None.
             stiffness: [N/m]; None swings the part of the scene that the link belongs to at 1.5 Hz.
             damping: [N·s/m]; None is critical for that mass.
             where: Indices or mask of the copies; None is all.
@@ -529,16 +557,21 @@ class World:
         self._leave()
         self._core.drag(
             index,
-            floats(to, "to"),
-            floats(velocity, "velocity"),
-            floats(point, "point"),
+            self._rows(to, where, "to"),
+            self._rows(velocity, where, "velocity"),
+            self._rows(point, where, "point"),
             stiffness,
             damping,
             self._mask(where),
         )
 
     def release(self, link: str | int | None = None, where: ArrayLike | None = None) -> None:
-        """Let go of a link that is dragged, or of all."""
+        """Ends what acts on a link, or on all: pushes, also those to come, and springs that drag.
+
+        Args:
+            link: Name or index of the link; None is all.
+            where: Indices or mask of the copies; None is all.
+        """
         index = -1 if link is None else self.scene.link_index(link)
         self._leave()
         self._core.release(index, self._mask(where))
@@ -552,7 +585,7 @@ class World:
         quat: ArrayLike = (1.0, 0.0, 0.0, 0.0),
         where: ArrayLike | None = None,
     ) -> int:
-        """Throw a projectile: it leaves its place and flies. Returns the index of its link.
+        """Throws a projectile. Returns the index of its link.
 
         Args:
             position: Of its origin, in the world [m], shape (3,) or (n, 3).
@@ -565,6 +598,7 @@ class World:
         v = joined(velocity, spin, "velocity", "spin")
         if not (np.linalg.norm(q[..., 3:], axis=-1) > 1e-9).all():
             raise PoiseError("quat: a quaternion of length 0 has no direction")
+        q, v = self._rows(q, where, "position"), self._rows(v, where, "velocity")
         self._leave()
         index = self._core.throw_projectile(q, v, self._mask(where))
         if index < 0:
@@ -624,7 +658,7 @@ class World:
                 )
         return ""
 
-    def _with_parts(self, states: Mapping[str, State]) -> State:
+    def _with_parts(self, states: Mapping[str, State], where: ArrayLike | None) -> State:
         """The present state with parts replaced; a cold start."""
         q, v = (x.copy() for x in self._core.read())
         clocks: dict[str, Floats] = {}
@@ -639,6 +673,8 @@ class World:
                 (v, part.v, state.v if state.moving else np.zeros_like(v[0, part.v]), "v"),
             ):
                 size = at.stop - at.start
+                if where is not None:
+                    new = self._spread(new, where, f"state.{what}")
                 if new.shape not in ((size,), (self._n, size)):
                     raise PoiseError(
                         f"state.{what} of part {name!r} has shape {new.shape}, expected ({size},)"
@@ -646,7 +682,10 @@ class World:
                     )
                 array[:, at] = new
             if state.clip is not None or np.any(state.time):
-                clocks[name] = np.broadcast_to(state.time, (self._n,))
+                time = state.time
+                if where is not None and time.ndim == 1:
+                    time = self._spread(time[:, None], where, "state.time")[:, 0]
+                clocks[name] = np.broadcast_to(time, (self._n,))
         first = next(iter(clocks.values()), self._core.time())
         for name, clock in clocks.items():
             if not np.array_equal(clock, first):
@@ -692,6 +731,63 @@ class World:
 
     def _mask(self, where: ArrayLike | None) -> Any:
         return None if where is None else copies_mask(where, self._n)
+
+    def _rows(self, value: ArrayLike, where: ArrayLike | None, name: str) -> Floats:
+        """An array of numbers, with a row for each copy if it has rows."""
+        array = floats(value, name)
+        return array if where is None else self._spread(array, where, name)
+
+    def _spread(self, array: Floats, where: ArrayLike, name: str) -> Floats:
+        """Rows of the k copies that `where` names as rows of all n; what else it is, as it is."""
+        if array.ndim != 2 or len(array) == self._n:
+            return array
+        mask, given = copies_mask(where, self._n), np.asarray(where)
+        copies = np.flatnonzero(mask) if given.dtype == bool else given.astype(np.int64).reshape(-1)
+        if len(array) != len(copies):
+            raise PoiseError(
+                f"{name} has shape {array.shape}: it needs {len(copies)} rows, one for each copy "
+                f"that `where` names, or {self._n}, one for each copy of the world"
+            )
+        if not len(copies):
+            return array
+        spread = np.repeat(array[:1], self._n, axis=0)
+        spread[copies] = array
+        return spread
+
+    # ---- copies and pickles
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = (*self._core.read(), self._core.time(), self._core.memory())
+        faults = self._core.fault_table()
+        options = {"threads": self.threads, "on_divergence": self.on_divergence}
+        return _restored, (type(self), self._settings, options, self._gravity, state, faults)
+
+    def __copy__(self) -> World:
+        """A world with its own core in the same state; torques and contacts are not copied."""
+        restore, arguments = self.__reduce__()
+        world: World = restore(*arguments)
+        return world
+
+    def __deepcopy__(self, memo: Any) -> World:
+        return self.__copy__()
+
+
+def _restored(
+    cls: type[World],
+    config: WorldConfig,
+    options: dict[str, Any],
+    gravity: Floats,
+    state: tuple[Floats, Floats, Floats, Floats],
+    faults: Floats,
+) -> World:
+    """A world from its pickle."""
+    world = cls.__new__(cls)
+    given = config._asdict()
+    World.__init__(world, list(given.pop("character")), **{**given, **options})
+    world.gravity = gravity
+    world._core.write(*state, None)
+    world._core.restore_faults(faults)
+    return world
 
 
 def _check_contact(contact: str, dt: float, self_collision: Any, convex: Any) -> None:

@@ -287,8 +287,8 @@ def _must_meet(scene: Scene, c: Colliders, pairs: Pairs) -> NDArray[np.bool_]:
 
 
 def _order(forest: Forest, c: Colliders, pairs: Pairs) -> NDArray[np.intp]:
-    """Pairs of the last projectiles come last; all pairs of two trees are neighbours, and all of two
-    bodies, so that the order in which bodies are solved is the same whatever touches."""
+    """Pairs of the last projectiles come last; all pairs of two trees are neighbours, and all of
+    two bodies, so that the order in which bodies are solved is the same whatever touches."""
     a, b = pairs
     root = _roots(forest)
     body = c.body.astype(np.int64)
