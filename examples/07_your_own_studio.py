@@ -49,20 +49,20 @@ with Studio("walk", out=out, port=arguments.port) as studio:
     before = wait(studio, lambda now: now.taken > 0.3)
     ask(studio, Push("chest", 600.0, "left", 0.1), Throw(speed=8.0))
     farthest, thrown = 0.0, False
-    while studio.session.newest.moment.time < before.moment.time + 1.0:
-        moment = studio.session.wait(studio.session.newest.number, 1.0).moment
-        farthest = max(farthest, float(moment.away[0]))
-        thrown = thrown or bool(moment.thrown[:, 0].any())
+    while studio.session.newest.measures.time < before.measures.time + 1.0:
+        measures = studio.session.wait(studio.session.newest.number, 1.0).measures
+        farthest = max(farthest, float(measures.root_offset[0]))
+        thrown = thrown or bool(measures.projectiles[:, 0].any())
     print(f"the push and the ball moved it by {100 * farthest:.0f} cm")
 
     # back to the first moment, and on again: what came after is forgotten
     paused = wait(studio, lambda now: now.frames > 10)
     ask(studio, Record(False), Save(kinds=("npz", "bvh"), name="take"), Scrub(5))
     past = wait(studio, lambda now: now.frame == 5 and not now.playing)
-    print(f"back from {paused.moment.time:.2f} s to {past.moment.time:.2f} s")
+    print(f"back from {paused.measures.time:.2f} s to {past.measures.time:.2f} s")
     saved = wait(studio, lambda now: sum(job.path is not None for job in now.jobs) >= 2)
     ask(studio, Play(True))
-    on = wait(studio, lambda now: now.moment.time > past.moment.time)
+    on = wait(studio, lambda now: now.measures.time > past.measures.time)
     if arguments.stay:
         print("Ctrl-C ends it")
         try:
@@ -77,7 +77,7 @@ print(*files, sep="\n")
 # its own check: it was moved, it went back, and the take holds what happened
 assert thrown
 assert 0.02 < farthest < 1.0
-assert past.moment.time < paused.moment.time
+assert past.measures.time < paused.measures.time
 take = poise.load_recording(next(path for path in files if path.suffix == ".npz"))
 assert take.time[-1] - take.time[0] > 0.5
 assert all(path.is_relative_to(out.resolve()) or path.is_relative_to(out) for path in files)

@@ -9,9 +9,9 @@ from studio_scenes import Clock, Studio
 
 from poise.dynamics import forward_kinematics
 from poise.math.pose import quat_matrix
-from poise.studio.balancing import Balancing
+from poise.studio.controllers import BalanceController
 from poise.studio.requests import Play, Request
-from poise.studio.snapshot import Moment
+from poise.studio.snapshot import Measures
 from poise.trials.balance_trial import place_of
 
 WHO: dict[str, Any] = {
@@ -20,38 +20,38 @@ WHO: dict[str, Any] = {
 
 
 class Stage:
-    """A show with a character that balances, and a clock that the test moves."""
+    """A session with a character that balances, and a clock that the test moves."""
 
     def __init__(self, folder: Path, clip: str = "squat") -> None:
         self.clock = Clock()
-        self.show = Studio(folder, self.clock, clip=clip, **WHO)
-        self.show.ask(Play())
+        self.studio = Studio(folder, self.clock, clip=clip, **WHO)
+        self.studio.ask(Play())
 
-    def play(self, seconds: float) -> Moment:
+    def play(self, seconds: float) -> Measures:
         """Go on, and see what is."""
         for _ in range(round(60 * seconds)):
             self.clock.now += 1 / 60 + 1e-9
-            self.show.advance(10.0)
+            self.studio.advance(10.0)
         return self.now
 
     def ask(self, *asked: Request) -> None:
         for one in asked:
-            self.show.ask(one)
+            self.studio.ask(one)
 
     @property
-    def now(self) -> Moment:
-        return self.show.snapshot(1).moment
+    def now(self) -> Measures:
+        return self.studio.make_snapshot().measures
 
     @property
-    def controller(self) -> Balancing:
-        made = self.show.simulation.runner.controller
-        assert isinstance(made, Balancing)
+    def controller(self) -> BalanceController:
+        made = self.studio.simulation.controller
+        assert isinstance(made, BalanceController)
         return made
 
 
-def place(moment: Moment, name: str) -> Any:
+def place(measures: Measures, name: str) -> Any:
     """Where a link's point is [m]."""
-    link, at = place_of(moment.cast.character, name)
-    origin, turn = forward_kinematics(moment.cast.scene, moment.q)
-    i = moment.cast.link_index(link)
+    link, at = place_of(measures.index.character, name)
+    origin, turn = forward_kinematics(measures.index.scene, measures.q)
+    i = measures.index.link_index(link)
     return origin[i] + quat_matrix(turn[i]) @ at

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from poise.studio.acts import ACTS
-from poise.studio.choosing import balances
-from poise.studio.folder import Folder
 from poise.studio.library import Library
-from poise.studio.pace import Pace
 from poise.studio.requests import Request
+from poise.studio.scene import Setup, set_up
 from poise.studio.session import Session
-from poise.studio.setup import Setup, set_up
-from poise.studio.show import Show
 from poise.studio.simulation import Simulation
 from poise.studio.snapshot import Controls, Snapshot
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from studio import session_speed as session_speed
 
 
 class Clock:
@@ -40,7 +39,7 @@ def library() -> Library:
 def setup(character: str = "humanoid", clip: str = "walk", **controls: Any) -> Setup:
     """A scene at its start."""
     chosen = Controls(character, clip, **controls)
-    return set_up(chosen, library().rounds(character, clip, balanced=balances(chosen)))
+    return set_up(chosen, library().motion(character, clip, balanced=chosen.balances))
 
 
 def simulation(character: str = "humanoid", clip: str = "walk", **controls: Any) -> Simulation:
@@ -48,26 +47,32 @@ def simulation(character: str = "humanoid", clip: str = "walk", **controls: Any)
     return Simulation(setup(character, clip, **controls))
 
 
-class Studio(Show):
-    """A show whose owner is the test: what is posted is done when it is next asked something."""
+class Studio(Session):
+    """A session without a thread: the test does what its thread would do."""
 
-    def __init__(self, folder: Path, clock: Clock | None = None, **chosen: Any) -> None:
-        self.posted: list[Callable[[], None]] = []
-        pace = Pace(clock or Clock())
-        super().__init__(library(), Folder(folder), setup(**chosen), self.posted.append, pace)
+    def __init__(
+        self, folder: Path, clock: Clock | None = None, character: str = "humanoid", **chosen: Any
+    ) -> None:
+        clock = clock or Clock()
+        super().__init__(
+            character, out=folder, library=library(), clock=clock, play=False, **chosen
+        )
 
-    def ask(self, request: Request) -> None:
-        """Do what a session would do."""
+    def ask(self, request: Request) -> bool:
+        """Do at once what the thread would do; errors are raised."""
         self.settle()
-        ACTS[type(request)](self, request.checked())
+        self.handle(request.checked())
+        return True
 
     def settle(self) -> None:
         """Do what was posted."""
-        while self.posted:
-            self.posted.pop(0)()
+        while not self._queue.empty():
+            task = self._queue.get()
+            assert not isinstance(task, Request)
+            task()
 
-    def wait(self) -> None:
-        """Until all jobs have ended."""
+    def finish_jobs(self) -> None:
+        """Wait until all jobs have ended."""
         until(lambda: all(job.state in ("done", "failed") for job in self.jobs.all))
         self.settle()
 

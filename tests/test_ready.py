@@ -97,9 +97,9 @@ def test_python_command_line_and_studio_load_alike(tmp_path: Path) -> None:
     assert np.array_equal(clip.frames, trial.clip.frames)
     library = Library()
     name = library.add_clip(path)
-    rounds = library.rounds("humanoid", name)
-    assert np.array_equal(rounds.clip.frames, clip.frames)
-    assert rounds.notes == clip.notes == trial.notes[: len(clip.notes)]
+    motion = library.motion("humanoid", name)
+    assert np.array_equal(motion.clip.frames, clip.frames)
+    assert motion.notes == clip.notes == trial.notes[: len(clip.notes)]
 
 
 def test_command_line_and_studio_do_not_warn(tmp_path: Path) -> None:

@@ -40,23 +40,23 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def test_balance_brings_a_free_root_and_its_step_and_takes_them_away(tmp_path: Path) -> None:
-    show = Studio(tmp_path, character="humanoid-ball", clip="squat")
-    show.ask(Choose(controller="balance"))
-    show.wait()
-    there = show.simulation.setup.controls
+    studio = Studio(tmp_path, character="humanoid-ball", clip="squat")
+    studio.ask(Choose(controller="balance"))
+    studio.finish_jobs()
+    there = studio.simulation.setup.controls
     assert (there.controller, there.root, there.dt) == ("balance", "free", 1 / 120)
-    assert show.simulation.dt == 1 / 120
-    show.ask(Choose(controller="spd"))
-    show.wait()
-    there = show.simulation.setup.controls
+    assert studio.simulation.dt == 1 / 120
+    studio.ask(Choose(controller="spd"))
+    studio.finish_jobs()
+    there = studio.simulation.setup.controls
     assert (there.controller, there.root, there.dt) == ("spd", "soft", 1 / 60)
 
 
 def test_it_is_told_what_was_done_to_the_clip(tmp_path: Path) -> None:
-    show = Studio(tmp_path)
-    show.ask(Choose(clip="squat", controller="balance"))
-    show.wait()
-    message = show.snapshot(1).message
+    studio = Studio(tmp_path)
+    studio.ask(Choose(clip="squat", controller="balance"))
+    studio.finish_jobs()
+    message = studio.make_snapshot().message
     assert message.level == "info"
     assert "squat: the center of mass is over the feet already" in message.text
 
@@ -73,13 +73,13 @@ def test_a_kick_on_one_leg_stands_round_after_round(tmp_path: Path) -> None:
 def test_it_does_as_poise_balance_does(stage: Stage) -> None:
     stage.ask(SetLoop(False))
     trial = balance_trial_of("squat")
-    assert np.array_equal(stage.show.simulation.setup.rounds.clip.frames, trial.clip.frames)
+    assert np.array_equal(stage.studio.simulation.setup.motion.clip.frames, trial.clip.frames)
     world, balance = trial.set_up()
     run(world, balance, trial.clip, 1.0)
-    moment = stage.play(1.0)
-    # the studio's spline goes through three rounds, so that its ends differ by a little
-    off = measure.tracking_error(trial.character, moment.q, world.state.q)
-    assert moment.time == pytest.approx(1.0)
+    measures = stage.play(1.0)
+    # the studio's spline goes through three motion, so that its ends differ by a little
+    off = measure.tracking_error(trial.character, measures.q, world.state.q)
+    assert measures.time == pytest.approx(1.0)
     assert off.rotation.max() < 0.05
     assert off.world.max() < 1e-3
 
@@ -91,21 +91,21 @@ def test_a_file_is_made_ready_as_poise_balance_does_it(tmp_path: Path) -> None:
     name = library.add_clip(path)
     for who in (None, "humanoid-ball"):
         character = library.owner(name) if who is None else who
-        made = library.rounds(character, name, balanced=True).clip
+        made = library.motion(character, name, balanced=True).clip
         assert np.array_equal(made.frames, balance_trial_of(path, who).clip.frames)
 
 
 @pytest.mark.parametrize("character", ["humanoid", "humanoid-51", "dog", "tail-biped", "lamp"])
 def test_others_stand_at_rest(character: str, tmp_path: Path) -> None:
     clock = Clock()
-    show = Studio(tmp_path, clock, **{**WHO, "character": character, "clip": "rest"})
-    show.ask(Play())
+    studio = Studio(tmp_path, clock, **{**WHO, "character": character, "clip": "rest"})
+    studio.ask(Play())
     for _ in range(60):
         clock.now += 1 / 60 + 1e-9
-        show.advance(10.0)
-    moment = show.snapshot(1).moment
-    assert moment.rotation[0] < 0.5
-    assert moment.away[0] < 0.02
+        studio.advance(10.0)
+    measures = studio.make_snapshot().measures
+    assert measures.rotation[0] < 0.5
+    assert measures.root_offset[0] < 0.02
 
 
 @pytest.mark.parametrize(
@@ -122,27 +122,27 @@ def test_others_stand_at_rest(character: str, tmp_path: Path) -> None:
     ],
 )
 def test_where_it_cannot_it_says_why(asked: Choose, why: str, tmp_path: Path) -> None:
-    show = Studio(tmp_path, clip="squat", character="humanoid-ball")
-    before = show.controls
+    studio = Studio(tmp_path, clip="squat", character="humanoid-ball")
+    before = studio.controls
     with pytest.raises(PoiseError, match=why):
-        show.ask(asked)
-    assert show.controls == before
+        studio.ask(asked)
+    assert studio.controls == before
 
 
 def test_what_never_stands_is_not_made_ready_and_the_scene_stays(tmp_path: Path) -> None:
-    show = Studio(tmp_path, clip="squat", character="humanoid-ball")
+    studio = Studio(tmp_path, clip="squat", character="humanoid-ball")
     squat = load_clip("squat")
     assert squat.contacts is not None
     high = squat.frames + np.eye(squat.frames.shape[1])[2]
     none = Contacts(squat.contacts.points, np.zeros_like(squat.contacts.on))
-    name = show.library.add_clip(squat.with_frames(high, contacts=none))
-    before = show.controls
-    show.ask(Choose(controller="balance", clip=name))
-    show.wait()
-    message = show.snapshot(1).message
+    name = studio.library.add_clip(squat.with_frames(high, contacts=none))
+    before = studio.controls
+    studio.ask(Choose(controller="balance", clip=name))
+    studio.finish_jobs()
+    message = studio.make_snapshot().message
     assert message.level == "error"
-    assert "cannot be made ready for balance: clip 'squat': nothing ever stands" in message.text
-    assert show.controls == before
+    assert "cannot be prepared for balance: clip 'squat': nothing ever stands" in message.text
+    assert studio.controls == before
 
 
 def test_a_page_is_told_and_it_goes_on(tmp_path: Path) -> None:
@@ -153,10 +153,10 @@ def test_a_page_is_told_and_it_goes_on(tmp_path: Path) -> None:
             told = wait_for(session, lambda now, n=number: now.message.number > n)  # type: ignore[misc]
             assert told.message.text.startswith("balance ")
             assert told.message.level == "error"
-        time = session.newest.moment.time
-        later = wait_for(session, lambda now: now.moment.time > time + 0.2)
+        time = session.newest.measures.time
+        later = wait_for(session, lambda now: now.measures.time > time + 0.2)
         assert later.controls.controller == "balance"
-        assert not later.moment.fallen[0]
+        assert not later.measures.fallen[0]
 
 
 # ---- objectives, goals, pace
@@ -165,11 +165,11 @@ def test_a_page_is_told_and_it_goes_on(tmp_path: Path) -> None:
 def test_objectives_are_switched_while_it_runs(stage: Stage) -> None:
     stage.ask(SetObjective("angular", False), SetObjective("linear", False))
     stage.play(0.1)
-    assert list(stage.controller.mind.balance.objectives) == ["track"]
-    assert list(stage.show.controls.objectives) == ["track"]
+    assert list(stage.controller.state.balance.objectives) == ["track"]
+    assert list(stage.studio.controls.objectives) == ["track"]
     stage.ask(SetObjective("linear", True), SetObjective("angular", True))
     stage.play(0.1)
-    assert list(stage.controller.mind.balance.objectives) == ["track", "linear", "angular"]
+    assert list(stage.controller.state.balance.objectives) == ["track", "linear", "angular"]
 
 
 def test_who_does_not_track_does_not_follow(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_hand_follows_its_goal_and_comes_back(tmp_path: Path) -> None:
     stage = Stage(tmp_path, "rest")
     start = place(stage.now, "left_hand")
     stage.ask(SetGoal("left_hand"))
-    assert np.allclose(stage.show.controls.goals["left_hand"], start)
+    assert np.allclose(stage.studio.controls.goals["left_hand"], start)
     to = start + (0.2, 0.1, 0.2)
     # as it is dragged
     for share in np.linspace(0.0, 1.0, 20):
@@ -205,35 +205,35 @@ def test_a_goal_beyond_reach_does_not_fell_it(tmp_path: Path) -> None:
 
 def test_each_link_has_one_goal_and_there_are_not_too_many(stage: Stage) -> None:
     stage.ask(SetGoal("left_hand", (0.3, 0.3, 1.2)), SetGoal("left_forearm", (0.2, 0.3, 1.2)))
-    assert list(stage.show.controls.goals) == ["left_forearm"]
+    assert list(stage.studio.controls.goals) == ["left_forearm"]
     with pytest.raises(PoiseError, match="left_forearm"):
         stage.ask(SetGoal("left_forarm", (0.0, 0.0, 1.0)))
-    links = [link.name for link in stage.now.cast.character.links]
+    links = [link.name for link in stage.now.index.character.links]
     with pytest.raises(PoiseError, match="8 goals"):
         stage.ask(*(SetGoal(name, (0.0, 0.0, 1.0)) for name in links))
     with pytest.raises(PoiseError, match="nope"):
         stage.ask(RemoveGoal("nope"))
     stage.ask(RemoveGoal())
-    assert stage.show.controls.goals == {}
+    assert stage.studio.controls.goals == {}
 
 
 def test_goals_and_objectives_need_somebody_who_balances(tmp_path: Path) -> None:
-    show = Studio(tmp_path)
+    studio = Studio(tmp_path)
     for asked in (SetGoal("head"), RemoveGoal(), SetObjective("track"), SetAdaptive()):
-        with pytest.raises(PoiseError, match="nobody balances"):
-            show.ask(asked)
+        with pytest.raises(PoiseError, match="no character balances"):
+            studio.ask(asked)
 
 
 def test_goals_end_with_the_clip_they_were_set_in(stage: Stage) -> None:
     stage.ask(SetGoal("head", (0.0, 0.0, 1.5)), Choose(clip="jab"))
-    stage.show.wait()
-    assert stage.show.controls.goals == {}
+    stage.studio.finish_jobs()
+    assert stage.studio.controls.goals == {}
     assert stage.controller.goals == {}
 
 
 def test_a_clip_that_waits_falls_behind_when_pushed_and_not_after(stage: Stage) -> None:
     def behind() -> float:
-        return stage.now.time - float(stage.controller.mind.paced.time[0])
+        return stage.now.time - float(stage.controller.state.scaled.time[0])
 
     stage.play(0.2)
     assert behind() == pytest.approx(0.0, abs=1e-9)
@@ -246,9 +246,9 @@ def test_a_clip_that_waits_falls_behind_when_pushed_and_not_after(stage: Stage) 
     stage.play(0.5)
     assert behind() == pytest.approx(late, abs=0.01)
     # the ghost is where the motion is
-    lineup, time = stage.show.simulation.runner.lineup, stage.now.time
+    reference, time = stage.studio.simulation.reference, stage.now.time
     assert stage.now.reference is not None
-    assert np.allclose(stage.now.reference, lineup.between(time - behind()).q, atol=1e-9)
+    assert np.allclose(stage.now.reference, reference.between(time - behind()).q, atol=1e-9)
 
 
 # ---- what balance does not have, and profiles of those who have it
@@ -263,25 +263,25 @@ def test_gains_are_refused_where_there_are_none(stage: Stage) -> None:
 
 def test_an_arm_goes_limp_by_a_profile_and_comes_back(tmp_path: Path) -> None:
     clock = Clock()
-    show = Studio(tmp_path, clock, clip="rest", root="held", ground="none")
-    show.ask(Play())
+    studio = Studio(tmp_path, clock, clip="rest", root="held", ground="none")
+    studio.ask(Play())
 
     def errors(seconds: float) -> list[float]:
         found = []
         for _ in range(round(30 * seconds)):
             clock.now += 1 / 30 + 1e-9
-            show.advance(1.0)
-            found.append(float(show.snapshot(1).moment.rotation[0]))
+            studio.advance(1.0)
+            found.append(float(studio.make_snapshot().measures.rotation[0]))
         return found
 
     calm = max(errors(0.3))
-    show.ask(SetGravity((0.0, 9.81, 0.0)))
+    studio.ask(SetGravity((0.0, 9.81, 0.0)))
     sideways = max(errors(1.0))
-    show.ask(SetProfile("limp", "left_arm", hold=0.5))
+    studio.ask(SetProfile("limp", "left_arm", hold=0.5))
     limp = max(errors(1.0))
     assert limp > 3.0 * max(sideways, calm)
     assert errors(2.0)[-1] < 1.2 * sideways + 0.1
-    show.ask(Restart())
-    assert show.controls.profiles == ()
+    studio.ask(Restart())
+    assert studio.controls.profiles == ()
     with pytest.raises(PoiseError, match="left_arm"):
-        show.ask(SetProfile("limp", "left_arn"))
+        studio.ask(SetProfile("limp", "left_arn"))

@@ -17,10 +17,10 @@ from test_studio_browser import opened, picture, pixel, row, spot
 from test_studio_page import CAMERA, pages, socket_of, until
 
 from poise.studio import Studio
-from poise.studio.actors import GLASS
+from poise.studio.live_view import TRANSPARENT
 from poise.studio.requests import Choose, RemoveGoal, SetGoal
-from poise.studio.snapshot import Moment
-from poise.studio.tabs_balance import goals_of
+from poise.studio.snapshot import Measures
+from poise.studio.tabs import goal_names
 
 viser = pytest.importorskip("viser")
 
@@ -32,7 +32,7 @@ def studio(tmp_path: Path) -> Iterator[Studio]:
 
 
 def test_a_goal_is_dragged_by_its_handle(studio: Studio) -> None:
-    session, goals = studio.session, studio.page.stage.goals
+    session, goals = studio.session, studio.page.view.goals
     with socket_of(studio) as page:
         page.send(msgspec.msgpack.encode(CAMERA))
         assert until(lambda: pages(studio) == 1)
@@ -40,13 +40,13 @@ def test_a_goal_is_dragged_by_its_handle(studio: Studio) -> None:
         assert until(lambda: "head" in goals._goals)
         handle = goals._goals["head"]._handle
         there = session.newest.controls.goals["head"]
-        assert until(lambda: np.allclose(studio.page.stage.to_world(handle.position), there))
+        assert until(lambda: np.allclose(studio.page.view.to_world(handle.position), there))
         to = np.array(there) + (0.05, 0.03, -0.05)
         for kind, more in (
             ("DragStart", {}),
             ("Update", {"wxyz": [1, 0, 0, 0], "position": [0.05, 0.02, 1.4]}),
             ("Update", {"wxyz": [1, 0, 0, 0],
-                        "position": (to - studio.page.stage.to_world((0, 0, 0))).tolist()}),
+                        "position": (to - studio.page.view.to_world((0, 0, 0))).tolist()}),
             ("DragEnd", {}),
         ):  # fmt: skip
             said = {"type": f"TransformControls{kind}Message", "name": handle.name, "owner": ""}
@@ -58,7 +58,7 @@ def test_a_goal_is_dragged_by_its_handle(studio: Studio) -> None:
 
 
 def test_a_handle_that_is_held_stays_in_the_hand(studio: Studio) -> None:
-    goals = studio.page.stage.goals
+    goals = studio.page.view.goals
     with socket_of(studio) as page:
         page.send(msgspec.msgpack.encode(CAMERA))
         studio.session.ask(SetGoal("head"))
@@ -95,7 +95,7 @@ def test_gains_or_switches_are_shown_never_both(studio: Studio) -> None:
 
 
 def test_one_sees_through_the_bodies_and_no_longer(studio: Studio) -> None:
-    box, actors = studio.page.panel.see_tab._boxes["inside"], studio.page.stage._actors
+    box, actors = studio.page.panel.view_tab._boxes["inside"], studio.page.view._view
     assert actors is not None
 
     def shown(wanted: list[float | None]) -> bool:
@@ -105,15 +105,15 @@ def test_one_sees_through_the_bodies_and_no_longer(studio: Studio) -> None:
         page.send(msgspec.msgpack.encode(CAMERA))
         for on in (True, False):
             box.value = on
-            wanted = [GLASS if on else None] * len(actors.bodies.handles)
+            wanted = [TRANSPARENT if on else None] * len(actors.bodies.handles)
             assert until(partial(shown, wanted))
 
 
 def test_goals_that_are_offered_can_be_set(studio: Studio) -> None:
     from poise.trials.balance_trial import place_of
 
-    character = studio.session.newest.moment.cast.character
-    offered = goals_of(character)
+    character = studio.session.newest.measures.index.character
+    offered = goal_names(character)
     assert offered[:3] == ("left_hand", "right_hand", "head")
     assert len(set(offered)) == len(offered)
     for name in offered:
@@ -146,7 +146,7 @@ def test_a_person_lets_it_balance_drags_a_goal_and_pushes(browser: Any, tmp_path
         # it is let go, onto its own feet
         row(page, "Controller").locator("input").first.click()
         page.get_by_role("option", name="balance", exact=True).click()
-        assert until(lambda: session.newest.moment.cast.settings.self_collision is False, 60)
+        assert until(lambda: session.newest.measures.index.settings.self_collision is False, 60)
         assert session.newest.controls.root == "free"
 
         # an objective is switched off, and on again
@@ -164,7 +164,7 @@ def test_a_person_lets_it_balance_drags_a_goal_and_pushes(browser: Any, tmp_path
         assert until(lambda: "right_hand" in session.newest.controls.goals)
         # out from under the panels
         session.ask(SetGoal("right_hand", (0.3, -0.2, 1.15)))
-        goals = studio.page.stage.goals._goals
+        goals = studio.page.view.goals._goals
         assert until(lambda: "right_hand" in goals)
         assert until(lambda: session.newest.controls.goals["right_hand"][2] == 1.15)
         settle(page)
@@ -182,26 +182,26 @@ def test_a_person_lets_it_balance_drags_a_goal_and_pushes(browser: Any, tmp_path
         # along that arrow alone; the page's origin follows the character by some millimetres
         assert np.allclose(end[1:], start[1:], atol=0.02)
         # the clip swings its arms, and takes the hand away from time to time
-        assert until(lambda: _apart(session.newest.moment, end) < 0.07, 60)
+        assert until(lambda: _apart(session.newest.measures, end) < 0.07, 60)
         picture(page, "balance-goal")
 
         # a click on the chest pushes it; it stands
-        seen = session.newest.moment.time
+        seen = session.newest.measures.time
         page.mouse.click(*pixel(page, studio, "chest"))
-        assert until(lambda: studio.session._show.pushes)
-        assert studio.session._show.pushes[-1].force == 150.0
+        assert until(lambda: studio.session.simulation.pushes)
+        assert studio.session.simulation.pushes[-1].force == 150.0
         picture(page, "balance-pushed")
-        assert until(lambda: session.newest.moment.time > seen + 3.0)
-        assert not session.newest.moment.fallen[0]
+        assert until(lambda: session.newest.measures.time > seen + 3.0)
+        assert not session.newest.measures.fallen[0]
         page.get_by_role("tab", name="Balance").click()
         settle(page)
         picture(page, "balance-curves")
         page.close()
 
 
-def _apart(moment: Moment, goal: Any) -> float:
+def _apart(measures: Measures, goal: Any) -> float:
     """How far the right hand is from its goal [m]."""
-    return float(np.linalg.norm(point_of(moment, "right_hand") - goal))
+    return float(np.linalg.norm(point_of(measures, "right_hand") - goal))
 
 
 def settle(page: Any, frames: int = 6) -> None:

@@ -67,15 +67,15 @@ def row(page: Any, label: str) -> Any:
 
 def pixel(page: Any, studio: Studio, link: str) -> tuple[float, float]:
     """Where a link is on the page."""
-    moment = studio.session.newest.moment
-    place = forward_kinematics(moment.cast.scene, moment.q)[0][moment.cast.link_index(link)]
+    measures = studio.session.newest.measures
+    place = forward_kinematics(measures.index.scene, measures.q)[0][measures.index.link_index(link)]
     return spot(page, studio, place)
 
 
 def spot(page: Any, studio: Studio, place: Any) -> tuple[float, float]:
     """Where a point of the world is on the page."""
     camera = next(iter(studio.page.server.get_clients().values())).camera
-    there = place - studio.page.stage.to_world((0.0, 0.0, 0.0)) - camera.position
+    there = place - studio.page.view.to_world((0.0, 0.0, 0.0)) - camera.position
     x, y, z = quat_matrix(camera.wxyz).T @ there
     box = page.locator("canvas").first.bounding_box()
     f = 0.5 * box["height"] / np.tan(camera.fov / 2)
@@ -90,7 +90,7 @@ def dragged(page: Any, studio: Studio, link: str, away: float) -> bool:
     page.mouse.down()
     for k in range(1, 6):
         page.mouse.move(x + 25 * k, y - 4 * k)
-    return until(lambda: bool(studio.session.newest.moment.away[0] > away), 20.0)
+    return until(lambda: bool(studio.session.newest.measures.root_offset[0] > away), 20.0)
 
 
 def test_a_person_plays_with_it(browser: Any, studio: Studio, tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_a_person_plays_with_it(browser: Any, studio: Studio, tmp_path: Path) ->
     assert until(lambda: np.ptp(picture(page, "loads")[150:450, 380:580].sum(axis=2)) > 200)
 
     # it plays; a click pauses it, another lets it go on
-    clock = session.newest.moment.time
-    assert until(lambda: session.newest.moment.time > clock + 0.2)
+    clock = session.newest.measures.time
+    assert until(lambda: session.newest.measures.time > clock + 0.2)
     page.get_by_role("button", name="Pause").click()
     assert until(lambda: not session.newest.playing)
     page.get_by_role("button", name="Play", exact=True).click()
@@ -110,15 +110,15 @@ def test_a_person_plays_with_it(browser: Any, studio: Studio, tmp_path: Path) ->
     # a ball is thrown
     page.get_by_text("Act", exact=True).click()
     page.get_by_role("button", name="Throw a ball").click()
-    assert until(lambda: session.newest.moment.thrown[:, 0].any())
+    assert until(lambda: session.newest.measures.projectiles[:, 0].any())
     picture(page, "throws")
 
     # a limb is dragged, and comes back when it is let go
-    away = session.newest.moment.away[0]
+    away = session.newest.measures.root_offset[0]
     assert any(dragged(page, studio, "chest", away + 0.05) for _ in range(4))
     picture(page, "drags")
     page.mouse.up()
-    assert until(lambda: session.newest.moment.away[0] < away + 0.04)
+    assert until(lambda: session.newest.measures.root_offset[0] < away + 0.04)
 
     # a gain is changed
     page.get_by_text("Tune", exact=True).click()
@@ -141,7 +141,7 @@ def test_a_person_plays_with_it(browser: Any, studio: Studio, tmp_path: Path) ->
     download.value.save_as(tmp_path / "got.npz")
     recording = load_recording(tmp_path / "got.npz")
     assert len(recording) == shown.frames
-    assert np.array_equal(recording.q[shown.frame], shown.moment.q)
+    assert np.array_equal(recording.q[shown.frame], shown.measures.q)
     picture(page, "downloads")
     page.close()
 

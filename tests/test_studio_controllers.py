@@ -15,31 +15,31 @@ from poise.studio.requests import AddObject, Choose, Play, SetGains
 STABLE = ("spd", "spd-torque", "kane")
 
 
-def played(show: Studio, clock: Clock, seconds: float) -> None:
+def played(studio: Studio, clock: Clock, seconds: float) -> None:
     for _ in range(round(60 * seconds)):
         clock.now += 1 / 60 + 1e-6
-        show.advance(1.0)
+        studio.advance(1.0)
 
 
 @pytest.mark.parametrize("name", CONTROLLERS)
-def test_a_controller_is_chosen_by_its_name(name: str, tmp_path: Path) -> None:
-    show = Studio(tmp_path)
-    show.ask(Choose(controller=name))
-    assert show.controls.controller == name
+def test_a_controller_is_session_options_its_name(name: str, tmp_path: Path) -> None:
+    studio = Studio(tmp_path)
+    studio.ask(Choose(controller=name))
+    assert studio.controls.controller == name
 
 
 @pytest.mark.parametrize("name", STABLE)
 @pytest.mark.parametrize("root", ["soft", "held"])
 def test_stable_ones_follow_the_clip(name: str, root: str, tmp_path: Path) -> None:
     clock = Clock()
-    show = Studio(tmp_path, clock)
-    show.ask(Choose(controller=name, root=root, ground="none"))
-    show.wait()
-    show.ask(Play())
-    played(show, clock, 0.5)
-    simulation = show.simulation
+    studio = Studio(tmp_path, clock)
+    studio.ask(Choose(controller=name, root=root, ground="none"))
+    studio.finish_jobs()
+    studio.ask(Play())
+    played(studio, clock, 0.5)
+    simulation = studio.simulation
     assert simulation.time > 0.45
-    wanted = simulation.setup.lineup.target(simulation.time).q
+    wanted = simulation.setup.reference.target(simulation.time).q
     error = measure.tracking_error(simulation.setup.world, simulation.setup.world.state.q, wanted)
     assert error.rotation.max() < 10.0  # 8 Hz joints lag by some degrees
 
@@ -47,22 +47,22 @@ def test_stable_ones_follow_the_clip(name: str, root: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", STABLE)
 def test_a_box_falls_whatever_moves_the_character(name: str, tmp_path: Path) -> None:
     clock = Clock()
-    show = Studio(tmp_path, clock)
-    show.ask(Choose(controller=name, root="held"))
-    show.ask(AddObject("box", position=(0.0, 3.0, 2.0)))
-    show.ask(Play())
-    played(show, clock, 0.3)
-    world = show.simulation.setup.world
+    studio = Studio(tmp_path, clock)
+    studio.ask(Choose(controller=name, root="held"))
+    studio.ask(AddObject("box", position=(0.0, 3.0, 2.0)))
+    studio.ask(Play())
+    played(studio, clock, 0.3)
+    world = studio.simulation.setup.world
     # steps of 1/60 s fall a little further than g t^2 / 2
-    t = show.simulation.time
+    t = studio.simulation.time
     assert 2.0 - world.state.q[-5] == pytest.approx(0.5 * 9.81 * t**2, rel=0.1)
 
 
 def test_gains_of_a_limb_reach_inverse_dynamics(tmp_path: Path) -> None:
-    show = Studio(tmp_path)
-    show.ask(Choose(controller="kane"))
-    show.ask(SetGains(limb="left_arm", frequency=2.0, damping=0.5))
-    controller = show.simulation.runner.controller
+    studio = Studio(tmp_path)
+    studio.ask(Choose(controller="kane"))
+    studio.ask(SetGains(limb="left_arm", frequency=2.0, damping=0.5))
+    controller = studio.simulation.controller
     assert isinstance(controller, InverseDynamics)
     assert len(np.unique(controller.kp)) > 1
     assert len(np.unique(controller.kd)) > 1

@@ -20,11 +20,12 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from poise.errors import PoiseError
+from poise.simulation.contact.contacts import Contacts
 from poise.studio import Studio, requests
-from poise.studio.marks import gathered, torque_colors
+from poise.studio.marks import force_arrows, torque_colors
 from poise.studio.page import free_port
-from poise.studio.readouts import held, status, told
-from poise.studio.snapshot import Contacts, Message
+from poise.studio.readouts import fill_gaps, format_value, status
+from poise.studio.snapshot import Message
 
 viser = pytest.importorskip("viser")
 
@@ -116,9 +117,9 @@ def test_a_page_that_never_reads_holds_nobody_up(studio: Studio) -> None:
     deaf = socket_of(studio)
     deaf.send(msgspec.msgpack.encode(CAMERA))
     assert until(lambda: pages(studio) >= 1)
-    clock, updates = studio.session.newest.moment.time, studio.page.updates
+    clock, updates = studio.session.newest.measures.time, studio.page.updates
     assert until(lambda: studio.page.updates > updates + 40)
-    assert studio.session.newest.moment.time > clock + 0.3
+    assert studio.session.newest.measures.time > clock + 0.3
     # it vanishes without a word
     deaf.socket.shutdown(socket.SHUT_RDWR)
     updates = studio.page.updates
@@ -131,11 +132,11 @@ def test_a_page_that_never_reads_holds_nobody_up(studio: Studio) -> None:
 def test_a_flood_does_not_stop_the_simulation(studio: Studio) -> None:
     with socket_of(studio) as page:
         page.send(msgspec.msgpack.encode(CAMERA))
-        clock = studio.session.newest.moment.time
+        clock = studio.session.newest.measures.time
         end = time.monotonic() + 1.0
         while time.monotonic() < end:
             page.send(msgspec.msgpack.encode(CAMERA))
-    assert studio.session.newest.moment.time > clock + 0.3
+    assert studio.session.newest.measures.time > clock + 0.3
 
 
 def test_a_taken_port_gives_the_next(studio: Studio) -> None:
@@ -158,7 +159,7 @@ def test_words_of_others_are_no_html(studio: Studio) -> None:
     text = status(told_off, 30.0)
     assert "<img" not in text
     assert "&lt;img" in text
-    assert f"{newest.moment.time:.2f} s" in text
+    assert f"{newest.measures.time:.2f} s" in text
 
 
 def test_a_recording_that_is_played_is_shown_with_its_dtype_and_instruction_set(
@@ -172,25 +173,28 @@ def test_a_recording_that_is_played_is_shown_with_its_dtype_and_instruction_set(
 
 
 def test_numbers_are_told_with_three_digits() -> None:
-    assert [told(x, " N") for x in (1234.5, 99.96, 1.236, np.nan)] == [
+    assert [format_value(x, " N") for x in (1234.5, 99.96, 1.236, np.nan)] == [
         "1234 N", "100.0 N", "1.24 N", "–",
     ]  # fmt: skip
 
 
 def test_gaps_of_curves_are_bridged() -> None:
     gaps = np.array([np.nan, 1.0, np.nan, np.nan, 2.0, np.nan])
-    assert held(gaps).tolist() == [1.0, 1.0, 1.0, 1.0, 2.0, 2.0]
-    assert np.isnan(held(np.full(3, np.nan))).all()
+    assert fill_gaps(gaps).tolist() == [1.0, 1.0, 1.0, 1.0, 2.0, 2.0]
+    assert np.isnan(fill_gaps(np.full(3, np.nan))).all()
 
 
 def test_forces_on_a_link_are_one_arrow() -> None:
     contacts = Contacts(
+        copy=np.zeros(3, dtype=np.int64),
+        normal=np.tile([0.0, 0.0, 1.0], (3, 1)),
+        depth=np.zeros(3),
         point=np.array([[0.0, 0, 0], [1.0, 0, 0], [5.0, 5, 0]]),
         force=np.array([[0.0, 0, 10], [0.0, 0, 30], [0.0, 0, 1000]]),
         link=np.array([3, 3, 4]),
         other=np.array([-1, -1, -1]),
     )
-    start, way = gathered(contacts, 0.01, 2.0)
+    start, way = force_arrows(contacts, 0.01, 2.0)
     assert np.allclose(start, [[0.75, 0.0, 0.0], [5.0, 5.0, 0.0]])
     # the second would be ten metres long
     assert np.allclose(way, [[0.0, 0.0, 0.4], [0.0, 0.0, 2.0]])
@@ -217,8 +221,8 @@ def test_the_mouse_pushes_drags_and_lets_go(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(studio.session, "ask", asked.append)
-    actors = studio.page.stage._actors
+    monkeypatch.setattr(studio.page.view, "_ask", asked.append)
+    actors = studio.page.view._view
     assert actors is not None
     handle = actors.bodies.handles[0]
     copy, link = actors.bodies.link_of(handle, 0) or (None, None)
@@ -266,7 +270,7 @@ def test_a_file_is_saved_in_its_folder_whatever_its_name(studio: Studio) -> None
         page.send(msgspec.msgpack.encode(CAMERA))
         assert until(lambda: pages(studio) >= 1)
         client = list(studio.page.server.get_clients().values())[-1]
-        studio.page._downloads.order(client, "npz", "../../evil/../x")
+        studio.page._downloads.request_file(client, "npz", "../../evil/../x")
         assert until(lambda: out.is_dir() and list(out.glob("*.npz")))
     assert set(out.parent.iterdir()) == before
     assert all(path.parent == out for path in out.rglob("*.npz"))

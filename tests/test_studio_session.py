@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from studio_scenes import Clock, Studio, until, wait_for
+from studio_scenes import Clock, Studio, session_speed, until, wait_for
 
 from poise import Clip, PoiseError, load_character, load_clip, load_recording
-from poise.studio import acts_files, requests, session
-from poise.studio.acts import ACTS, latest
-from poise.studio.jobs import Jobs
-from poise.studio.pace import MOST_BEHIND, Pace
+from poise.studio import requests, session
+from poise.studio.handlers import HANDLERS, drop_overridden
+from poise.studio.jobs import Jobs, session_options
 from poise.studio.requests import (
     AddObject,
     Choose,
@@ -42,38 +41,36 @@ from poise.studio.requests import (
     Throw,
     Watch,
 )
-from poise.studio.session import Session
-from poise.studio.sources import chosen_by
-from poise.studio.speed import session_speed
+from poise.studio.session import MAX_DELAY, Pace, Session
 
 # ---- pace
 
 
 def test_the_simulation_is_never_ahead_of_the_clock(tmp_path: Path) -> None:
     clock = Clock()
-    show = Studio(tmp_path, clock)
-    show.ask(SetSpeed(0.5))
-    show.ask(Play())
+    studio = Studio(tmp_path, clock)
+    studio.ask(SetSpeed(0.5))
+    studio.ask(Play())
     began = clock.now
     for passed in (0.004, 0.03, 0.05, 0.001, 0.09, 0.02):
         clock.now += passed
-        show.advance(1.0)
+        studio.advance(1.0)
         due = 0.5 * (clock.now - began)
-        assert due - 1 / 60 - 1e-9 < show.simulation.time <= due + 1e-9
+        assert due - 1 / 60 - 1e-9 < studio.simulation.time <= due + 1e-9
 
 
 def test_what_cannot_be_caught_up_is_forgotten(tmp_path: Path) -> None:
     clock = Clock()
-    show = Studio(tmp_path, clock)
-    show.ask(Play())
+    studio = Studio(tmp_path, clock)
+    studio.ask(Play())
     clock.now += 30.0
-    show.advance(1.0)
-    assert show.simulation.time == pytest.approx(MOST_BEHIND)
-    show.advance(1.0)
-    assert show.simulation.time == pytest.approx(MOST_BEHIND)
+    studio.advance(1.0)
+    assert studio.simulation.time == pytest.approx(MAX_DELAY)
+    studio.advance(1.0)
+    assert studio.simulation.time == pytest.approx(MAX_DELAY)
     clock.now += 1 / 60 + 1e-6
-    show.advance(1.0)
-    assert show.simulation.time == pytest.approx(MOST_BEHIND + 1 / 60)
+    studio.advance(1.0)
+    assert studio.simulation.time == pytest.approx(MAX_DELAY + 1 / 60)
 
 
 def test_steps_that_take_longer_than_they_last_do_not_pile_up() -> None:
@@ -82,7 +79,7 @@ def test_steps_that_take_longer_than_they_last_do_not_pile_up() -> None:
     pace.start(0.0, 1.0)
     for _ in range(100):
         steps = int((pace.allowed(simulated) - simulated) * 60 + 1e-6)
-        assert steps <= round(60 * MOST_BEHIND)
+        assert steps <= round(60 * MAX_DELAY)
         simulated += steps / 60
         clock.now += 0.05 * max(1, steps)
         pace.worked(clock.now - 0.05 * max(1, steps), steps / 60, steps)
@@ -94,18 +91,18 @@ def test_steps_that_take_longer_than_they_last_do_not_pile_up() -> None:
 
 def test_a_budget_is_kept_so_that_pages_see_it_move(tmp_path: Path) -> None:
     clock = Clock()
-    show = Studio(tmp_path, clock)
-    go = show.simulation.go
+    studio = Studio(tmp_path, clock)
+    advance = studio.simulation.advance
 
     def slow(steps: int) -> None:
         clock.now += 0.015
-        go(steps)
+        advance(steps)
 
-    show.simulation.go = slow  # type: ignore[method-assign]
-    show.ask(Play())
+    studio.simulation.advance = slow  # type: ignore[method-assign]
+    studio.ask(Play())
     clock.now += 0.1
-    show.advance(0.02)
-    assert show.simulation.time == pytest.approx(2 / 60)
+    studio.advance(0.02)
+    assert studio.simulation.time == pytest.approx(2 / 60)
 
 
 # ---- what requests do
@@ -113,8 +110,8 @@ def test_a_budget_is_kept_so_that_pages_see_it_move(tmp_path: Path) -> None:
 
 def test_a_day_in_the_studio(tmp_path: Path) -> None:
     clock = Clock()
-    show = Studio(tmp_path, clock)
-    show.ask(Play())
+    studio = Studio(tmp_path, clock)
+    studio.ask(Play())
     asked: list[requests.Request] = [
         Push("chest", 100.0, "left"), SetGains(12.0, 0.8), SetStrength(0.5, "left_arm"),
         SetPin(1.0, "right_leg"), SetPin(0.0, "right_leg"), Throw(),
@@ -124,88 +121,89 @@ def test_a_day_in_the_studio(tmp_path: Path) -> None:
         Record(), Record(False), Watch(0), ClearObjects(),
     ]  # fmt: skip
     for one in asked:
-        show.ask(one)
+        studio.ask(one)
         clock.now += 0.05
-        show.advance(1.0)
-        snapshot = show.snapshot(1)
+        studio.advance(1.0)
+        snapshot = studio.make_snapshot()
         assert snapshot.message.level == "info", one
         assert snapshot.playing
-    assert snapshot.moment.time > 0.8
+    assert snapshot.measures.time > 0.8
     controls = snapshot.controls
     assert (controls.friction, controls.gravity[2], controls.dt) == (0.3, -3.0, 1 / 120)
     assert controls.tuning["left_arm"].strength == 0.5
     assert controls.tuning["right_leg"] == (12.0, 0.8, 1.0, 0.0)
     assert controls.tuning[""].frequency == 12.0
-    show.ask(Restart())
-    snapshot = show.snapshot(2)
-    assert (snapshot.moment.time, snapshot.frame, snapshot.frames) == (0.0, 0, 1)
-    assert tuple(show.simulation.runner.world.gravity) == (0.0, 0.0, -3.0)
+    studio.ask(Restart())
+    snapshot = studio.make_snapshot()
+    assert (snapshot.measures.time, snapshot.frame, snapshot.frames) == (0.0, 0, 1)
+    assert tuple(studio.simulation.world.gravity) == (0.0, 0.0, -3.0)
 
 
 def test_stepping_and_scrubbing(tmp_path: Path) -> None:
-    show = Studio(tmp_path)
-    show.ask(Step(20))
-    assert show.snapshot(1).frames == 21
-    show.ask(Step(-3))
-    snapshot = show.snapshot(2)
+    studio = Studio(tmp_path)
+    studio.ask(Step(20))
+    assert studio.make_snapshot().frames == 21
+    studio.ask(Step(-3))
+    snapshot = studio.make_snapshot()
     assert (snapshot.frame, snapshot.frames, snapshot.playing) == (17, 21, False)
-    show.ask(Scrub(5))
-    assert show.snapshot(3).moment.time == pytest.approx(5 / 60)
-    show.ask(Scrub(99999))
-    assert show.snapshot(4).frame == 20
-    show.ask(Scrub(10))
-    show.ask(Step(1))
-    assert show.snapshot(5).frames == 12
+    studio.ask(Scrub(5))
+    assert studio.make_snapshot().measures.time == pytest.approx(5 / 60)
+    studio.ask(Scrub(99999))
+    assert studio.make_snapshot().frame == 20
+    studio.ask(Scrub(10))
+    studio.ask(Step(1))
+    assert studio.make_snapshot().frames == 12
 
 
 def test_the_trail_and_the_curves_end_where_one_looks(tmp_path: Path) -> None:
-    show = Studio(tmp_path)
-    for number in range(30):
-        show.ask(Step(2))
-        show.snapshot(number)
-    trail = show.snapshot(31).trail
+    studio = Studio(tmp_path)
+    studio.series.clear()
+    for _ in range(30):
+        studio.ask(Step(2))
+        studio.make_snapshot()
+    trail = studio.make_snapshot().trail
     assert len(trail) == 30
-    show.ask(Scrub(20))
-    moment = show.snapshot(32).moment
-    assert len(show.series.trail(0, moment.time)) == 10
-    curves = show.series.curves(0, moment.time)
+    studio.ask(Scrub(20))
+    measures = studio.make_snapshot().measures
+    assert len(studio.series.trail(0, measures.time)) == 10
+    curves = studio.series.curves(0, measures.time)
     assert curves["time"][-1] == pytest.approx(20 / 60)
     assert {len(column) for column in curves.values()} == {10}
     assert np.isfinite(list(curves.values())).all()
     # to go on from there forgets what came later
-    show.ask(Step(2))
-    show.snapshot(33)
-    assert len(show.series.trail(0, 22 / 60)) == 11
+    studio.ask(Step(2))
+    studio.make_snapshot()
+    assert len(studio.series.trail(0, 22 / 60)) == 11
 
 
 def test_another_scene_is_loaded_beside_and_the_last_choice_counts(tmp_path: Path) -> None:
-    show = Studio(tmp_path)
-    show.ask(Choose(count=3))
-    show.ask(Choose(count=2))
-    assert show.snapshot(1).moment.cast.count == 1
-    assert show.snapshot(1).controls.count == 2
-    show.wait()
-    snapshot = show.snapshot(2)
-    assert snapshot.moment.cast.count == 2
+    studio = Studio(tmp_path)
+    studio.ask(Choose(count=3))
+    studio.ask(Choose(count=2))
+    assert studio.make_snapshot().measures.index.count == 1
+    assert studio.make_snapshot().controls.count == 2
+    studio.finish_jobs()
+    snapshot = studio.make_snapshot()
+    assert snapshot.measures.index.count == 2
     assert [job.state for job in snapshot.jobs] == ["done", "done"]
-    show.ask(Watch(1))
-    assert show.snapshot(3).controls.watch == 1
+    studio.ask(Watch(1))
+    assert studio.make_snapshot().controls.watch == 1
     with pytest.raises(PoiseError, match="no character 5"):
-        show.ask(Watch(5))
+        studio.ask(Watch(5))
 
 
 def test_a_scene_that_cannot_be_loaded_leaves_the_present_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    show = Studio(tmp_path)
+    studio = Studio(tmp_path)
 
     def broken(*given: Any) -> None:
         raise PoiseError("it cannot be")
 
-    monkeypatch.setattr("poise.studio.acts_scene.set_up", broken)
-    show.ask(Choose(clip="run"))
-    show.wait()
-    snapshot = show.snapshot(1)
+    monkeypatch.setattr("poise.studio.handlers.set_up", broken)
+    studio.ask(Choose(clip="run"))
+    studio.finish_jobs()
+    snapshot = studio.make_snapshot()
     assert snapshot.controls.clip == "walk"
     assert snapshot.message.text == "it cannot be"
     assert snapshot.jobs[-1].state == "failed"
@@ -216,16 +214,16 @@ def test_a_scene_that_cannot_be_loaded_leaves_the_present_one(
 
 def test_a_take_is_saved_opened_and_compared(tmp_path: Path) -> None:
     clock = Clock()
-    show = Studio(tmp_path / "out", clock)
-    show.ask(Record())
-    show.ask(Push("chest", 50.0))
-    show.ask(Step(30))
-    show.ask(Record(False))
-    assert show.snapshot(1).taken == pytest.approx(0.5)
-    show.ask(Step(10))
-    show.ask(Save(("npz", "bvh", "glb"), "../my take", "page-7"))
-    show.wait()
-    jobs = show.snapshot(2).jobs
+    studio = Studio(tmp_path / "out", clock)
+    studio.ask(Record())
+    studio.ask(Push("chest", 50.0))
+    studio.ask(Step(30))
+    studio.ask(Record(False))
+    assert studio.make_snapshot().taken == pytest.approx(0.5)
+    studio.ask(Step(10))
+    studio.ask(Save(("npz", "bvh", "glb"), "../my take", "page-7"))
+    studio.finish_jobs()
+    jobs = studio.make_snapshot().jobs
     assert [job.state for job in jobs] == ["done"] * 3, jobs
     assert [job.token for job in jobs] == ["page-7"] * 3
     assert {job.path for job in jobs} == {
@@ -240,56 +238,69 @@ def test_a_take_is_saved_opened_and_compared(tmp_path: Path) -> None:
     motion = load_clip(tmp_path / "out" / "my-take.bvh", body, prepare=False)
     assert np.abs(motion.frames[:, :3] - recording.q[:, :3]).max() < 1e-4
 
-    show.ask(Open("my-take.npz"))
-    show.ask(Compare("my-take.npz"))
-    show.wait()
-    snapshot = show.snapshot(3)
+    studio.ask(Open("my-take.npz"))
+    studio.ask(Compare("my-take.npz"))
+    studio.finish_jobs()
+    snapshot = studio.make_snapshot()
     assert (snapshot.mode, snapshot.name, snapshot.frames) == ("recorded", "my-take.npz", 31)
-    show.ask(Scrub(12))
-    snapshot = show.snapshot(4)
-    assert np.array_equal(snapshot.moment.q, recording.q[12])
+    studio.ask(Scrub(12))
+    snapshot = studio.make_snapshot()
+    assert np.array_equal(snapshot.measures.q, recording.q[12])
     assert snapshot.beside is not None
     assert np.array_equal(snapshot.beside.q, recording.q[12])
-    assert snapshot.beside.cast.number != snapshot.moment.cast.number
+    assert snapshot.beside.index.number != snapshot.measures.index.number
     # it plays, comes to its end, and starts again if it is looped
-    show.ask(Play())
+    studio.ask(Play())
     clock.now += 0.05
-    show.advance(1.0)
-    assert show.snapshot(5).frame == 15
-    show.ask(SetLoop(False))
+    studio.advance(1.0)
+    assert studio.make_snapshot().frame == 15
+    studio.ask(SetLoop(False))
     for _ in range(10):
         clock.now += 0.09
-        show.advance(1.0)
-    assert (show.snapshot(6).frame, show.playing) == (30, False)
-    show.ask(Play())
-    assert show.snapshot(7).frame == 0
-    show.ask(Save(("bvh",)))
-    show.wait()
-    assert show.jobs.all[-1].message == "my-take-2.bvh"
-    show.ask(Live())
-    show.ask(Compare(None))
-    snapshot = show.snapshot(8)
+        studio.advance(1.0)
+    assert (studio.make_snapshot().frame, studio.playing) == (30, False)
+    studio.ask(Play())
+    assert studio.make_snapshot().frame == 0
+    studio.ask(Save(("bvh",)))
+    studio.finish_jobs()
+    assert studio.jobs.all[-1].message == "my-take-2.bvh"
+    studio.ask(Live())
+    studio.ask(Compare(None))
+    snapshot = studio.make_snapshot()
     assert (snapshot.mode, snapshot.beside, snapshot.frames) == ("live", None, 41)
 
 
+def test_a_push_after_the_frame_that_one_goes_back_to_is_forgotten(tmp_path: Path) -> None:
+    studio = Studio(tmp_path)
+    for _ in range(2):
+        studio.ask(Step(5))
+        studio.ask(Push("chest", 50.0))
+    studio.ask(Scrub(7))
+    assert [push.at for push in studio.simulation.pushes] == pytest.approx([5 / 60, 10 / 60])
+    studio.ask(Step(5))
+    assert [push.at for push in studio.simulation.pushes] == pytest.approx([5 / 60])
+    studio.ask(Restart())
+    assert studio.simulation.pushes == []
+
+
 def test_a_take_of_a_scene_that_is_gone_can_be_saved(tmp_path: Path) -> None:
-    show = Studio(tmp_path)
-    show.ask(Record())
-    show.ask(Step(3))
-    show.ask(Choose(character="two-link"))
-    show.wait()
-    assert show.snapshot(1).moment.cast.names == ("two-link",)
-    assert not show.snapshot(1).recording
-    show.ask(Save(("bvh",), "walker"))
-    show.wait()
-    assert [job.message for job in show.jobs.all][-1] == "walker.bvh"
+    studio = Studio(tmp_path)
+    studio.ask(Record())
+    studio.ask(Step(3))
+    studio.ask(Choose(character="two-link"))
+    studio.finish_jobs()
+    assert studio.make_snapshot().measures.index.names == ("two-link",)
+    assert not studio.make_snapshot().recording
+    studio.ask(Save(("bvh",), "walker"))
+    studio.finish_jobs()
+    assert [job.message for job in studio.jobs.all][-1] == "walker.bvh"
 
 
 @pytest.mark.parametrize("seed", [4, 10])
 def test_whatever_is_asked_the_show_goes_on(tmp_path: Path, seed: int) -> None:
     clock, random = Clock(), np.random.default_rng(seed)
-    show = Studio(tmp_path, clock)
-    show.ask(Play())
+    studio = Studio(tmp_path, clock)
+    studio.ask(Play())
     places = [tuple(random.uniform(-3.0, 3.0, 3).tolist()) for _ in range(20)]
     asked: list[requests.Request] = [
         Play(), Play(False), Step(7), Step(-9), Scrub(3), Restart(), SetSpeed(4.0), SetLoop(False),
@@ -304,54 +315,54 @@ def test_whatever_is_asked_the_show_goes_on(tmp_path: Path, seed: int) -> None:
     ]  # fmt: skip
     for one in random.permutation(np.array(asked, dtype=object)):
         try:
-            show.ask(one)
+            studio.ask(one)
         except PoiseError:
             continue
         clock.now += 0.03
-        if show.playing:
-            show.advance(1.0)
-        moment = show.snapshot(1).moment
-        for numbers in (moment.q, moment.com, moment.kinetic, moment.torque):
+        if studio.playing:
+            studio.advance(1.0)
+        measures = studio.make_snapshot().measures
+        for numbers in (measures.q, measures.com, measures.kinetic, measures.torque_ratio):
             assert np.isfinite(numbers).all(), one
-    show.wait()
-    show.jobs.stop()
+    studio.finish_jobs()
+    studio.jobs.stop()
 
 
 def test_a_take_ends_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poise.studio.takes.LONGEST", 0.2)
+    monkeypatch.setattr("poise.studio.history.MAX_TAKE_DURATION", 0.2)
     clock = Clock()
-    show = Studio(tmp_path, clock)
-    show.ask(Record())
-    show.ask(Play())
+    studio = Studio(tmp_path, clock)
+    studio.ask(Record())
+    studio.ask(Play())
     for _ in range(6):
         clock.now += 0.05
-        show.advance(1.0)
-    snapshot = show.snapshot(1)
+        studio.advance(1.0)
+    snapshot = studio.make_snapshot()
     assert not snapshot.recording
     assert 0.2 < snapshot.taken < 0.3
     assert "can be saved" in snapshot.message.text
 
 
 def test_without_a_take_the_past_is_saved(tmp_path: Path) -> None:
-    show = Studio(tmp_path)
-    show.ask(Step(5))
-    show.ask(Save())
-    show.wait()
+    studio = Studio(tmp_path)
+    studio.ask(Step(5))
+    studio.ask(Save())
+    studio.finish_jobs()
     assert len(load_recording(tmp_path / "walk.npz")) == 6
-    show.ask(Save())
-    show.wait()
-    assert show.snapshot(1).files == ("walk-2.npz", "walk.npz")
+    studio.ask(Save())
+    studio.finish_jobs()
+    assert studio.make_snapshot().files == ("walk-2.npz", "walk.npz")
 
 
 def test_files_of_every_kind(tmp_path: Path) -> None:
     pytest.importorskip("viser")
     pytest.importorskip("imageio_ffmpeg")
-    show = Studio(tmp_path)
-    show.ask(Push("chest", 80.0, "left"))
-    show.ask(Step(6))
-    show.ask(Save(("html", "png", "mp4")))
-    show.wait()
-    assert [(job.state, job.message) for job in show.jobs.all] == [
+    studio = Studio(tmp_path)
+    studio.ask(Push("chest", 80.0, "left"))
+    studio.ask(Step(6))
+    studio.ask(Save(("html", "png", "mp4")))
+    studio.finish_jobs()
+    assert [(job.state, job.message) for job in studio.jobs.all] == [
         ("done", "walk.html"), ("done", "walk.png"), ("done", "walk.mp4"),
     ]  # fmt: skip
     assert all((tmp_path / f"walk.{kind}").stat().st_size > 1000 for kind in ("html", "png", "mp4"))
@@ -359,19 +370,19 @@ def test_files_of_every_kind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../x.npz", "/etc/passwd", "gone.npz", "a/b.npz"])
 def test_only_recordings_of_the_folder_are_opened(tmp_path: Path, name: str) -> None:
-    show = Studio(tmp_path)
+    studio = Studio(tmp_path)
     for kind in (Open, Compare):
         with pytest.raises(PoiseError, match="unknown recording"):
-            show.ask(kind(name))
+            studio.ask(kind(name))
 
 
 def test_a_folder_that_cannot_be_made_fails_the_job_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    show = Studio(tmp_path / "file" / "out")
-    show.ask(Step(2))
-    show.ask(Save())
-    show.wait()
-    job = show.jobs.all[-1]
+    studio = Studio(tmp_path / "file" / "out")
+    studio.ask(Step(2))
+    studio.ask(Save())
+    studio.finish_jobs()
+    job = studio.jobs.all[-1]
     assert job.state == "failed"
     assert "cannot be made" in job.message
 
@@ -409,15 +420,15 @@ def test_an_error_of_ours_in_a_job_is_one_line_in_the_page(tmp_path: Path) -> No
 def test_it_goes_on_by_itself_and_can_be_asked(tmp_path: Path) -> None:
     with Session(out=tmp_path) as studio:
         first = studio.newest
-        wait_for(studio, lambda s: s.moment.time > 0.1 and s.number > first.number + 2)
+        wait_for(studio, lambda s: s.measures.time > 0.1 and s.number > first.number + 2)
         assert studio.ask(Play(False))
         stopped = wait_for(studio, lambda s: not s.playing)
         assert studio.ask(Step(3))
-        three = wait_for(studio, lambda s: s.moment.time > stopped.moment.time + 0.04)
-        assert three.moment.time == pytest.approx(stopped.moment.time + 3 / 60)
+        three = wait_for(studio, lambda s: s.measures.time > stopped.measures.time + 0.04)
+        assert three.measures.time == pytest.approx(stopped.measures.time + 3 / 60)
         assert studio.ask(Scrub(0))
-        assert wait_for(studio, lambda s: s.frame == 0).moment.time == 0.0
-        assert set(studio.series()) == set(session.Session.series(studio))
+        assert wait_for(studio, lambda s: s.frame == 0).measures.time == 0.0
+        assert set(studio.curves()) == set(session.Session.curves(studio))
         assert studio.out == tmp_path
         assert "walk" in studio.clips_for("humanoid")
     assert studio._thread is not None
@@ -448,34 +459,34 @@ def test_whatever_goes_wrong_the_thread_goes_on(
     def broken(*given: Any) -> None:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setitem(ACTS, Throw, broken)
+    monkeypatch.setitem(HANDLERS, Throw, broken)  # type: ignore[misc]
     with Session(out=tmp_path) as studio:
         studio.ask(Throw())
         told = wait_for(studio, lambda s: "a fault of ours" in s.message.text)
         assert not told.playing
         studio.ask(Play())
-        wait_for(studio, lambda s: s.playing and s.moment.time > told.moment.time + 0.05)
+        wait_for(studio, lambda s: s.playing and s.measures.time > told.measures.time + 0.05)
 
 
 def test_a_flood_is_dropped_and_a_slider_counts_once(tmp_path: Path) -> None:
     studio = Session(out=tmp_path, play=False)  # not started: nobody takes anything out
     taken = sum(studio.ask(SetSpeed(0.5)) for _ in range(3000))
-    assert taken <= session.MOST_ASKED + 1
+    assert taken <= session.MAX_QUEUED + 1
     slide = [Drag(1, (0.1 * i, 0.0, 1.0)) for i in range(5)]
     other = [SetGains(9.0, limb="head"), SetGains(5.0), SetGains(6.0), Step(), Step()]
-    assert latest([*slide, *other]) == [slide[-1], other[0], *other[2:]]
+    assert drop_overridden([*slide, *other]) == [slide[-1], other[0], *other[2:]]
 
 
 def test_slow_readers_do_not_hold_it_up(tmp_path: Path) -> None:
     with Session(out=tmp_path) as studio:
-        old = wait_for(studio, lambda s: s.moment.time > 0.02)
-        q = old.moment.q.copy()
+        old = wait_for(studio, lambda s: s.measures.time > 0.02)
+        q = old.measures.q.copy()
         readers = [threading.Thread(target=studio.wait, args=(10**9, 1.0)) for _ in range(20)]
         for reader in readers:
             reader.start()
-        wait_for(studio, lambda s: s.moment.time > old.moment.time + 0.2)
+        wait_for(studio, lambda s: s.measures.time > old.measures.time + 0.2)
         # what a reader holds stays as it was
-        assert np.array_equal(old.moment.q, q)
+        assert np.array_equal(old.measures.q, q)
         for reader in readers:
             reader.join()
 
@@ -488,9 +499,9 @@ def test_it_opens_with_what_it_is_given(tmp_path: Path) -> None:
     controls = studio.newest.controls
     assert (controls.character, controls.clip, controls.count) == ("dog", "my trot", 2)
     assert studio.clips[0] == "my trot"
-    show = Studio(tmp_path)
-    show.ask(Step(3))
-    recording = show.simulation.recent().recording()
+    studio = Studio(tmp_path)
+    studio.ask(Step(3))
+    recording = studio.simulation.recent().recording()
     studio = Session(out=tmp_path, recording=recording, compare=recording)
     assert studio.newest.mode == "recorded"
     assert studio.newest.beside is not None
@@ -504,21 +515,21 @@ def test_it_opens_with_what_it_is_given(tmp_path: Path) -> None:
 
 def test_a_lost_simulation_is_told_and_can_be_restarted(tmp_path: Path) -> None:
     clock = Clock()
-    show = Studio(tmp_path, clock, controller="pd")
-    show.ask(SetGains(400.0, 10.0))
-    show.ask(Play())
+    studio = Studio(tmp_path, clock, controller="pd")
+    studio.ask(SetGains(400.0, 10.0))
+    studio.ask(Play())
     for _ in range(60):
         clock.now += 0.05
-        show.advance(1.0)
-    snapshot = show.snapshot(1)
+        studio.advance(1.0)
+    snapshot = studio.make_snapshot()
     assert "restart, or go back" in snapshot.diverged
     assert not snapshot.playing
     with pytest.raises(PoiseError, match="restart, or go back"):
-        show.ask(Play())
-    show.ask(Restart())
-    snapshot = show.snapshot(2)
-    assert (snapshot.diverged, snapshot.moment.time) == ("", 0.0)
-    show.ask(Play())
+        studio.ask(Play())
+    studio.ask(Restart())
+    snapshot = studio.make_snapshot()
+    assert (snapshot.diverged, snapshot.measures.time) == ("", 0.0)
+    studio.ask(Play())
 
 
 def test_the_speed_of_a_session_is_measured() -> None:
@@ -538,28 +549,28 @@ def test_twenty_characters_need_less_than_a_core() -> None:
 
 
 def test_recordings_are_called_by_their_files(tmp_path: Path) -> None:
-    show = Studio(tmp_path / "show")
-    show.ask(Step(3))
+    studio = Studio(tmp_path / "show")
+    studio.ask(Step(3))
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
-        show.simulation.recent().recording().save(tmp_path / folder / "recording.npz")
+        studio.simulation.recent().recording().save(tmp_path / folder / "recording.npz")
     files = [tmp_path / folder / "recording.npz" for folder in ("one", "two")]
-    session = Session(out=tmp_path, **chosen_by(*files))
+    session = Session(out=tmp_path, **session_options(*files))
     names = session.newest.name, session.newest.beside_name
     assert names == ("one/recording.npz", "two/recording.npz")
-    assert chosen_by(None, load_recording(files[0]))["names"] == ("first", "second")
+    assert session_options(None, load_recording(files[0]))["names"] == ("first", "second")
 
 
 def test_a_recording_that_was_given_is_played_to_its_end(tmp_path: Path) -> None:
-    show = Studio(tmp_path)
-    show.ask(Step(3))
-    acts_files.show_recording(show, show.simulation.recent().recording(), "given")
-    show.ask(Step(100))
-    assert (show.snapshot(1).frame, show.snapshot(1).frames) == (3, 4)
-    show.ask(Step(-2))
-    assert show.snapshot(2).frame == 1
-    show.ask(Restart())
-    assert show.snapshot(3).frame == 0
+    studio = Studio(tmp_path)
+    studio.ask(Step(3))
+    studio.show_recording(studio.simulation.recent().recording(), "given")
+    studio.ask(Step(100))
+    assert (studio.make_snapshot().frame, studio.make_snapshot().frames) == (3, 4)
+    studio.ask(Step(-2))
+    assert studio.make_snapshot().frame == 1
+    studio.ask(Restart())
+    assert studio.make_snapshot().frame == 0
     # to do something to it is to go back to the simulation
-    show.ask(Push("chest", 10.0))
-    assert show.snapshot(4).mode == "live"
+    studio.ask(Push("chest", 10.0))
+    assert studio.make_snapshot().mode == "live"

@@ -81,6 +81,8 @@ def test_commands_gains_and_states_are_copied_and_pickled(how: str) -> None:
         gains.kp[0] = 1.0
     state = COPIES[how](one.state)
     two.reset(state)
+    assert two.state.memory is not None
+    assert one.state.memory is not None
     assert np.array_equal(two.state.memory, one.state.memory)
 
 

@@ -66,7 +66,7 @@ def studio_pictures(browser: Any, folder: Path) -> None:
         shoot(page, "studio-tune.png", clip=PANEL)
         page.get_by_role("tab", name="Scene").click()
         ask(studio, Choose(count=20), Play(True), wait=0.0)
-        while studio.session.newest.moment.cast.count != 20:
+        while studio.session.newest.measures.index.count != 20:
             time.sleep(0.1)
         play_on(studio, 1.0)
         ask(studio, Play(False), wait=1.0)
@@ -141,8 +141,8 @@ def ask(studio: Studio, *requests: Request, wait: float) -> None:
 def play_on(studio: Studio, seconds: float) -> None:
     """Wait until the simulation's clock has gone on [s], however slow the machine is."""
     snapshot = studio.session.newest
-    end = snapshot.moment.time + seconds
-    while snapshot.moment.time < end:
+    end = snapshot.measures.time + seconds
+    while snapshot.measures.time < end:
         snapshot = studio.session.wait(snapshot.number, 1.0)
 
 

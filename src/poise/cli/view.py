@@ -61,7 +61,7 @@ def view(
     poise view out/recording.npz --beside out/other.npz
     """
     from poise.studio import Studio
-    from poise.studio.gate import is_local
+    from poise.studio.message_filter import is_local
 
     if not is_local(host):
         typer.secho(

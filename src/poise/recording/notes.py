@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poise import _core
 from poise.math.arrays import Floats
 from poise.recording.frames import Array, Block
+from poise.simulation.contact.collision_model import projectile_table
 from poise.simulation.contact.contacts import Contacts, CoreContacts, contacts_from_core
 from poise.simulation.world import World
 
@@ -22,8 +22,8 @@ class Note(NamedTuple):
     v: Floats
     torque: Floats
     gravity: Floats
-    contacts: _core.Contacts
-    projectiles: _core.Projectiles
+    contacts: CoreContacts
+    projectiles: Floats  # as of `projectile_table`
     memory: tuple[Array, Floats, int] | None  # places and values of what is not zero; size
     target: tuple[Floats, Floats] | None
 
@@ -44,7 +44,9 @@ def note_of(
     # at once: to keep whole memories for later costs more than to look through them
     memory = _entries(core.memory()) if remembers else None
     torque, gravity = core.torque(), world.gravity
-    return Note(time, q, v, torque, gravity, core.contacts(), core.projectiles(), memory, target)
+    contacts = CoreContacts.of(core.contacts())
+    projectiles = projectile_table(core.projectiles())
+    return Note(time, q, v, torque, gravity, contacts, projectiles, memory, target)
 
 
 def block_of(notes: Sequence[Note], world: World) -> Block:
@@ -57,7 +59,7 @@ def block_of(notes: Sequence[Note], world: World) -> Block:
     targets = [note.target for note in notes if note.target is not None]
     tables = {
         "contact": _contacts([note.contacts for note in notes], world),
-        "thrown": _thrown([note.projectiles for note in notes]),
+        "thrown": _thrown(np.array([note.projectiles for note in notes])),
         "memory": _memory([note.memory for note in notes]),
         "target": ([note.target is not None for note in notes], *_wide(targets)),
     }
@@ -65,7 +67,7 @@ def block_of(notes: Sequence[Note], world: World) -> Block:
     return Block(fixed, tables, sizes[0] if sizes else None)
 
 
-def _contacts(raw: Sequence[_core.Contacts], world: World) -> tuple[Array, ...]:
+def _contacts(raw: Sequence[CoreContacts], world: World) -> tuple[Array, ...]:
     """Counts, (copy, link, other) and (point, normal, force, depth)."""
     together = CoreContacts.joined(raw)
     copy, link, other, *numbers, depth = contacts_from_core(together, world._touch, world.dt)
@@ -80,14 +82,11 @@ def contacts_in(which: Array, rows: Array) -> Contacts:
     return Contacts(copy, link, other, rows[:, :3], rows[:, 3:6], rows[:, 6:9], rows[:, 9])
 
 
-def _thrown(projectiles: Sequence[_core.Projectiles]) -> tuple[Array, ...]:
+def _thrown(projectiles: Floats) -> tuple[Array, ...]:
     """Counts, (copy, projectile) and (q, v) of the projectiles that have been thrown."""
-    thrown, q, v = (
-        np.array([getattr(one, name) for one in projectiles]) for name in ("thrown", "q", "v")
-    )
-    out = thrown.nonzero()
-    counts = np.bincount(out[0], minlength=len(thrown))
-    return counts, np.stack(out[1:], axis=1), np.concatenate([q[out], v[out]], axis=1)
+    out = projectiles[..., 0].nonzero()
+    counts = np.bincount(out[0], minlength=len(projectiles))
+    return counts, np.stack(out[1:], axis=1), projectiles[out][:, 1:]
 
 
 def _entries(memory: Floats) -> tuple[Array, Floats, int]:

@@ -4,9 +4,8 @@
         print(studio.url)
         ...
 
-A thread of its own owns the world (`session`); the page reads its newest snapshot and sends it
-requests. What comes from a browser is checked twice: its form at the `gate`, its values by
-`requests`.
+A thread owns the simulation (`session`); the page draws its newest snapshot and sends it requests.
+Messages of a browser are checked twice: their form by `message_filter`, their values by `requests`.
 """
 
 from __future__ import annotations
@@ -15,26 +14,26 @@ import os
 from pathlib import Path
 from typing import Any
 
+from poise.studio.jobs import Source, session_options
 from poise.studio.page import HOST, PORT, Page
 from poise.studio.session import Session
-from poise.studio.sources import Source, chosen_by
 
 __all__ = ["Session", "Studio"]
 
 
 class Studio:
-    """A session and its page; it runs until it is stopped.
+    """A session and its page; both run until they are stopped.
 
     Args:
         source: What to show first: a clip or a recording, or the name or file of one; None is a
             walk.
         beside: A recording, or its file, to compare with.
-        out: Folder for what is saved; it is made when it is needed. Recordings in it can be opened
-            from the page. Nothing a page asks for touches any other folder.
-        host: Address to bind to. Whoever reaches it can drive the studio.
+        out: Folder for saved files; it is made when it is needed. Recordings in it can be opened
+            from the page. Requests of a page concern no other folder.
+        host: Address to bind to. Anyone who can connect to it can use the studio.
         port: Port, or the next one that is free; 0 takes any.
         shadows: Whether the page begins with shadows; a browser without a GPU is quicker without.
-        choices: What else `Session` takes: character, controller, root, dt, count, ground, play.
+        options: Other arguments of `Session`: character, controller, root, dt, count, ground, play.
     """
 
     def __init__(
@@ -46,9 +45,9 @@ class Studio:
         host: str = HOST,
         port: int = PORT,
         shadows: bool = True,
-        **choices: Any,
+        **options: Any,
     ) -> None:
-        self.session = Session(out=Path(out), **chosen_by(source, beside), **choices)
+        self.session = Session(out=Path(out), **session_options(source, beside), **options)
         self.session.start()
         try:
             self.page = Page(self.session, host, port, shadows)
@@ -62,7 +61,7 @@ class Studio:
         return self.page.url
 
     def stop(self) -> None:
-        """End the page and the simulation."""
+        """Stops the page and the session."""
         self.page.stop()
         self.session.stop()
 

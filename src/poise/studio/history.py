@@ -1,163 +1,194 @@
-"""What happened lately, to look at again and to go on from.
+"""The past of a simulation: frames to look at and to go on from, and takes.
 
-Frames are notes, as recordings keep them. Each of a small scene has the memory with which a world
-goes on bit for bit. Memories of large scenes are large (they hold an impulse for every two things
-that may touch), so there only some frames have one; from the last of these the way to any other
-frame is simulated again, with all that was done on the way. As the same input gives the same
-output, that comes to the same bits.
+Frames are as recordings store them. In a small scene each has the memory with which a world
+continues bit for bit. Memories of large scenes are large (an impulse for every pair that may
+touch), so only some frames have one, the checkpoints; any other frame is reached from the last
+checkpoint by simulating again, with the edits in between. As the same input gives the same output,
+the result has the same bits.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from poise.control.named import Controller
+from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.recording.notes import Note, note_of
-from poise.simulation.run import run
+from poise.model.objects import is_free_object
+from poise.recording import Recording
+from poise.recording.frames import Frames
+from poise.recording.notes import Note as Frame
+from poise.recording.notes import block_of
 from poise.simulation.state import State
 from poise.simulation.world import World
-from poise.studio.lineup import Lineup
-from poise.studio.takes import Entry, Take
+from poise.studio.crowd_reference import CrowdReference
 
-MOST_BYTES = 192 * 2**20
+if TYPE_CHECKING:
+    from poise.studio.simulation import Simulation
+
+MAX_BYTES = 192 * 2**20
 """Of all frames together."""
 
-MOST_FRAMES = 60 * 60 * 10
+MAX_FRAMES = 60 * 60 * 10
 
-CHEAP = 20_000
-"""Numbers of memory that are looked through in a fraction of a millisecond."""
+SMALL_MEMORY = 20_000
+"""Numbers of memory that are searched in a fraction of a millisecond."""
 
-FARTHEST, FASTEST = 1e6, 1e5
-"""Beyond this a world is lost though its numbers are finite [m, rad], [m/s, rad/s]."""
+MAX_CHECKPOINT_INTERVAL = 60
+"""At least one frame in so many is a checkpoint."""
 
-WILD = "the simulation left all bounds"
+MAX_TAKE_DURATION = 600.0
+"""[s]"""
 
-RHYTHM = 60
-"""At least one frame in so many has its memory."""
+MAX_TAKE_BYTES = 256 * 2**20
+
+FRAMES_PER_BLOCK = 256
+"""Frames of a take that are put into a recording together."""
+
+Edit = Callable[["Simulation"], None]
+"""A change of a world or its rules between two steps, which can be repeated."""
 
 
-class Runner:
-    """A world, and the rules by which it goes on.
-
-    Args:
-        world: The world.
-        controller: What moves it.
-        lineup: The reference.
+class Entry(NamedTuple):
+    """A frame, and the rules in force after it.
 
     Attributes:
-        lost: Why it stands still, or "".
+        frame: The frame.
+        world: Its world.
+        controller: The controller.
+        reference: The reference.
+        memory: What the controller remembers, or None.
     """
 
-    def __init__(self, world: World, controller: Controller, lineup: Lineup) -> None:
-        self.world, self.controller, self.lineup = world, controller, lineup
-        self.lost = ""
-
-    def reset(self, state: State, mind: Floats | None = None) -> None:
-        """Put the world into a state, and the controller into what it remembered then."""
-        self.world.reset(state)
-        self.lost = ""
-        self.restore(mind)
-
-    @property
-    def mind(self) -> Floats | None:
-        """What the controller remembers from step to step, or None."""
-        memory: Floats | None = getattr(self.controller, "memory", None)
-        return memory
-
-    def restore(self, mind: Floats | None) -> None:
-        """Let the controller remember that; None is a fresh start."""
-        controller: Any = self.controller
-        if hasattr(controller, "resume"):
-            controller.resume(mind, self.time)
-        elif hasattr(controller, "restore"):
-            controller.restore(np.zeros_like(controller.memory) if mind is None else mind)
-
-    @property
-    def motion(self) -> Any:
-        """What is followed: the lineup, or what the controller makes of it."""
-        own = getattr(self.controller, "motion", None)
-        return self.lineup if own is None else own(self.lineup)
+    frame: Frame
+    world: World
+    controller: Controller
+    reference: CrowdReference
+    memory: Floats | None = None
 
     @property
     def time(self) -> float:
-        """The world's clock [s]."""
-        return float(self.world.time)
+        """[s]"""
+        return float(self.frame.time[0])
 
-    def go(self, steps: int, record: History | None = None) -> None:
-        """Go on by some steps; a world that is lost stands where it was last noted, or near.
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether the frame has the memory of its world."""
+        return self.frame.memory is not None
 
-        Args:
-            steps: How many.
-            record: Where frames are noted when they are due.
-        """
-        while steps > 0 and not self.lost:
-            k = steps if record is None else min(steps, record.steps_left(self))
-            run(self.world, self.controller, self.motion, k * self.world.dt)
-            steps -= k
-            self.lost = self._loss()
-            if record is not None and self.lost != WILD:
-                record.append(self)
-            elif record is not None:
-                last = record[-1].note
-                self.world.reset(State(last.q[0], last.v[0], last.time[0]))
+    @property
+    def state(self) -> State:
+        """The state of the world at a checkpoint."""
+        frame = self.frame
+        assert frame.memory is not None
+        places, values, size = frame.memory
+        memory: Floats = np.zeros(size)
+        memory[places] = values
+        return State(frame.q[0].copy(), frame.v[0].copy(), frame.time[0].copy(), memory)
 
-    def _loss(self) -> str:
-        """Why the world cannot go on, or ""."""
-        lost = self.world.diverged
-        if lost:
-            why = "was singular" if lost[0].singular else "left the finite numbers"
-            return f"joint {lost[0].joint!r} {why} at {lost[0].time:.4g} s"
-        q, v = self.world._core.read()
-        wild = max(q.max(), -q.min()) > FARTHEST or max(v.max(), -v.min()) > FASTEST
-        return WILD if wild else ""
-
-    def planned(self) -> Floats | None:
-        """Where the controller meant the pressure to be [m], shape (3,), if it says so."""
-        plan = getattr(self.controller, "planned", None)
-        return None if plan is None else plan(self.time)
-
-    def asked(self) -> tuple[Floats, Floats]:
-        """What the reference has at this time, (nq,) and (nv,); objects are where they are."""
-        target = self.motion.target(self.time)
-        assert target.v is not None
-        if not self.lineup.objects:
-            return target.q, target.v
-        q, v = target.q.copy(), target.v.copy()
-        now, moving = self.world._core.read()
-        for at, rate in self.lineup.objects:
-            q[at], v[rate] = now[0, at], moving[0, rate]
-        return q, v
-
-    def until(self, time: float) -> None:
-        """Go on to a time [s]."""
-        self.go(round((time - self.time) / self.world.dt))
+    @property
+    def nbytes(self) -> int:
+        """Size of the arrays [bytes]."""
+        frame = self.frame
+        memory = frame.memory[:2] if frame.memory else ()
+        arrays = (frame.q, frame.v, frame.torque, frame.projectiles, *frame.contacts, *memory)
+        return sum(array.nbytes for array in (*arrays, *(frame.target or ())))
 
 
-Deed = Callable[[Runner], None]
-"""Something that is done to a world, or to its rules, between two steps."""
+class Take:
+    """Frames that are kept until they are saved, from when recording began.
+
+    Args:
+        entries: The first ones.
+        title: What it is a take of.
+    """
+
+    def __init__(self, entries: Iterable[Entry] = (), title: str = "") -> None:
+        self.entries, self.title = list(entries), title
+        self._bytes = sum(entry.nbytes for entry in self.entries)
+
+    @property
+    def duration(self) -> float:
+        """From the first frame to the last [s]."""
+        return self.entries[-1].time - self.entries[0].time if self.entries else 0.0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is as long as a take may be."""
+        return self._bytes > MAX_TAKE_BYTES or self.duration > MAX_TAKE_DURATION
+
+    def append(self, entry: Entry) -> None:
+        """Adds a frame."""
+        self.entries.append(entry)
+        self._bytes += entry.nbytes
+
+    def copy(self) -> Take:
+        """The frames so far, as a take of their own."""
+        return Take(self.entries, self.title)
+
+    @property
+    def characters(self) -> list[str]:
+        """Names of the characters in the last frame's scene."""
+        scene = self.entries[-1].world.scene
+        parts = list(zip(scene.forest.parts, scene.characters, strict=True))
+        return [name for name, one in parts if not is_free_object(one)] or [parts[0][0]]
+
+    def truncate(self, time: float) -> None:
+        """Removes the frames after a time [s]: it is simulated again from there."""
+        while self.entries and self.entries[-1].time > time + 1e-9:
+            self._bytes -= self.entries.pop().nbytes
+
+    def recording(self) -> Recording:
+        """The frames as a recording; takes some milliseconds for each second."""
+        entries = self._evenly_spaced()
+        if not entries:
+            raise PoiseError("there is nothing to save yet: play first")
+        world, frames = entries[-1].world, [entry.frame for entry in entries]
+        columns = Frames(world.n, world.scene.nq, world.scene.nv)
+        for start in range(0, len(frames), FRAMES_PER_BLOCK):
+            columns.extend(block_of(frames[start : start + FRAMES_PER_BLOCK], world))
+        interval = frames[-1].time[0] - frames[-2].time[0] if len(frames) > 1 else world.dt
+        steps = max(1, round(float(interval) / world.dt))
+        return Recording._of(world.settings, steps * world.dt, [], columns, world.isa)
+
+    def _evenly_spaced(self) -> list[Entry]:
+        """The last frames that are of one world and at a constant rate."""
+        entries = self.entries
+        if len(entries) < 3:
+            return entries
+        interval = entries[-1].time - entries[-2].time
+        first = len(entries) - 2
+        while first > 0 and (
+            entries[first - 1].world is entries[-1].world
+            and abs(entries[first].time - entries[first - 1].time - interval) < 0.1 * interval
+        ):
+            first -= 1
+        return entries[first:]
 
 
 class History:
-    """Frames at a constant rate, as many as there is room for; and the deeds between them.
+    """The last frames at a constant rate, within bounds, and the edits between them.
 
     Args:
         fps: Frames per second, rounded so that one comes every so many whole steps.
+
+    Attributes:
+        take: The take to which new frames are also added, or None.
     """
 
     def __init__(self, fps: float = 60.0) -> None:
         self._fps = fps
         self._entries: deque[Entry] = deque()
-        self._deeds: deque[tuple[float, Deed]] = deque()
+        self._edits: deque[tuple[float, Edit]] = deque()
         self._bytes = 0
-        self._keys = 0  # frames with a memory
-        self._since = 0  # frames since the last of them
+        self._checkpoints = 0
+        self._since_checkpoint = 0  # frames
         self._world: World | None = None
-        self._rhythm = 1
+        self._checkpoint_interval = 1
         self.take: Take | None = None
 
     def __len__(self) -> int:
@@ -169,123 +200,94 @@ class History:
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries)
 
-    def interval(self, dt: float) -> float:
+    def clear(self) -> None:
+        """Removes everything."""
+        self._entries.clear()
+        self._edits.clear()
+        self._bytes = self._checkpoints = self._since_checkpoint = 0
+
+    # ---- when a frame is due
+
+    def steps_to_next(self, time: float, dt: float) -> int:
+        """Steps of dt [s] from a time [s] to the next frame."""
+        since = time - self._entries[-1].time if self._entries else 0.0
+        return max(1, round((self._interval(dt) - since) / dt))
+
+    def is_due(self, time: float, dt: float) -> bool:
+        """Whether a world with steps dt [s] should store a frame at a time [s]."""
+        if not self._entries:
+            return True
+        return time - self._entries[-1].time >= self._interval(dt) - 0.5 * dt
+
+    def needs_checkpoint(self, world: World) -> bool:
+        """Whether the next frame should have the memory of its world."""
+        if self._world is not world:
+            size = int(world._core.memory().size)
+            interval = min(MAX_CHECKPOINT_INTERVAL, 1 + size // SMALL_MEMORY)
+            self._world, self._checkpoint_interval = world, interval
+        return not self._entries or self._since_checkpoint + 1 >= self._checkpoint_interval
+
+    def _interval(self, dt: float) -> float:
         """Time between frames of a world with steps dt [s]."""
         return max(1, round(1.0 / (self._fps * dt))) * dt
 
-    def steps_left(self, runner: Runner) -> int:
-        """Steps until the next frame is due."""
-        dt = runner.world.dt
-        since = runner.time - self._entries[-1].time if self._entries else 0.0
-        return max(1, round((self.interval(dt) - since) / dt))
+    # ---- what happened
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._entries.clear()
-        self._deeds.clear()
-        self._bytes = self._keys = self._since = 0
-
-    def append(self, runner: Runner, force: bool = False) -> Entry | None:
-        """Note where a world is, if a frame is due, or now; instead of a frame of the same time.
-
-        Args:
-            runner: The world and its rules.
-            force: Whether to note it in any case, with its memory.
-        """
-        world, last = runner.world, self._entries[-1] if self._entries else None
-        clock = world._core.time()
-        if last is not None and not force:
-            moved = float(clock[0]) - last.time
-            if moved < self.interval(world.dt) - 0.5 * world.dt:
-                return None
-        remembers = force or last is None or self._since + 1 >= self._rhythm_of(world)
-        note = note_of(world, clock, remembers, runner.asked())
-        if force:
-            self._replace(float(clock[0]) - 0.5 * world.dt)
-        entry = Entry(note, world, runner.controller, runner.lineup, runner.mind)
+    def append(self, entry: Entry) -> None:
+        """Adds a frame, and removes the oldest ones beyond the bounds."""
         self._entries.append(entry)
-        self._since = 0 if remembers else self._since + 1
+        self._since_checkpoint = 0 if entry.is_checkpoint else self._since_checkpoint + 1
         self._count(entry, 1)
-        self._forget()
+        self._make_room()
         if self.take is not None:
             self.take.append(entry)
-        return entry
 
-    def did(self, time: float, deed: Deed) -> None:
-        """Remember what was done at a time [s]."""
-        self._deeds.append((time, deed))
+    def record_edit(self, time: float, edit: Edit) -> None:
+        """Adds an edit at a time [s]."""
+        self._edits.append((time, edit))
 
-    def rewind(self, i: int) -> State:
-        """Forget all that came after frame i; the state there, with its memory."""
-        entry = self._entries[i]
-        start = next(k for k in range(i, -1, -1) if self._entries[k].note.memory is not None)
-        state = _state(self._entries[start].note)
-        if start < i:
-            state = self._replayed(self._entries[start], state, entry.time)
+    # ---- going back
+
+    def checkpoint(self, i: int) -> int:
+        """Number of the last checkpoint at or before frame i."""
+        return next(k for k in range(i, -1, -1) if self._entries[k].is_checkpoint)
+
+    def edits(self, start: float, end: float) -> list[tuple[float, Edit]]:
+        """Edits from a time [s] on and before another, with their times."""
+        return [(at, edit) for at, edit in self._edits if start - 1e-9 <= at < end - 1e-9]
+
+    def rewind(self, i: int) -> None:
+        """Removes all that came after frame i."""
+        time = self._entries[i].time
         while len(self._entries) > i + 1:
             self._count(self._entries.pop(), -1)
-        self._undo(entry.time)
-        self._since = i - start
+        self._remove_edits(time)
+        self._since_checkpoint = i - self.checkpoint(i)
         if self.take is not None:
-            self.take.cut(entry.time)
-        return state
+            self.take.truncate(time)
 
-    def _replayed(self, start: Entry, state: State, time: float) -> State:
-        """The state at a later time [s], simulated again with all that was done."""
-        runner = Runner(start.world, start.controller, start.lineup)
-        present, gravity = runner.world.state.copy(), runner.world.gravity
-        mind = runner.mind
-        runner.reset(state, start.mind)
-        runner.world.gravity = start.note.gravity
-        for at, deed in self._deeds:
-            if start.time - 1e-9 <= at < time - 1e-9:
-                runner.until(at)
-                deed(runner)
-        runner.until(time)
-        state = runner.world.state.copy()
-        # nobody should notice
-        runner.reset(present, mind)
-        runner.world.gravity = gravity
-        return state
-
-    def _replace(self, time: float) -> None:
-        """Forget what is known of that time [s] and later: it will be noted anew."""
+    def truncate(self, time: float) -> None:
+        """Removes frames after a time [s], and edits from then on."""
         while self._entries and self._entries[-1].time > time:
             self._count(self._entries.pop(), -1)
-        self._undo(time)
+        self._remove_edits(time)
 
-    def _undo(self, time: float) -> None:
-        """Forget the deeds at that time [s] and later."""
-        while self._deeds and self._deeds[-1][0] >= time - 1e-9:
-            self._deeds.pop()
+    def _remove_edits(self, time: float) -> None:
+        """Removes the edits at a time [s] and later."""
+        while self._edits and self._edits[-1][0] >= time - 1e-9:
+            self._edits.pop()
 
     def _count(self, entry: Entry, sign: int) -> None:
         self._bytes += sign * entry.nbytes
-        self._keys += sign * (entry.note.memory is not None)
+        self._checkpoints += sign * entry.is_checkpoint
 
-    def _forget(self) -> None:
-        """Make room; the first frame always has a memory."""
-        crowded = self._bytes > MOST_BYTES or len(self._entries) > MOST_FRAMES
-        while crowded and self._keys > 1:
+    def _make_room(self) -> None:
+        """Removes the oldest frames; the first one that stays is a checkpoint."""
+        crowded = self._bytes > MAX_BYTES or len(self._entries) > MAX_FRAMES
+        while crowded and self._checkpoints > 1:
             self._count(self._entries.popleft(), -1)
-            if self._entries[0].note.memory is not None:
-                crowded = self._bytes > MOST_BYTES or len(self._entries) > MOST_FRAMES
+            if self._entries[0].is_checkpoint:
+                crowded = self._bytes > MAX_BYTES or len(self._entries) > MAX_FRAMES
         first = self._entries[0].time
-        while self._deeds and self._deeds[0][0] < first - 1e-9:
-            self._deeds.popleft()
-
-    def _rhythm_of(self, world: World) -> int:
-        """One frame in so many has a memory."""
-        if self._world is not world:
-            size = int(world._core.memory().size)
-            self._world, self._rhythm = world, min(RHYTHM, 1 + size // CHEAP)
-        return self._rhythm
-
-
-def _state(note: Note) -> State:
-    """The state of a note that remembers."""
-    assert note.memory is not None
-    places, values, size = note.memory
-    memory: Floats = np.zeros(size)
-    memory[places] = values
-    return State(note.q[0].copy(), note.v[0].copy(), note.time[0].copy(), memory)
+        while self._edits and self._edits[0][0] < first - 1e-9:
+            self._edits.popleft()

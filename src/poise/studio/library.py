@@ -1,6 +1,6 @@
-"""Characters and clips that a page may choose from: ours, and what the studio was opened with.
+"""The library: characters and clips that a page may choose, built-in ones and those it was given.
 
-A page names things; only names of these lists mean anything, so no name leads to a file.
+A page sends names; only names of these lists are valid, so that no name is a path.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from poise.model.same_body import same_character
 from poise.motion.clip import Clip
 from poise.motion.library import builtin_clip, builtin_clips
 from poise.motion.preprocess import load_preprocessed
-from poise.studio.lineup import Rounds
+from poise.studio.crowd_reference import LoopedClip
 from poise.trials.balance_trial import balance_trial_of
 
 REST = "rest"
 """The clip that holds the rest pose."""
 
-MOST_KEPT = 12
-"""Clips that are kept ready."""
+MAX_PREPARED = 12
+"""Clips that are kept prepared."""
 
-STILL = 61
-"""Frames of the rest pose that is made ready for balance."""
+REST_FRAMES = 61
+"""Frames of the rest pose that is prepared for balance."""
 
 HUMAN = ("arm", "left"), ("arm", "right"), ("leg", "left"), ("leg", "right")
 
@@ -49,7 +49,7 @@ class Library:
         self._characters: dict[str, Character] = {}
         self._clips: dict[str, Clip] = {}
         self._files: dict[str, str | os.PathLike[str]] = {}  # of clips that the studio began with
-        self._ready: OrderedDict[tuple[str, str, bool], Rounds] = OrderedDict()
+        self._prepared: OrderedDict[tuple[str, str, bool], LoopedClip] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -71,7 +71,7 @@ class Library:
         for name, known in self._characters.items():
             if same_character(known, character):
                 return name
-        name = _fresh(character.name, self.characters)
+        name = _unique_name(character.name, self.characters)
         self._characters[name] = character
         return name
 
@@ -81,7 +81,7 @@ class Library:
             return source
         clip = load_preprocessed(source)
         stem = "" if isinstance(source, Clip) else Path(source).stem
-        name = _fresh(stem or clip.name or "clip", self.clips)
+        name = _unique_name(stem or clip.name or "clip", self.clips)
         self._clips[name] = clip
         if not isinstance(source, Clip):
             self._files[name] = source
@@ -110,86 +110,91 @@ class Library:
         return _owner(clip)
 
     def clips_for(self, character: str) -> tuple[str, ...]:
-        """Clips that a character can follow: its own first, then those of others built alike."""
+        """Clips that a character can follow: its own first, then those that can be retargeted."""
         names = [name for name in self.clips if name != REST]
         able = [name for name in names if self.fits(name, character)]
         return (*sorted(able, key=lambda name: self.owner(name) != character), REST)
 
     def fits(self, clip: str, character: str) -> bool:
-        """Whether a character can follow a clip: its own, or that of one who is built alike."""
+        """Whether a character can follow a clip: its own, or one that can be retargeted."""
         if clip == REST or self.owner(clip) == character:
             return True
-        return _alike(self.character(self.owner(clip)), self.character(character))
+        return _can_retarget(self.character(self.owner(clip)), self.character(character))
 
-    def rounds(
+    def motion(
         self,
         character: str,
         clip: str,
         progress: Progress | None = None,
         *,
         balanced: bool = False,
-    ) -> Rounds:
+    ) -> LoopedClip:
         """A clip on a character, looped; retargeting may take some seconds.
 
         Args:
             character: Name of the character.
             clip: Name of the clip.
-            progress: Called with the share that is done, 0 to 1.
-            balanced: Whether it is made ready for balance, as `poise balance` does it.
+            progress: Called with the progress, 0 to 1.
+            balanced: Whether it is prepared for balance, as by `poise balance`.
         """
         key = character, clip, balanced
         with self._lock:
-            if key in self._ready:
-                self._ready.move_to_end(key)
-                return self._ready[key]
-        who = self.character(character)
+            if key in self._prepared:
+                self._prepared.move_to_end(key)
+                return self._prepared[key]
+        body = self.character(character)
         if balanced:
-            made = Rounds.of(*self._balanced(who, clip, progress))
+            made = LoopedClip.of(*self._prepared_for_balance(body, clip, progress))
         else:
-            plain = self._plain(who, clip, progress)
-            made = Rounds.of(plain, plain.notes)
+            plain = self._retargeted(body, clip, progress)
+            made = LoopedClip.of(plain, plain.notes)
         with self._lock:
-            self._ready[key] = made
-            while len(self._ready) > MOST_KEPT:
-                self._ready.popitem(last=False)
+            self._prepared[key] = made
+            while len(self._prepared) > MAX_PREPARED:
+                self._prepared.popitem(last=False)
         return made
 
-    def _plain(self, who: Character, clip: str, progress: Progress | None) -> Clip:
+    def _retargeted(self, body: Character, clip: str, progress: Progress | None) -> Clip:
         """A clip on a character."""
         if clip == REST:
-            return Clip(who, who.rest_q[None], 60.0, name=REST)
+            return Clip(body, body.rest_q[None], 60.0, name=REST)
         motion = self.clip(clip)
-        same = motion.with_character(who)
+        same = motion.with_character(body)
         if same is not None:
             return same
-        return load_preprocessed(self._files.get(clip, motion), who, progress=progress)
+        return load_preprocessed(self._files.get(clip, motion), body, progress=progress)
 
-    def _balanced(
-        self, who: Character, clip: str, progress: Progress | None
+    def _prepared_for_balance(
+        self, body: Character, clip: str, progress: Progress | None
     ) -> tuple[Clip, tuple[str, ...]]:
-        """A clip on a character, with level feet and the mass centre over them; and what it took.
+        """A clip on a character, with level feet under the center of mass; and notes about it.
 
         See `poise.trials.balance_trial.balance_trial_of`.
         """
         source: str | os.PathLike[str] | Clip = self._files.get(clip, clip)
         if clip == REST:
-            source = Clip(who, np.repeat(who.rest_q[None], STILL, axis=0), 60.0, name=REST)
+            source = Clip(body, np.repeat(body.rest_q[None], REST_FRAMES, axis=0), 60.0, name=REST)
         elif source == clip:
             source = self.clip(clip)
-        own = clip in self._clips and self._clips[clip].character.same_body(who)
+        own = clip in self._clips and self._clips[clip].character.same_body(body)
         try:
             trial = balance_trial_of(
-                source, None if own else who, progress=progress, preparing=progress
+                source, None if own else body, progress=progress, preparing=progress
             )
         except PoiseError as error:
             why = str(error).partition(";")[0]
             raise PoiseError(
-                f"clip {clip!r} on character {who.name!r} cannot be made ready for balance: {why}"
+                f"clip {clip!r} on character {body.name!r} cannot be prepared for balance: {why}"
             ) from error
         return trial.clip, () if clip == REST else trial.notes
 
+    def default_ground(self, character: str) -> str:
+        """A plane for a character with a free root; none for one that hangs on the world."""
+        joints = self.character(character).joints
+        return "plane" if joints and joints[0].kind == "free" else "none"
 
-def _fresh(name: str, taken: tuple[str, ...]) -> str:
+
+def _unique_name(name: str, taken: tuple[str, ...]) -> str:
     """A printable name that is not taken."""
     plain = "".join(c for c in name if c.isprintable())[:80].strip() or "unnamed"
     names = (plain, *(f"{plain}-{i}" for i in range(2, len(taken) + 3)))
@@ -198,20 +203,20 @@ def _fresh(name: str, taken: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=256)
 def _owner(clip: str) -> str:
-    """Whose a built-in clip is, by the text of its character: to build that takes much longer."""
+    """Character of a built-in clip, from its text, as building the character takes much longer."""
     with Archive.open(builtin_clips()[clip], ClipError) as archive:
         found = re.search(r"(?m)^name: *(\S+)", archive.text("character"))
     return found[1] if found else ""
 
 
 @lru_cache(maxsize=256)
-def _alike(one: Character, two: Character) -> bool:
-    """Whether a motion of one may be retargeted to the other: both are built as people are."""
-    return _human(one) and _human(two)
+def _can_retarget(one: Character, two: Character) -> bool:
+    """Whether a motion of one may be retargeted to the other: both are humanoid."""
+    return _is_human(one) and _is_human(two)
 
 
 @lru_cache(maxsize=64)
-def _human(character: Character) -> bool:
+def _is_human(character: Character) -> bool:
     """Whether it has two arms and two legs, and no more feet than that."""
     try:
         links = body_of(character).links

@@ -15,33 +15,32 @@ from typing import Any
 import numpy as np
 
 from poise.errors import PoiseError
-from poise.math.arrays import Floats
-from poise.studio.downloads import Downloads
-from poise.studio.marks import See
+from poise.studio.jobs import Downloads
+from poise.studio.live_view import LiveView
+from poise.studio.marks import ViewOptions
+from poise.studio.message_filter import install_filter
 from poise.studio.panel import Panel
 from poise.studio.readouts import Plots
-from poise.studio.requests import Drag, Push, Release, SetGoal, Throw
 from poise.studio.session import Session
 from poise.studio.snapshot import Snapshot
-from poise.studio.stage_live import LiveStage
 from poise.view.batch import bytes_of
 
 log = logging.getLogger("poise.studio")
 
 HOST, PORT = "127.0.0.1", 8080
-RATE = 30.0  # updates of the scene per second
-WORDS = 6.0  # updates of words and controls per second
-CURVES = 3.0  # updates of the plots per second
-PORTS = 100  # that are tried, one after the other
+SCENE_RATE = 30.0  # updates of the scene per second
+PANEL_RATE = 6.0  # updates of texts and controls per second
+PLOT_RATE = 3.0  # updates of the plots per second
+MAX_PORTS = 100  # that are tried, one after the other
 SKY = ((0.74, 0.82, 0.90), (0.91, 0.94, 0.96))
-"""Colour of the background at the top and at the horizon."""
+"""Color of the background at the top and at the horizon."""
 
 
 class Page:
     """A server for browsers. The session never waits for it, nor it for a browser.
 
     Args:
-        session: What is shown and asked; started.
+        session: The session, started.
         host: Address to bind to.
         port: Port; 0 takes any that is free.
         shadows: Whether it begins with shadows; a browser without a GPU is quicker without.
@@ -52,19 +51,19 @@ class Page:
     ) -> None:
         self._session = session
         self.server = serve_viser(host, port)
-        self._dress(shadows)
-        self.stage = LiveStage(self.server, self._drag, self._release, self._push, self._goal)
+        self._set_scene(shadows)
+        self.view = LiveView(self.server, session.ask, lambda *click: self.panel.act.click(*click))
         self._downloads = Downloads(session.ask)
         self.panel = Panel(self.server, session, self._downloads, self._eye, shadows)
-        self.panel.see_tab.on_frame(self._frame)
-        self.panel.see_tab.on_shadows(self._light)
+        self.panel.view_tab.on_frame(self._frame)
+        self.panel.view_tab.on_shadows(self._set_lights)
         self._plots = Plots(self.server.gui)
         self.rate = 0.0
         self.updates = 0
-        self._look: tuple[str, int, bool] | None = None
+        self._framed: tuple[str, int, bool] | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="poise-page", daemon=True)
-        self.server.on_client_disconnect(self._gone)
+        self.server.on_client_disconnect(self._on_disconnect)
         self._show(session.newest)
         self._thread.start()
 
@@ -76,7 +75,7 @@ class Page:
         return f"http://{name}:{self.server.get_port()}"
 
     def stop(self) -> None:
-        """End it; browsers say that the connection is lost."""
+        """Stops the server; browsers show that the connection is lost."""
         if self._ended.is_set():
             return
         self._ended.set()
@@ -84,51 +83,51 @@ class Page:
         with quiet():
             self.server.stop()
 
-    # ---- showing
+    # ---- updates
 
     def _run(self) -> None:
-        """Show the newest snapshot, again and again; what fails once is logged, and it goes on."""
-        words, curves, beats = 0.0, 0.0, Beats()
-        number, seen, failed = -1, See(), ""
+        """Shows the newest snapshot again and again; an error is logged once."""
+        panel_time, plot_time, meter = 0.0, 0.0, RateMeter()
+        number, shown, failed = -1, ViewOptions(), ""
         while not self._ended.is_set():
             start = time.monotonic()
             if not self.server.get_clients():
                 self._ended.wait(0.05)
                 continue
-            snapshot, see = self._session.wait(number, 0.1), self.panel.see
-            if snapshot.number == number and see == seen and start - words < 1.0:
+            snapshot, options = self._session.wait(number, 0.1), self.panel.view_options
+            if snapshot.number == number and options == shown and start - panel_time < 1.0:
                 continue
-            number, seen = snapshot.number, see
+            number, shown = snapshot.number, options
             try:
                 with self.server.atomic():
                     self._show(snapshot)
-                    self.rate = beats.beat(start)
-                    if start - words > 1.0 / WORDS:
-                        words = start
+                    self.rate = meter.tick(start)
+                    if start - panel_time > 1.0 / PANEL_RATE:
+                        panel_time = start
                         self.panel.update(snapshot, self.rate)
                         self._downloads.update(snapshot)
-                    if start - curves > 1.0 / CURVES:
-                        curves = start
-                        self._plots.update(self._session.series())
+                    if start - plot_time > 1.0 / PLOT_RATE:
+                        plot_time = start
+                        self._plots.update(self._session.curves())
             except Exception as problem:
                 if repr(problem) != failed:
                     log.exception("the page could not be updated")
                 failed = repr(problem)
             self.updates += 1
-            self._ended.wait(max(0.0, 1.0 / RATE - (time.monotonic() - start)))
+            self._ended.wait(max(0.0, 1.0 / SCENE_RATE - (time.monotonic() - start)))
 
     def _show(self, snapshot: Snapshot) -> None:
-        self.stage.update(snapshot, self.panel.see)
-        cast = snapshot.moment.cast
-        look = (cast.character.name, cast.count, snapshot.beside is None)
-        if look != self._look:
-            self._look = look
-            self._point(self.server.initial_camera)
+        self.view.update(snapshot, self.panel.view_options)
+        index = snapshot.measures.index
+        framed = (index.character.name, index.count, snapshot.beside is None)
+        if framed != self._framed:
+            self._framed = framed
+            self._aim_camera(self.server.initial_camera)
             for client in self.server.get_clients().values():
-                self._point(client.camera)
+                self._aim_camera(client.camera)
 
-    def _dress(self, shadows: bool) -> None:
-        """Colours, lights, sky and panels."""
+    def _set_scene(self, shadows: bool) -> None:
+        """Sets colors, lights, sky and panels."""
         server = self.server
         server.gui.configure_theme(
             control_width="medium", show_logo=False, show_share_button=False,
@@ -137,79 +136,59 @@ class Page:
         server.gui.set_panel_label("poise studio")
         server.scene.set_up_direction("+z")
         server.scene.set_background_image(sky())
-        # viser reads the colour of fog as linear light
+        # viser takes the color of fog as linear light
         horizon = bytes_of(np.array(SKY[1:]))[0]
         server.scene.configure_fog(12.0, 26.0, color=tuple(horizon.tolist()))
-        self._light(shadows)
+        self._set_lights(shadows)
 
-    def _light(self, shadows: bool) -> None:
+    def _set_lights(self, shadows: bool) -> None:
         self.server.scene.configure_default_lights(True, cast_shadow=shadows)
 
-    def _point(self, camera: Any) -> None:
-        """Let a camera see the character."""
-        view = self.stage.camera()
-        camera.fov = view.fov
-        camera.position = view.eye
-        camera.look_at = view.target
+    def _aim_camera(self, camera: Any) -> None:
+        """Points a camera at the character."""
+        placed = self.view.camera()
+        camera.fov = placed.fov
+        camera.position = placed.eye
+        camera.look_at = placed.target
 
     def _frame(self, event: Any) -> None:
         if event.client is not None:
-            self._point(event.client.camera)
+            self._aim_camera(event.client.camera)
 
-    def _gone(self, client: Any) -> None:
+    def _on_disconnect(self, client: Any) -> None:
         self._downloads.forget(client)
-        self.stage.goals.let_go(client.client_id)
-
-    # ---- asking
+        self.view.goals.release(client.client_id)
 
     def _eye(self, event: Any) -> tuple[float, ...]:
-        """Where the camera of an event's browser is in the world [m]."""
-        return tuple(self.stage.to_world(event.client.camera.position).tolist())
-
-    def _drag(self, link: int, to: Floats, point: Floats) -> None:
-        self._session.ask(Drag(link, tuple(to.tolist()), tuple(point.tolist())))
-
-    def _release(self, link: int) -> None:
-        self._session.ask(Release(link))
-
-    def _goal(self, name: str, to: Floats) -> None:
-        self._session.ask(SetGoal(name, tuple(to.tolist())))
-
-    def _push(self, link: int, way: Floats, eye: Floats, ball: bool) -> None:
-        if ball:
-            self._session.ask(Throw(link, tuple(eye.tolist()), self.panel.act.speed))
-        else:
-            force, duration = self.panel.act.push
-            self._session.ask(Push(link, force, tuple(way.tolist()), duration))
+        """Place of the camera of an event's browser in the world [m]."""
+        return tuple(self.view.to_world(event.client.camera.position).tolist())
 
 
-class Beats:
+class RateMeter:
     """How often something happens, over the last second."""
 
     def __init__(self) -> None:
         self._times: list[float] = []
 
-    def beat(self, now: float) -> float:
-        """It happens now [s]; returns how often per second."""
+    def tick(self, now: float) -> float:
+        """Counts one event at time now [s]; returns their rate [1/s]."""
         self._times = [t for t in self._times if now - t < 1.0] + [now]
         span = now - self._times[0]
         return (len(self._times) - 1) / span if span > 0.0 else 0.0
 
 
 def serve_viser(host: str, port: int) -> Any:
-    """A viser server behind the gate, on that port or the next free one."""
+    """A viser server behind the message filter, on that port or the next free one."""
     from viser import ViserServer
-
-    from poise.studio.gate import guard
 
     free = free_port(host, port)
     with quiet():
         server = ViserServer(host=host, port=free, verbose=False)
-    guard(server, host)
+    install_filter(server, host)
     return server
 
 
-def free_port(host: str, port: int, tries: int = PORTS) -> int:
+def free_port(host: str, port: int, tries: int = MAX_PORTS) -> int:
     """The first free port from that one on; 0 stays 0, the system then chooses.
 
     Args:
@@ -233,13 +212,13 @@ def free_port(host: str, port: int, tries: int = PORTS) -> int:
 
 def sky() -> Any:
     """The background: a soft gradient, shape (height, width, 3), uint8."""
-    share = np.minimum(np.linspace(0.0, 4.5, 256)[:, None], 1.0)
-    column = (1.0 - share) * np.array(SKY[0]) + share * np.array(SKY[1])
+    blend = np.minimum(np.linspace(0.0, 4.5, 256)[:, None], 1.0)
+    column = (1.0 - blend) * np.array(SKY[0]) + blend * np.array(SKY[1])
     return np.rint(255 * np.broadcast_to(column[:, None], (256, 4, 3))).astype(np.uint8)
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """viser greets and says good-bye on the terminal; we have our own words."""
+    """Suppresses what viser prints to the terminal."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield

@@ -1,22 +1,20 @@
-"""The panel: playback at the top, and below it tabs to choose, tune, act, look and record."""
+"""The panel: playback at the top, and below it the tabs."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from poise.studio.downloads import Downloads
-from poise.studio.marks import See
-from poise.studio.readouts import Words
+from poise.studio.bindings import Bindings
+from poise.studio.jobs import Downloads
+from poise.studio.marks import ViewOptions
+from poise.studio.readouts import StatusLines
 from poise.studio.requests import Play, Request, Restart, Scrub, SetLoop, SetSpeed, Step
 from poise.studio.snapshot import Snapshot
-from poise.studio.tabs import ActTab, RecordTab, SeeTab
-from poise.studio.tabs_balance import BalanceControls
-from poise.studio.tabs_scene import ControlTab, SceneTab
-from poise.studio.wires import Wires
+from poise.studio.tabs import ActTab, BalanceControls, ControlTab, RecordTab, SceneTab, ViewTab
 
 SPEEDS = {"1/20": 0.05, "1/10": 0.1, "1/4": 0.25, "1/2": 0.5, "1": 1.0, "2": 2.0, "4": 4.0}
 TICKS = 1000
-"""Places of the timeline."""
+"""Positions of the timeline."""
 
 
 class Panel:
@@ -24,10 +22,10 @@ class Panel:
 
     Args:
         server: viser's server.
-        session: What is controlled.
-        downloads: Where files that are asked for come from.
-        origin: The camera of an event's browser, in the world [m].
-        shadows: Whether there are shadows at first.
+        session: The session.
+        downloads: Sends files to the browsers.
+        origin: Place of the camera of an event's browser in the world [m].
+        shadows: Whether it begins with shadows.
     """
 
     def __init__(
@@ -35,96 +33,96 @@ class Panel:
     ) -> None:
         gui = server.gui
         self._newest: Snapshot | None = None
-        self._wires = Wires(session.ask)
-        self.words = Words(gui)
+        self._bindings = Bindings(session.ask)
+        self.status = StatusLines(gui)
         self._playback(gui)
         tabs = gui.add_tab_group()
         with tabs.add_tab("Scene"):
-            self._scene = SceneTab(gui, self._wires, session)
+            self._scene = SceneTab(gui, self._bindings, session)
         with tabs.add_tab("Tune"):
-            self._control = ControlTab(gui, self._wires)
-            self._balance = BalanceControls(gui, self._wires)
+            self._control = ControlTab(gui, self._bindings)
+            self._balance = BalanceControls(gui, self._bindings)
         with tabs.add_tab("Act"):
-            self.act = ActTab(gui, self._wires, origin)
+            self.act = ActTab(gui, self._bindings, origin)
         with tabs.add_tab("See"):
-            self.see_tab = SeeTab(gui, shadows)
+            self.view_tab = ViewTab(gui, shadows)
         with tabs.add_tab("Record"):
-            self._record = RecordTab(gui, self._wires, downloads)
+            self._record = RecordTab(gui, self._bindings, downloads)
         self._keys(gui)
 
     @property
-    def see(self) -> See:
-        """What is to be seen."""
-        return self.see_tab.chosen
+    def view_options(self) -> ViewOptions:
+        """What is shown."""
+        return self.view_tab.chosen
 
     def update(self, snapshot: Snapshot, rate: float) -> None:
-        """Let all controls show what is.
+        """Sets all controls to the present values.
 
         Args:
-            snapshot: What is.
+            snapshot: The newest snapshot.
             rate: Updates of the page per second.
         """
         self._newest = snapshot
-        self.words.update(snapshot, rate)
+        self.status.update(snapshot, rate)
         self._show_time(snapshot)
         self._control.update(snapshot)
         self._balance.update(snapshot)
         self.act.update(snapshot)
         self._scene.update(snapshot)
         self._record.update(snapshot)
-        self._wires.sync(snapshot)
+        self._bindings.sync(snapshot)
 
     # ---- playback
 
     def _playback(self, gui: Any) -> None:
-        wires = self._wires
-        self._play = wires.button(gui.add_button("Pause"), self._turn)
-        wires.button(
+        bindings = self._bindings
+        self._play = bindings.button(gui.add_button("Pause"), self._toggle_play)
+        bindings.button(
             gui.add_button_group("Go", ("Restart", "Back", "Step", "End"), hint=(
-                "Restart: from the beginning. Back, Step: one frame, one step. End: the last of "
-                "what has been."
+                "Restart: from the beginning. Back, Step: one frame, one step. End: the last "
+                "frame."
             )),
             self._jump,
         )  # fmt: skip
-        self._time = wires.input(
+        self._time = bindings.input(
             gui.add_slider("Time", min=0, max=TICKS, step=1, initial_value=TICKS, marks=(),
-                           hint="Look back; Play goes on from there."),
-            self._look_back,
+                           hint="An earlier frame; Play goes on from there."),
+            self._scrub,
             lambda snapshot: _tick(snapshot),
         )  # fmt: skip
-        wires.input(
+        bindings.input(
             gui.add_dropdown("Speed", tuple(SPEEDS), initial_value="1",
-                             hint="Against real time: below 1 is slow motion."),
+                             hint="Relative to real time: below 1 is slow motion."),
             lambda text: SetSpeed(SPEEDS[text]) if text in SPEEDS else None,
             lambda snapshot: _nearest(SPEEDS, snapshot.controls.speed),
         )  # fmt: skip
-        wires.input(
+        bindings.input(
             gui.add_checkbox("Loop", True, hint="The clip, or the recording, starts again."),
             SetLoop,
             lambda snapshot: snapshot.controls.loop,
         )
 
-    def _turn(self, event: Any) -> Request | None:
+    def _toggle_play(self, event: Any) -> Request | None:
         return None if self._newest is None else Play(not self._newest.playing)
 
     def _jump(self, event: Any) -> Request | None:
         now = self._newest
         if now is None:
             return None
-        wishes: dict[str, Request] = {
+        jumps: dict[str, Request] = {
             "Restart": Restart(),
             "Back": Scrub(max(now.frame - 1, 0)),
             "Step": Step(1) if now.frame >= now.frames - 1 else Scrub(now.frame + 1),
             "End": Scrub(max(now.frames - 1, 0)),
         }
-        return wishes.get(event.target.value)
+        return jumps.get(event.target.value)
 
-    def _look_back(self, tick: Any) -> Request | None:
+    def _scrub(self, tick: Any) -> Request | None:
         now = self._newest
         if now is None or not now.frames:
             return None
-        share = min(max(tick / TICKS, 0.0), 1.0)
-        return Scrub(round(share * (now.frames - 1)))
+        fraction = min(max(tick / TICKS, 0.0), 1.0)
+        return Scrub(round(fraction * (now.frames - 1)))
 
     def _show_time(self, snapshot: Snapshot) -> None:
         label, color = ("Pause", None) if snapshot.playing else ("Play", "green")
@@ -135,16 +133,16 @@ class Panel:
             self._time.hint = span
 
     def _keys(self, gui: Any) -> None:
-        """Keys for what is needed often."""
-        wires = self._wires
-        wires.key(gui.add_command("Play or pause", hotkey="space"), self._turn)
-        wires.key(gui.add_command("One step", hotkey="S"), lambda event: Step(1))
-        wires.key(gui.add_command("Restart", hotkey="R"), lambda event: Restart())
-        wires.key(gui.add_command("Throw a ball", hotkey="T"), self.act.throw)
+        """Keyboard shortcuts."""
+        bindings = self._bindings
+        bindings.key(gui.add_command("Play or pause", hotkey="space"), self._toggle_play)
+        bindings.key(gui.add_command("One step", hotkey="S"), lambda event: Step(1))
+        bindings.key(gui.add_command("Restart", hotkey="R"), lambda event: Restart())
+        bindings.key(gui.add_command("Throw a ball", hotkey="T"), self.act.throw)
 
 
 def _tick(snapshot: Snapshot) -> int:
-    """The place of the shown frame on the timeline."""
+    """Position of the shown frame on the timeline."""
     return round(TICKS * snapshot.frame / max(snapshot.frames - 1, 1))
 
 

@@ -1,4 +1,4 @@
-"""Readouts: what a page tells in words and curves."""
+"""Readouts: the status lines and the plots of a page."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from poise.math.arrays import Floats
-from poise.studio.choosing import balances
-from poise.studio.snapshot import Message, Moment, Snapshot
+from poise.studio.snapshot import Measures, Message, Snapshot
 
 CURVES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Tracking error [degrees]": (("rotation", "rotation", "#c2402a"),),
@@ -25,29 +24,29 @@ CURVES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("potential", "potential", "#2f8f57"),
     ),
 }
-"""Plots: title -> (series of the session, name, colour) each."""
+"""Plots: title -> (curve of the session, name, color) each."""
 
 AXES = (("x", "#c2402a"), ("y", "#2f8f57"), ("z", "#2a6fc2"))
 STANCE: dict[str, tuple[tuple[str, str, str], ...]] = {
     "Linear momentum [N s]": tuple((f"linear_{x}", x, color) for x, color in AXES),
     "Angular momentum [N m s]": tuple((f"angular_{x}", x, color) for x, color in AXES),
     "Inside the support [cm]": (
-        ("com_margin", "CM", "#d9741a"),
-        ("cop_margin", "COP", "#cc1a73"),
+        ("com_margin", "CoM", "#d9741a"),
+        ("cop_margin", "CoP", "#cc1a73"),
         ("cmp_margin", "CMP", "#1a73e6"),
     ),
-    "COP, measured to planned [cm]": (("cop_missed", "apart", "#cc1a73"),),
+    "CoP, measured to planned [cm]": (("cop_error", "distance", "#cc1a73"),),
 }
-"""Plots of who stands, in a tab of their own."""
+"""Plots of a standing character, in a tab of their own."""
 
 TICKS = 18
-"""Pixels that ticks of the upright axis are apart at least: with the usual 30 there may be one."""
+"""Least distance of ticks of the vertical axis [pixels]: with the default, 30, there may be one."""
 
 ABOVE = 8
-"""Pixels above a plot: half of the number at a tick that is at its top."""
+"""Margin above a plot, for half of the number at a tick [pixels]."""
 
 EMPTY = np.array([0.0, 1.0])
-SHOWN = 10.0  # how long a message is shown [s]
+MESSAGE_TIME = 10.0  # how long a message is shown [s]
 LEVELS = {"info": "#3b5b7a", "warning": "#a86a00", "error": "#b3261e"}
 
 
@@ -67,17 +66,17 @@ class Plots:
                     self._plots[title] = _plot(gui, title, curves)
         panel.float(x=12, y=-12, width=300)
 
-    def update(self, series: dict[str, Floats]) -> None:
-        """Draw the series of the session: name -> values, and their "time" [s]."""
-        clock = series["time"]
+    def update(self, values: dict[str, Floats]) -> None:
+        """Draws the curves of the session: name -> values, and their "time" [s]."""
+        clock = values["time"]
         if len(clock) < 2:
             return
         for title, curves in {**CURVES, **STANCE}.items():
-            self._plots[title].data = (clock, *(held(series[key]) for key, _, _ in curves))
+            self._plots[title].data = (clock, *(fill_gaps(values[key]) for key, _, _ in curves))
 
 
-def held(curve: Floats) -> Floats:
-    """A curve in which a gap has the value before it: the page scales none that has NaN.
+def fill_gaps(curve: Floats) -> Floats:
+    """A curve in which gaps have the value before them: the page cannot scale NaN.
 
     Args:
         curve: Shape (k,); one that is NaN throughout stays so.
@@ -104,8 +103,8 @@ def _plot(gui: Any, title: str, curves: tuple[tuple[str, str, str], ...]) -> Any
     )
 
 
-class Words:
-    """The lines at the top of the panel, and what went wrong.
+class StatusLines:
+    """The lines at the top of the panel, and warnings.
 
     Args:
         gui: viser's interface to the panels.
@@ -113,19 +112,19 @@ class Words:
 
     def __init__(self, gui: Any) -> None:
         self._html = gui.add_html("")
-        self._said, self._since = -1, 0.0
+        self._message, self._since = -1, 0.0
 
     def update(self, snapshot: Snapshot, rate: float) -> None:
-        """Tell how it goes.
+        """Shows the status.
 
         Args:
-            snapshot: What is.
+            snapshot: The newest snapshot.
             rate: Updates of the page per second.
         """
-        now, said = time.monotonic(), snapshot.message.number
-        if said != self._said:
-            self._said, self._since = said, now
-        if now - self._since > SHOWN:
+        now, number = time.monotonic(), snapshot.message.number
+        if number != self._message:
+            self._message, self._since = number, now
+        if now - self._since > MESSAGE_TIME:
             snapshot = replace(snapshot, message=Message())
         text = status(snapshot, rate)
         if text != self._html.content:
@@ -133,18 +132,18 @@ class Words:
 
 
 def status(snapshot: Snapshot, rate: float) -> str:
-    """The lines at the top of the panel, as HTML; see `Words.update`."""
-    moment, watch = snapshot.moment, snapshot.controls.watch
+    """The lines at the top of the panel, as HTML; see `StatusLines.update`."""
+    measures, watch = snapshot.measures, snapshot.controls.watch
     mode = f"recording {snapshot.name}" if snapshot.mode == "recorded" else "live"
     if snapshot.recording:
         mode += " · recording"
     pairs = [
-        ("time", f"{moment.time:.2f} s"),
+        ("time", f"{measures.time:.2f} s"),
         ("speed", f"{snapshot.pace:.2f} × real time"),
         ("steps", f"{snapshot.step_rate:.0f} /s"),
         ("page", f"{rate:.0f} updates/s"),
         *([("made by", snapshot.made)] if snapshot.made else []),
-        *_measured(moment, watch),
+        *_numbers(measures, watch),
     ]
     cells = "".join(
         f'<span style="color:#7a8699">{escape(name)}</span><span>{escape(text)}</span>'
@@ -161,36 +160,36 @@ def status(snapshot: Snapshot, rate: float) -> str:
     return f'<div class="poise-status" style="{style}">{"".join(lines)}</div>'
 
 
-def _measured(moment: Moment, who: int) -> list[tuple[str, str]]:
-    """What is measured of one character."""
-    if not len(moment.com):
+def _numbers(measures: Measures, character: int) -> list[tuple[str, str]]:
+    """Measures of one character."""
+    if not len(measures.com):
         return []
-    who = min(who, len(moment.com) - 1)
-    push = float(np.linalg.norm(moment.ground_force[who]))
+    i = min(character, len(measures.com) - 1)
+    force = float(np.linalg.norm(measures.ground_force[i]))
     return [
-        ("error", told(float(moment.rotation[who]), "°")),
-        ("offset", told(100 * float(moment.position[who]), " cm")),
-        ("ground", told(push, " N")),
-        ("root off", told(100 * float(moment.away[who]), " cm")),
+        ("error", format_value(float(measures.rotation[i]), "°")),
+        ("offset", format_value(100 * float(measures.position[i]), " cm")),
+        ("ground", format_value(force, " N")),
+        ("root off", format_value(100 * float(measures.root_offset[i]), " cm")),
     ]
 
 
 def _warnings(snapshot: Snapshot) -> list[str]:
     """Limits, falls, divergence, running jobs and the last message."""
-    moment, lines = snapshot.moment, []
-    links = np.flatnonzero(moment.at_limit | moment.saturated)
+    measures, lines = snapshot.measures, []
+    links = np.flatnonzero(measures.at_limit | measures.saturated)
     if len(links):
-        names = [moment.cast.link_names[i] for i in links[:4]]
+        names = [measures.index.link_names[i] for i in links[:4]]
         more = f" and {len(links) - 4} more" if len(links) > 4 else ""
         lines.append(_line("at a limit: " + ", ".join(names) + more, "#7d2aa8"))
-    if moment.fallen.any():
-        how = ": R puts it back on its feet" if balances(snapshot.controls) else ""
-        lines.append(_line(f"fallen{how}", LEVELS["warning"]))
+    if measures.fallen.any():
+        remedy = ": R puts it back on its feet" if snapshot.controls.balances else ""
+        lines.append(_line(f"fallen{remedy}", LEVELS["warning"]))
     if snapshot.diverged:
         lines.append(_line(snapshot.diverged, LEVELS["error"]))
     for job in snapshot.jobs:
         if job.state in ("waiting", "running"):
-            lines.append(_line(f"{job.what}: {job.share:.0%}", LEVELS["info"]))
+            lines.append(_line(f"{job.what}: {job.progress:.0%}", LEVELS["info"]))
     if snapshot.message.text:
         lines.append(_line(snapshot.message.text, LEVELS.get(snapshot.message.level, "#333")))
     return lines
@@ -200,8 +199,8 @@ def _line(text: str, color: str) -> str:
     return f'<div style="color:{color};overflow-wrap:anywhere">{escape(text)}</div>'
 
 
-def told(value: float, unit: str) -> str:
-    """A number with three digits and its unit; a dash where there is none."""
+def format_value(value: float, unit: str) -> str:
+    """A number with three digits and its unit; a dash instead of NaN."""
     if not math.isfinite(value):
         return "–"
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
@@ -209,7 +208,7 @@ def told(value: float, unit: str) -> str:
 
 
 def legend(marks: list[tuple[str, tuple[float, float, float]]]) -> str:
-    """Coloured dots with words, as HTML."""
+    """Colored dots with labels, as HTML."""
     dot = "display:inline-block;width:9px;height:9px;border-radius:50%;margin-right:5px"
     dots = "".join(
         f'<span style="white-space:nowrap"><span style="{dot};background:{_css(rgb)}"></span>'

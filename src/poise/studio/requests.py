@@ -1,36 +1,25 @@
 """What a page may ask of a session.
 
-Each request is a frozen value. Nothing is checked when it is made; `checked` gives the same request
-with every value looked at, as `Session.ask` does before it lets one in: numbers are finite and
-within bounds, texts are short and printable, choices are known. Names of links, clips and files are
-looked up by the session itself, in lists of its own.
+Each request is a frozen value. Nothing is checked when it is made; `checked` returns the same
+request with every value checked, as `Session.ask` does before it accepts one: numbers are finite
+and within bounds, texts are short and printable, choices are known. The types of the fields say
+all of it. Names of links, clips and files are looked up by the session itself, in its own lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import Meta, inspect
 
 from poise.control.balance.balance import OBJECTIVES
 from poise.control.gains import ROOTS
 from poise.control.profiles import RECIPES
+from poise.errors import LONGEST_NAME, PoiseError, shorten, unknown_name
 from poise.simulation.pushes import DIRECTIONS
-from poise.studio import limits
-from poise.studio.checks import (
-    Check,
-    either,
-    flag,
-    maybe,
-    one_of,
-    real,
-    several,
-    text,
-    vector,
-    whole,
-)
 
-Vector = Sequence[float]
 R = TypeVar("R", bound="Request")
 
 GROUNDS = ("plane", "hills", "none")
@@ -42,145 +31,148 @@ OBJECTS = ("box", "ball", "capsule")
 KINDS = ("npz", "html", "bvh", "glb", "mp4", "gif", "png")
 """Endings of the files that can be saved."""
 
-LINK = either(whole(0, limits.MOST_LINKS), text, str)
-PLACE = vector(limits.FARTHEST)
-WAY = either(PLACE, one_of("direction", tuple(DIRECTIONS)), str)
+MAX_CHARACTERS = 20
+MAX_OBJECTS = 16
+MAX_GOALS = 8
+MAX_PROFILES = 8
+MAX_STEPS = 240
+
+Text = Annotated[str, Meta(max_length=LONGEST_NAME)]
+Index = Annotated[int, Meta(ge=0, le=100_000)]
+Link: TypeAlias = Text | Index
+Coordinate = Annotated[float, Meta(ge=-1000.0, le=1000.0)]
+Point: TypeAlias = tuple[Coordinate, Coordinate, Coordinate]
+Acceleration = Annotated[float, Meta(ge=-50.0, le=50.0)]
+
+if TYPE_CHECKING:
+    Root: TypeAlias = str
+    Ground: TypeAlias = str
+    Object: TypeAlias = str
+    Kind: TypeAlias = str
+    Direction: TypeAlias = str
+    Objective: TypeAlias = str
+    Profile: TypeAlias = str
+else:
+    Root, Ground = Literal[tuple(ROOTS)], Literal[GROUNDS]
+    Object, Kind, Direction = Literal[OBJECTS], Literal[KINDS], Literal[tuple(DIRECTIONS)]
+    Objective, Profile = Literal[tuple(OBJECTIVES)], Literal[tuple(RECIPES)]
 
 
-_CHECKS: dict[type[Request], dict[str, Check]] = {}
-"""The check of each value, by the kind of request."""
-
-
-@dataclass(frozen=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """Base of all requests."""
 
     def checked(self: R) -> R:
-        """The same with plain, good values; a PoiseError says which one is not."""
-        kind = type(self)
-        if kind not in _CHECKS:
-            hints = get_type_hints(kind, include_extras=True)
-            _CHECKS[kind] = {name: hint.__metadata__[0] for name, hint in hints.items()}
-        values = {
-            name: check(f"{kind.__name__}.{name}", getattr(self, name))
-            for name, check in _CHECKS[kind].items()
-        }
-        return kind(**values)
+        """The same with plain, valid values; a PoiseError says which one is not valid."""
+        values = {name: _plain(value) for name, value in msgspec.structs.asdict(self).items()}
+        for name, value in values.items():
+            if not all(text.isprintable() for text in _texts(value)):
+                raise PoiseError(f"{type(self).__name__}.{name} is not printable: {_shown(value)}")
+        try:
+            return msgspec.convert(values, type(self))
+        except (msgspec.ValidationError, OverflowError) as error:
+            raise PoiseError(_explain(type(self), values)) from error
 
 
 # ---- time
 
 
-@dataclass(frozen=True)
-class Play(Request):
+class Play(Request, frozen=True):
     """Go on, or pause. From an earlier frame it goes on from there, and what came later is gone."""
 
-    on: Annotated[bool, flag] = True
+    on: bool = True
 
 
-@dataclass(frozen=True)
-class Step(Request):
+class Step(Request, frozen=True):
     """Pause, and go on by some steps of the world; of a recording, by frames, also backwards."""
 
-    steps: Annotated[int, whole(-limits.MOST_STEPS, limits.MOST_STEPS)] = 1
+    steps: Annotated[int, Meta(ge=-MAX_STEPS, le=MAX_STEPS)] = 1
 
 
-@dataclass(frozen=True)
-class Scrub(Request):
+class Scrub(Request, frozen=True):
     """Pause, and show a frame of the history, or of the recording; beyond its ends, the end."""
 
-    frame: Annotated[int, whole(-1, 2**31)]
+    frame: Annotated[int, Meta(ge=-1, le=2**31)]
 
 
-@dataclass(frozen=True)
-class Restart(Request):
+class Restart(Request, frozen=True):
     """Back to the start of the clip; what was thrown, pushed and dragged is gone."""
 
 
-@dataclass(frozen=True)
-class SetSpeed(Request):
-    """Pace against real time: 1 is real time, below that slow motion."""
+class SetSpeed(Request, frozen=True):
+    """Speed relative to real time: 1 is real time, below that slow motion."""
 
-    factor: Annotated[float, real(limits.SLOWEST, limits.FASTEST)]
+    factor: Annotated[float, Meta(ge=0.01, le=4.0)]
 
 
-@dataclass(frozen=True)
-class SetLoop(Request):
+class SetLoop(Request, frozen=True):
     """Whether the clip, or the recording, starts again at its end."""
 
-    on: Annotated[bool, flag]
+    on: bool
 
 
 # ---- the scene
 
 
-@dataclass(frozen=True)
-class Choose(Request):
+class Choose(Request, frozen=True):
     """Another character, clip, ...; what is None stays. It restarts the scene, but for dt.
 
     Args:
         character: One of `session.characters`.
         clip: One of `session.clips`, or "rest": the rest pose is held. A clip of another character
             is retargeted, which may take some seconds; the scene goes on meanwhile.
-        count: How many characters.
-        controller: One of `session.controllers`. "balance" makes the clip ready, and brings a free
-            root and steps of 1/120 s along.
+        count: Number of characters.
+        controller: One of `session.controllers`. "balance" prepares the clip, and sets a free root
+            and steps of 1/120 s.
         root: How free roots are held: "free", "soft" or "held".
         dt: Time step [s].
         ground: "plane", "hills" or "none".
     """
 
-    character: Annotated[str | None, maybe(text)] = None
-    clip: Annotated[str | None, maybe(text)] = None
-    count: Annotated[int | None, maybe(whole(1, limits.MOST_CHARACTERS))] = None
-    controller: Annotated[str | None, maybe(text)] = None
-    root: Annotated[str | None, maybe(one_of("root", ROOTS))] = None
-    dt: Annotated[float | None, maybe(real(limits.SHORTEST_STEP, limits.LONGEST_STEP))] = None
-    ground: Annotated[str | None, maybe(one_of("ground", GROUNDS))] = None
+    character: Text | None = None
+    clip: Text | None = None
+    count: Annotated[int, Meta(ge=1, le=MAX_CHARACTERS)] | None = None
+    controller: Text | None = None
+    root: Root | None = None
+    dt: Annotated[float, Meta(ge=1e-4, le=0.05)] | None = None
+    ground: Ground | None = None
 
 
-@dataclass(frozen=True)
-class SetGravity(Request):
+class SetGravity(Request, frozen=True):
     """Gravity [m/s^2], from now on."""
 
-    gravity: Annotated[Vector, vector(limits.MOST_GRAVITY)]
+    gravity: tuple[Acceleration, Acceleration, Acceleration]
 
 
-@dataclass(frozen=True)
-class SetFriction(Request):
+class SetFriction(Request, frozen=True):
     """Friction of everything, from now on."""
 
-    friction: Annotated[float, real(0.0, limits.MOST_FRICTION)]
+    friction: Annotated[float, Meta(ge=0.0, le=5.0)]
 
 
-@dataclass(frozen=True)
-class SetGains(Request):
-    """How stiffly joints follow: natural frequency [Hz] and damping ratio, of a limb or of all."""
+class SetGains(Request, frozen=True):
+    """Natural frequency [Hz] and damping ratio of the joints of a limb, or of all."""
 
-    frequency: Annotated[float, real(limits.LOWEST_FREQUENCY, limits.HIGHEST_FREQUENCY)]
-    damping: Annotated[float, real(limits.LEAST_DAMPING, limits.MOST_DAMPING)] = 1.0
-    limb: Annotated[str | None, maybe(text)] = None
+    frequency: Annotated[float, Meta(ge=0.1, le=500.0)]
+    damping: Annotated[float, Meta(ge=0.05, le=10.0)] = 1.0
+    limb: Text | None = None
 
 
-@dataclass(frozen=True)
-class SetStrength(Request):
+class SetStrength(Request, frozen=True):
     """Factor of gains and effort limits of a limb, or of all: 0 is limp."""
 
-    value: Annotated[float, real(0.0, limits.MOST_STRENGTH)]
-    limb: Annotated[str | None, maybe(text)] = None
+    value: Annotated[float, Meta(ge=0.0, le=4.0)]
+    limb: Text | None = None
 
 
-@dataclass(frozen=True)
-class SetPin(Request):
+class SetPin(Request, frozen=True):
     """Weight of the pins that hold the links of a limb, or all, to the reference: 0 is none."""
 
-    value: Annotated[float, real(0.0, limits.MOST_PIN)]
-    limb: Annotated[str | None, maybe(text)] = None
+    value: Annotated[float, Meta(ge=0.0, le=10.0)]
+    limb: Text | None = None
 
 
-@dataclass(frozen=True)
-class SetProfile(Request):
-    """Let strength, or pins, change from now on as a profile by name says; none is as before.
+class SetProfile(Request, frozen=True):
+    """Let strength, or pins, change from now on by a named profile; None ends all profiles.
 
     Args:
         name: One of `poise.control.profiles.RECIPES`; None ends all.
@@ -188,31 +180,28 @@ class SetProfile(Request):
         hold: How long it stays, if it comes back [s].
     """
 
-    name: Annotated[str | None, maybe(one_of("profile", tuple(RECIPES)))] = None
-    limb: Annotated[str | None, maybe(text)] = None
-    hold: Annotated[float, real(0.0, limits.LONGEST_HOLD)] = 1.0
+    name: Profile | None = None
+    limb: Text | None = None
+    hold: Annotated[float, Meta(ge=0.0, le=60.0)] = 1.0
 
 
 # ---- balance
 
 
-@dataclass(frozen=True)
-class SetObjective(Request):
+class SetObjective(Request, frozen=True):
     """Switch an objective of the balance on or off: "track", "linear" or "angular"."""
 
-    name: Annotated[str, one_of("objective", OBJECTIVES)]
-    on: Annotated[bool, flag] = True
+    name: Objective
+    on: bool = True
 
 
-@dataclass(frozen=True)
-class SetAdaptive(Request):
-    """Whether the clip waits when following it would cost the balance."""
+class SetAdaptive(Request, frozen=True):
+    """Whether the clip slows down when following it would cost the balance."""
 
-    on: Annotated[bool, flag] = True
+    on: bool = True
 
 
-@dataclass(frozen=True)
-class SetGoal(Request):
+class SetGoal(Request, frozen=True):
     """A point that a link should reach while it balances; again, as it is dragged.
 
     Args:
@@ -220,147 +209,207 @@ class SetGoal(Request):
         to: Where to [m]; None is where it is now.
     """
 
-    link: Annotated[str, text]
-    to: Annotated[Vector | None, maybe(PLACE)] = None
+    link: Text
+    to: Point | None = None
 
 
-@dataclass(frozen=True)
-class RemoveGoal(Request):
-    """Take the goal of a link away, or all."""
+class RemoveGoal(Request, frozen=True):
+    """Remove the goal of a link, or all."""
 
-    link: Annotated[str | None, maybe(text)] = None
-
-
-# ---- deeds
+    link: Text | None = None
 
 
-@dataclass(frozen=True)
-class AddObject(Request):
+# ---- edits
+
+
+class AddObject(Request, frozen=True):
     """Put an object into the scene; all that is there stays as it is.
 
     Args:
         kind: "box", "ball" or "capsule".
         size: Its width, and the height of a box [m]; a capsule is twice as long.
         mass: [kg].
-        position: Of its middle [m]; None is in front of the character that is watched.
+        position: Of its center [m]; None is in front of the character that is watched.
     """
 
-    kind: Annotated[str, one_of("object", OBJECTS)]
-    size: Annotated[float, real(limits.SMALLEST_OBJECT, limits.LARGEST_OBJECT)] = 0.3
-    mass: Annotated[float, real(limits.LIGHTEST, limits.HEAVIEST)] = 5.0
-    position: Annotated[Vector | None, maybe(PLACE)] = None
+    kind: Object
+    size: Annotated[float, Meta(ge=0.05, le=2.0)] = 0.3
+    mass: Annotated[float, Meta(ge=0.05, le=500.0)] = 5.0
+    position: Point | None = None
 
 
-@dataclass(frozen=True)
-class ClearObjects(Request):
-    """Take all objects and balls away."""
+class ClearObjects(Request, frozen=True):
+    """Remove all objects and balls."""
 
 
-@dataclass(frozen=True)
-class Throw(Request):
-    """Throw a ball so that it meets a link.
+class Throw(Request, frozen=True):
+    """Throw a ball so that it hits a link.
 
     Args:
-        link: Name or index; None is the chest, or what is in the middle.
+        link: Name or index; None is the chest, or the heaviest link.
         origin: From where [m]; None is from the side of the character.
         speed: [m/s].
     """
 
-    link: Annotated[str | int | None, maybe(LINK)] = None
-    origin: Annotated[Vector | None, maybe(PLACE)] = None
-    speed: Annotated[float, real(limits.SLOWEST_BALL, limits.FASTEST_BALL)] = 8.0
+    link: Link | None = None
+    origin: Point | None = None
+    speed: Annotated[float, Meta(ge=0.5, le=40.0)] = 8.0
 
 
-@dataclass(frozen=True)
-class Push(Request):
+class Push(Request, frozen=True):
     """Push a link.
 
     Args:
-        link: A name, of the first character if it does not say whose, or the index in the scene.
+        link: A name, of the first character if it names none, or the index in the scene.
         force: [N].
         direction: One of `poise.simulation.pushes.DIRECTIONS`, or a world vector of any length.
         duration: [s].
-        at: Where, in the world [m]; None is the link's mass centre.
+        at: Where, in the world [m]; None is the link's center of mass.
     """
 
-    link: Annotated[str | int, LINK]
-    force: Annotated[float, real(0.0, limits.MOST_FORCE)] = 200.0
-    direction: Annotated[
-        str | Vector, either(PLACE, one_of("direction", tuple(DIRECTIONS)), str)
-    ] = "forward"
-    duration: Annotated[float, real(limits.SHORTEST_PUSH, limits.LONGEST_PUSH)] = 0.1
-    at: Annotated[Vector | None, maybe(PLACE)] = None
+    link: Link
+    force: Annotated[float, Meta(ge=0.0, le=20_000.0)] = 200.0
+    direction: Direction | Point = "forward"
+    duration: Annotated[float, Meta(ge=1e-3, le=10.0)] = 0.1
+    at: Point | None = None
 
 
-@dataclass(frozen=True)
-class Drag(Request):
+class Drag(Request, frozen=True):
     """Drag a link by a spring, from now on until `Release`; again, as the mouse moves.
 
     Args:
         link: A name, or the index in the scene.
         to: Where to [m].
-        point: By which point, in the link's frame [m]; None is its mass centre.
+        point: By which point, in the link's frame [m]; None is its center of mass.
     """
 
-    link: Annotated[str | int, LINK]
-    to: Annotated[Vector, PLACE]
-    point: Annotated[Vector | None, maybe(PLACE)] = None
+    link: Link
+    to: Point
+    point: Point | None = None
 
 
-@dataclass(frozen=True)
-class Release(Request):
-    """Let go of a link, or of all."""
+class Release(Request, frozen=True):
+    """Release a link, or all."""
 
-    link: Annotated[str | int | None, maybe(LINK)] = None
-
-
-# ---- looking, recordings, files
+    link: Link | None = None
 
 
-@dataclass(frozen=True)
-class Watch(Request):
-    """Whose trail and series are shown: which of the characters."""
-
-    who: Annotated[int, whole(0, limits.MOST_CHARACTERS - 1)]
+# ---- views, recordings, files
 
 
-@dataclass(frozen=True)
-class Record(Request):
+class Watch(Request, frozen=True):
+    """The character whose trail and curves are shown."""
+
+    character: Annotated[int, Meta(ge=0, le=MAX_CHARACTERS - 1)]
+
+
+class Record(Request, frozen=True):
     """Begin a take, or end it. The last take is kept until the next begins."""
 
-    on: Annotated[bool, flag] = True
+    on: bool = True
 
 
-@dataclass(frozen=True)
-class Save(Request):
+class Save(Request, frozen=True):
     """Save files into the output folder: of the take, else of the history, or of what is open.
 
     Args:
         kinds: Endings, some of KINDS.
-        name: What to call them; what is no letter, digit, "-", "_" or "." becomes "-". A name that
-            is taken gets a number. Empty is the clip's.
-        token: Comes back in the jobs that save, so that a page knows its own.
+        name: Name of the files; other characters than letters, digits, "-", "_" and "." become "-".
+            A name that is taken gets a number. Empty is the clip's.
+        token: Comes back in the jobs that save, so that a page recognizes its own.
     """
 
-    kinds: Annotated[tuple[str, ...], several("kind", KINDS)] = ("npz",)
-    name: Annotated[str, text] = ""
-    token: Annotated[str, text] = ""
+    kinds: Annotated[tuple[Kind, ...], Meta(min_length=1, max_length=len(KINDS))] = ("npz",)
+    name: Text = ""
+    token: Text = ""
 
 
-@dataclass(frozen=True)
-class Open(Request):
+class Open(Request, frozen=True):
     """Show a recording of the output folder instead of the simulation."""
 
-    name: Annotated[str, text]
+    name: Text
 
 
-@dataclass(frozen=True)
-class Compare(Request):
-    """Show a recording of the output folder beside what is shown; None takes it away."""
+class Compare(Request, frozen=True):
+    """Show a recording of the output folder beside what is shown; None removes it."""
 
-    name: Annotated[str | None, maybe(text)] = None
+    name: Text | None = None
 
 
-@dataclass(frozen=True)
-class Live(Request):
+class Live(Request, frozen=True):
     """Back from a recording to the simulation."""
+
+
+# ---- messages
+
+
+def _plain(value: Any) -> Any:
+    """A value without NumPy's types, also in a list."""
+    if isinstance(value, (tuple, list)):
+        return [_plain(entry) for entry in value]
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def _shown(value: object) -> str:
+    """A value for a message, one short line; numbers of thousands of digits cannot be written."""
+    try:
+        return " ".join(f"{value!r:.80}".split())
+    except Exception:
+        return f"a {type(value).__name__} that cannot be written"
+
+
+def _explain(kind: type[Request], values: dict[str, Any]) -> str:
+    """Which value is not valid, and what is."""
+    for field in msgspec.structs.fields(kind):
+        value = values[field.name]
+        try:
+            msgspec.convert(value, field.type)
+        except (msgspec.ValidationError, OverflowError):
+            where, allowed = f"{kind.__name__}.{field.name}", inspect.type_info(field.type)
+            for names in _choices(allowed):
+                unknown = [x for x in _texts(value) if x not in names]
+                if unknown:
+                    return f"{where}: {unknown_name(field.name.rstrip('s'), unknown[0], names)}"
+            return f"{where} is {_shown(value)}; it must be {_describe(allowed)}"
+    return f"{kind.__name__} is not valid"
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts in a value, but for those that are too long."""
+    found = value if isinstance(value, (list, tuple)) else (value,)
+    return [x for x in found if isinstance(x, str) and len(x) <= LONGEST_NAME]
+
+
+def _choices(allowed: inspect.Type) -> list[list[str]]:
+    """Names among which a value of a type is chosen."""
+    match allowed:
+        case inspect.LiteralType():
+            return [[str(name) for name in allowed.values]]
+        case inspect.UnionType():
+            return [names for one in allowed.types for names in _choices(one)]
+        case inspect.VarTupleType():
+            return _choices(allowed.item_type)
+    return []
+
+
+def _describe(allowed: inspect.Type) -> str:
+    """The values of a type, in words."""
+    match allowed:
+        case inspect.BoolType():
+            return "True or False"
+        case inspect.IntType():
+            return f"a whole number, {allowed.ge} to {allowed.le}"
+        case inspect.FloatType():
+            return f"{allowed.ge:g} to {allowed.le:g}"
+        case inspect.StrType():
+            return f"a printable text of at most {allowed.max_length} letters"
+        case inspect.LiteralType():
+            return f"one of {shorten(_choices(allowed)[0])}"
+        case inspect.TupleType():
+            return f"three numbers, {_describe(allowed.item_types[0])}"
+        case inspect.VarTupleType():
+            return f"some of {shorten(_choices(allowed)[0])}"
+        case inspect.UnionType():
+            some = (one for one in allowed.types if not isinstance(one, inspect.NoneType))
+            return ", or ".join(map(_describe, some))
+    raise TypeError(f"{allowed!r:.80} has no description")

@@ -1,9 +1,9 @@
-"""The session: a thread that owns the simulation. Pages ask, and read the newest snapshot.
+"""The session: a thread that owns a simulation. Pages send requests, and read the newest snapshot.
 
-    pages --ask(request)--> queue --> the thread: requests, steps, measures --> newest (a Snapshot)
+    pages --ask(request)--> queue --> the thread: handlers, steps, measures --> newest (a Snapshot)
 
-The thread never waits for a page: it takes what is in the queue, goes on to where the clock is, and
-some thirty times a second makes a snapshot and leaves it for whoever looks.
+The thread never waits for a page: it handles what is in the queue, advances to where the clock is,
+and some thirty times a second makes a snapshot that any thread may read.
 """
 
 from __future__ import annotations
@@ -13,36 +13,60 @@ import os
 import queue
 import threading
 import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.recording import Recording
-from poise.studio import acts_files, requests
-from poise.studio.acts import ACTS, Asked, latest
-from poise.studio.choosing import NAMES, balances, chosen, stands
-from poise.studio.folder import Folder
+from poise.studio.controllers import NAMES
+from poise.studio.handlers import HANDLERS, Task, drop_overridden, merge_choice
+from poise.studio.history import Edit, Take
+from poise.studio.jobs import Jobs, OutputFolder
 from poise.studio.library import Library
-from poise.studio.setup import set_up
-from poise.studio.show import Show
-from poise.studio.snapshot import Controls, Snapshot
+from poise.studio.measures import Series
+from poise.studio.requests import Choose, Request
+from poise.studio.scene import set_up
+from poise.studio.simulation import Playback, Simulation
+from poise.studio.snapshot import Controls, Message, Snapshot
 
 log = logging.getLogger("poise.studio")
 
-RATE = 30.0
+SNAPSHOT_RATE = 30.0
 """Snapshots per second."""
 
-BUDGET = 0.02
+STEP_BUDGET = 0.02
 """Real time of stepping between two looks at the queue [s]."""
 
-MOST_ASKED = 2000
+MAX_QUEUED = 2000
 """Requests that may wait."""
+
+CHUNK = 1.0 / 60.0
+"""Simulated time between looks at the clock [s]."""
+
+FOLDER_INTERVAL = 3.0
+"""How often the output folder is listed [s]: other programs may put recordings there."""
+
+MAX_NOTES = 320
+"""Letters of the notes about a clip."""
+
+IDLE_WAIT = 1.0
+"""How long a paused session waits for a request [s]."""
+
+MAX_DELAY = 0.1
+"""Real time by which the simulation catches up [s]; a longer delay stays."""
+
+RATE_WINDOW = 1.0
+"""Over which rates are averaged [s]."""
 
 
 class Session:
-    """A simulation that goes on by itself, for any number of pages to look at.
+    """A simulation that runs by itself, for any number of pages.
 
     Args:
         character: Name, file, or a Character; None is the clip's own.
@@ -51,12 +75,30 @@ class Session:
         controller: One of `poise.control.named.CONTROLLERS`, or "balance".
         root: "free", "soft" or "held"; None is soft, or with balance free.
         dt: Time step [s]; None is 1/60, or with balance 1/120.
-        count: How many characters.
-        ground: "plane", "hills" or "none"; None is a plane for those who can stand.
+        count: Number of characters.
+        ground: "plane", "hills" or "none"; None is a plane for characters with a free root.
         recording: A recording to play first.
         compare: A recording to show beside.
-        names: What the two are called.
+        names: Names of the two recordings.
         play: Whether it begins to play at once.
+        library: Characters and clips to choose from; None is a new library.
+        clock: Real time [s].
+
+    Attributes:
+        library: Characters and clips.
+        folder: The output folder.
+        jobs: Work beside the simulation.
+        simulation: The simulation; it is paused while a recording is played.
+        playback: The recording that is played, or None.
+        beside: The recording to compare with, or None.
+        controls: What was chosen; a scene that is still being loaded is chosen already.
+        playing: Whether time advances.
+        dirty: Whether there is something new to see.
+        take: The running take, or the last one.
+        choices: Number of scenes that were chosen so far.
+        series: Curves of the last seconds.
+
+    Only the thread of the session, its handlers among it, changes these.
     """
 
     def __init__(
@@ -74,26 +116,42 @@ class Session:
         compare: Recording | None = None,
         names: tuple[str, str] = ("first", "second"),
         play: bool = True,
+        library: Library | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        library = Library()
-        motion = library.add_clip(clip)
+        self.library = Library() if library is None else library
+        motion = self.library.add_clip(clip)
         if character is None:
-            character = "humanoid" if motion == "rest" else library.clip(motion).character
-        who = library.add_character(character)
-        given = requests.Choose(who, motion, count, controller, root, dt, ground).checked()
-        ground = given.ground or ("plane" if stands(library, who) else "none")
-        controls = chosen(Controls(who, motion, ground=ground), given, library)
-        self._asked: queue.SimpleQueue[Asked] = queue.SimpleQueue()
-        setup = set_up(controls, library.rounds(who, motion, balanced=balances(controls)))
-        self._show = Show(library, Folder(out), setup, self._asked.put)
-        self._number = 1
+            character = "humanoid" if motion == "rest" else self.library.clip(motion).character
+        body = self.library.add_character(character)
+        choice = Choose(body, motion, count, controller, root, dt, ground).checked()
+        ground = choice.ground or self.library.default_ground(body)
+        self.controls = merge_choice(Controls(body, motion, ground=ground), choice, self.library)
+        balanced = self.controls.balances
+        setup = set_up(self.controls, self.library.motion(body, motion, balanced=balanced))
+
+        self._queue: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        self.folder = OutputFolder(out)
+        self.jobs = Jobs(changed=lambda: self.post(self._list_folder))
+        self.simulation = Simulation(setup)
+        self.playback: Playback | None = None
+        self.beside: Playback | None = None
+        self.take: Take | None = None
+        self.playing, self.dirty, self.choices = False, True, 0
+        self.series = Series()
+        self._pace = Pace(clock)
+        self._played = 0.0
+        self._message = Message()
+        self._number = 0
+        self._list_folder()
+
         if compare is not None:
-            acts_files.show_beside(self._show, compare, names[1])
+            self.show_beside(compare, names[1])
         if recording is not None:
-            acts_files.show_recording(self._show, recording, names[0])
-        self._show.tell_notes()
-        self._show.play(play)
-        self._newest = self._show.snapshot(self._number)
+            self.show_recording(recording, names[0])
+        self.show_notes()
+        self.play(play)
+        self._newest = self.make_snapshot()
         self._fresh = threading.Condition()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -105,21 +163,25 @@ class Session:
         """The newest snapshot."""
         return self._newest
 
-    def ask(self, request: requests.Request) -> bool:
-        """Ask for something; whether it was taken in. What is wrong with it is logged and shown."""
-        if self._asked.qsize() > MOST_ASKED:
+    def ask(self, request: Request) -> bool:
+        """Sends a request; returns whether it was accepted. An error is logged and shown."""
+        if self._queue.qsize() > MAX_QUEUED:
             log.warning("%s: dropped, there are too many requests", type(request).__name__)
             return False
         try:
-            if type(request) not in ACTS:
+            if type(request) not in HANDLERS:
                 raise PoiseError(f"{type(request).__name__} is no request")
-            good = request.checked()
+            checked = request.checked()
         except Exception as error:
             text = f"dropped: {error!s:.300}"
-            self._asked.put(lambda: self._show.say(text, "error"))
+            self.post(lambda: self.show_message(text, "error"))
             return False
-        self._asked.put(good)
+        self._queue.put(checked)
         return True
+
+    def post(self, task: Callable[[], None]) -> None:
+        """Lets the thread of the session call a function."""
+        self._queue.put(task)
 
     def wait(self, number: int, timeout: float = 1.0) -> Snapshot:
         """The newest snapshot, once its number is larger than this, or after so long [s]."""
@@ -127,57 +189,57 @@ class Session:
             self._fresh.wait_for(lambda: self._newest.number > number, timeout)
         return self._newest
 
-    def series(self) -> dict[str, Floats]:
+    def curves(self) -> dict[str, Floats]:
         """Curves of the last seconds of the watched character.
 
-        `poise.studio.series` has their names: KEYS and STANCE.
+        `poise.studio.measures` has their names: KEYS and STANCE.
         """
         now = self._newest
-        who = min(now.controls.watch, now.moment.cast.count - 1)
-        series, time = self._show.series, now.moment.time
-        return {**series.curves(who, time), **series.stance(who, time)}
+        character = min(now.controls.watch, now.measures.index.count - 1)
+        time = now.measures.time
+        return {**self.series.curves(character, time), **self.series.stance(character, time)}
 
     @property
     def characters(self) -> tuple[str, ...]:
-        """Names of the characters there are."""
-        return self._show.library.characters
+        """Names of the characters."""
+        return self.library.characters
 
     @property
     def clips(self) -> tuple[str, ...]:
-        """Names of the clips there are."""
-        return self._show.library.clips
+        """Names of the clips."""
+        return self.library.clips
 
     def clips_for(self, character: str) -> tuple[str, ...]:
         """Clips that a character can follow, its own first."""
-        return self._show.library.clips_for(character)
+        return self.library.clips_for(character)
 
     @property
     def controllers(self) -> tuple[str, ...]:
-        """Names of the controllers there are."""
+        """Names of the controllers."""
         return NAMES
 
     @property
     def out(self) -> Path:
         """The folder for files."""
-        return self._show.folder.path
+        return self.folder.path
 
     # ---- the thread
 
     def start(self) -> Session:
-        """Let it go on."""
+        """Starts the thread."""
         if self._thread is None:
-            self._show.set_clock()
+            self.set_clock()
             self._thread = threading.Thread(target=self._run, name="poise-session", daemon=True)
             self._thread.start()
         return self
 
     def stop(self, timeout: float = 5.0) -> None:
-        """End it, and the work beside; files are written whole or not at all."""
+        """Ends the thread and all jobs; files are written whole or not at all."""
         self._stopping.set()
-        self._asked.put(lambda: None)
+        self.post(lambda: None)
         if self._thread is not None:
             self._thread.join(timeout)
-        self._show.jobs.stop(timeout)
+        self.jobs.stop(timeout)
 
     def __enter__(self) -> Session:
         return self.start()
@@ -186,49 +248,290 @@ class Session:
         self.stop()
 
     def _run(self) -> None:
-        show, due = self._show, time.perf_counter()
+        due = time.perf_counter()
         while not self._stopping.is_set():
-            look = show.playing or show.dirty
-            rest = min(show.rest(), max(0.0, due - time.perf_counter()) if look else 1.0)
-            for asked in latest(self._taken(rest)):
-                self._safely(asked)
-            if show.playing:
-                self._safely(lambda: show.advance(BUDGET))
+            look = self.playing or self.dirty
+            wait = min(self._idle_time(), max(0.0, due - time.perf_counter()) if look else 1.0)
+            for task in drop_overridden(self._next_tasks(wait)):
+                self._do(task)
+            if self.playing:
+                self._do(lambda: self.advance(STEP_BUDGET))
             now = time.perf_counter()
-            if now >= due and (show.playing or show.dirty):
-                due = max(due + 1.0 / RATE, now)
-                self._safely(self._publish)
+            if now >= due and (self.playing or self.dirty):
+                due = max(due + 1.0 / SNAPSHOT_RATE, now)
+                self._do(self._publish)
 
-    def _taken(self, timeout: float) -> list[Asked]:
-        """All that was asked, waiting so long [s] for the first."""
-        found: list[Asked] = []
+    def _next_tasks(self, timeout: float) -> list[Task]:
+        """All tasks of the queue, waiting so long [s] for the first."""
+        found: list[Task] = []
         try:
             found.append(
-                self._asked.get(timeout=timeout) if timeout > 0 else self._asked.get_nowait()
+                self._queue.get(timeout=timeout) if timeout > 0 else self._queue.get_nowait()
             )
-            while len(found) < MOST_ASKED:
-                found.append(self._asked.get_nowait())
+            while len(found) < MAX_QUEUED:
+                found.append(self._queue.get_nowait())
         except queue.Empty:
             pass
         return found
 
-    def _safely(self, asked: Asked) -> None:
-        """Do something; whatever goes wrong is told, and the thread goes on."""
+    def _do(self, task: Task) -> None:
+        """Does a task; an error is shown, and the thread goes on."""
         try:
-            if isinstance(asked, requests.Request):
-                self._show.dirty = True
-                ACTS[type(asked)](self._show, asked)
+            if isinstance(task, Request):
+                self.handle(task)
             else:
-                asked()
+                task()
         except PoiseError as error:
-            self._show.say(str(error), "error")
+            self.show_message(str(error), "error")
         except Exception as error:
-            log.exception("the session stumbled")
-            self._show.playing = False
-            self._show.say(f"{type(error).__name__}: {error!s:.200}", "error")
+            log.exception("a task of the session failed")
+            self.playing = False
+            self.show_message(f"{type(error).__name__}: {error!s:.200}", "error")
+
+    def handle(self, request: Request) -> None:
+        """Does what a checked request asks."""
+        self.dirty = True
+        HANDLERS[type(request)](self, request)
 
     def _publish(self) -> None:
-        self._number += 1
-        self._newest = self._show.snapshot(self._number)
+        self._newest = self.make_snapshot()
         with self._fresh:
             self._fresh.notify_all()
+
+    # ---- time
+
+    @property
+    def shown(self) -> Simulation | Playback:
+        """The simulation, or the recording that is played."""
+        return self.simulation if self.playback is None else self.playback
+
+    def play(self, on: bool) -> None:
+        """Plays, or pauses; the clock starts from what is shown."""
+        self.playing = on
+        self.set_clock()
+
+    def set_clock(self) -> None:
+        """Starts the clock now and from what is shown, at the chosen speed."""
+        self._played = 0.0
+        simulated = self.simulation.time if self.playback is None else 0.0
+        self._pace.start(simulated, self.controls.speed)
+
+    def advance(self, budget: float) -> None:
+        """Advances to where the clock is, for at most so long [s]."""
+        began = self._pace.clock()
+        if self.playback is not None:
+            allowed = self._pace.allowed(self._played)
+            self.playing = self.playback.advance(allowed - self._played, self.controls.loop)
+            self.dirty = True
+            self._pace.worked(began, allowed - self._played)
+            self._played = allowed
+            return
+        simulation, done = self.simulation, 0
+        dt = simulation.dt
+        steps = int((self._pace.allowed(simulation.time) - simulation.time) / dt + 1e-6)
+        most = max(1, round(CHUNK / dt))
+        while done < steps and self.playing and (not done or self._pace.clock() - began < budget):
+            k = min(steps - done, most)
+            simulation.advance(k)
+            done += k
+            if simulation.diverged:
+                self.playing = False
+                self.show_message(simulation.diverged, "error")
+        take = simulation.history.take
+        if take is not None and take.is_full:
+            self.end_take("all the room there is")
+        self._pace.worked(began, done * dt, done)
+
+    def _idle_time(self) -> float:
+        """Real time until there is something to do [s]."""
+        if not self.playing:
+            return IDLE_WAIT
+        if self.playback is not None:
+            return max(0.0, self._pace.until(self._played + self.playback.recording.interval))
+        return max(0.0, self._pace.until(self.simulation.time + self.simulation.dt))
+
+    # ---- changes, for handlers
+
+    def apply(self, edit: Edit) -> None:
+        """Applies an edit to the simulation, from what is shown on."""
+        self.show_live()
+        self.simulation.apply(edit)
+        if not self.playing:
+            self.set_clock()
+
+    def settled(self) -> Simulation:
+        """The simulation, with what is shown as its present."""
+        self.show_live()
+        self.simulation.settle()
+        return self.simulation
+
+    def show_live(self) -> None:
+        """Returns to the simulation, if a recording is played."""
+        if self.playback is not None:
+            self.playback = None
+            self.series.clear()
+            self.set_clock()
+
+    def show_recording(self, recording: Recording, name: str) -> None:
+        """Plays a recording."""
+        self.playback = Playback(recording, name)
+        self.series.clear()
+        self.play(True)
+        self.dirty = True
+
+    def show_beside(self, recording: Recording, name: str) -> None:
+        """Shows a recording beside."""
+        self.beside = Playback(recording, name)
+        self.dirty = True
+
+    def end_take(self, reason: str = "") -> None:
+        """Ends the running take, if there is one; it is kept."""
+        if self.simulation.history.take is not None:
+            self.simulation.history.take = None
+            if reason:
+                self.show_message(f"the recording ended with {reason}; it can be saved")
+
+    def show_message(self, text: str, level: str = "info") -> None:
+        """Shows a message on the pages, and logs it."""
+        text = " ".join(text.split())[:400]
+        log.log(logging.INFO if level == "info" else logging.WARNING, "%s", text)
+        self._message = Message(self._message.number + 1, text, level)
+        self.dirty = True
+
+    def show_notes(self) -> None:
+        """Shows how the clip was changed, if it was."""
+        self.dirty = True
+        notes = list(self.simulation.setup.motion.notes)
+        # the last ones are the most important
+        while len(notes) > 1 and sum(map(len, notes)) > MAX_NOTES:
+            notes.pop(0)
+        if notes:
+            self.show_message(f"{self.controls.clip}: {'; '.join(notes)}")
+
+    @property
+    def scene_controls(self) -> Controls:
+        """The controls of the present scene, with the present speed, loop and watch."""
+        now = self.controls
+        return replace(
+            self.simulation.setup.controls, speed=now.speed, loop=now.loop, watch=now.watch
+        )
+
+    @property
+    def watched(self) -> int:
+        """Number of the watched character in the simulation."""
+        return min(self.controls.watch, self.simulation.setup.index.count - 1)
+
+    # ---- what is seen
+
+    def _list_folder(self) -> None:
+        self._files, self._listed = self.folder.recordings(), self._pace.clock()
+        self.dirty = True
+
+    def make_snapshot(self) -> Snapshot:
+        """All that a page shows."""
+        if self._pace.clock() > self._listed + FOLDER_INTERVAL:
+            self._list_folder()
+        self.dirty = False
+        self._number += 1
+        began, simulation, playback = self._pace.clock(), self.simulation, self.playback
+        shown, beside = self.shown, self.beside
+        measures = shown.measures()
+        looks_back = playback is None and simulation.shown is not None
+        if self.playing or not looks_back:
+            self.series.append(measures)
+        if beside is not None:
+            # at the same time after its start
+            start = 0.0 if playback is None else playback.start
+            beside.show_time(beside.start + measures.time - start)
+        rates = self._pace.rates()
+        watched = min(self.controls.watch, measures.index.count - 1)
+        snapshot = Snapshot(
+            number=self._number,
+            measures=measures,
+            beside=None if beside is None else beside.measures(),
+            mode="live" if playback is None else "recorded",
+            name="" if playback is None else playback.name,
+            made="" if playback is None else playback.recording.made,
+            beside_name="" if beside is None else beside.name,
+            playing=self.playing,
+            frame=shown.frame_number,
+            frames=len(shown),
+            start=shown.start,
+            end=shown.end,
+            pace=rates.pace,
+            step_rate=rates.step_rate,
+            load=rates.load,
+            diverged="" if playback is not None or looks_back else simulation.diverged,
+            trail=self.series.trail(watched, measures.time),
+            recording=simulation.history.take is not None,
+            taken=0.0 if self.take is None else self.take.duration,
+            controls=self.controls,
+            jobs=self.jobs.all,
+            files=self._files,
+            message=self._message,
+        )
+        self._pace.worked(began)
+        return snapshot
+
+
+class Rates(NamedTuple):
+    """Rates of the last second: see `Snapshot`."""
+
+    pace: float = 0.0
+    step_rate: float = 0.0
+    load: float = 0.0
+
+
+class Pace:
+    """A clock that the simulation never runs ahead of.
+
+    Args:
+        clock: Real time [s].
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.clock = clock
+        self._real = self._simulated = 0.0
+        self._speed = 1.0
+        self._work: deque[tuple[float, float, float, int]] = deque()
+
+    def start(self, simulated: float, speed: float) -> None:
+        """Starts now and from a simulated time [s], at a speed relative to real time."""
+        self._real, self._simulated, self._speed = self.clock(), simulated, speed
+
+    def allowed(self, simulated: float) -> float:
+        """How far the simulation may be by now [s]; a delay that is too long is dropped.
+
+        Args:
+            simulated: Where it is [s].
+        """
+        now = self.clock()
+        due = self._simulated + (now - self._real) * self._speed
+        most = simulated + MAX_DELAY * self._speed
+        if due > most:
+            self._real, self._simulated, due = now, most, most
+        return due
+
+    def until(self, simulated: float) -> float:
+        """Real time until the simulation may be there [s]."""
+        return self._real + (simulated - self._simulated) / self._speed - self.clock()
+
+    def worked(self, began: float, simulated: float = 0.0, steps: int = 0) -> None:
+        """Counts work that began at a real time [s] and has just ended."""
+        now = self.clock()
+        self._work.append((now, now - began, simulated, steps))
+        while self._work[0][0] < now - RATE_WINDOW:
+            self._work.popleft()
+
+    def rates(self) -> Rates:
+        """Rates over the last second, or as long as there were any."""
+        if len(self._work) < 2:
+            return Rates()
+        now = self.clock()
+        work = [one for one in self._work if one[0] >= now - RATE_WINDOW]
+        if len(work) < 2 or now - work[-1][0] > 0.5 * RATE_WINDOW:
+            return Rates()
+        # the first one began before the time that is counted
+        span = max(now - work[0][0], 1e-9)
+        _, busy, simulated, steps = (sum(column) for column in zip(*work[1:], strict=True))
+        return Rates(simulated / span, steps / span, min(busy / span, 1.0))

@@ -1,95 +1,80 @@
-"""What a page shows: one immutable value, made by the session some thirty times a second.
+"""Snapshots: what a page shows, made by the session some thirty times a second.
 
-Arrays are read-only and never change: a reader keeps a snapshot as long as it likes. With nq, nl
-the sizes of the scene, m the number of its characters (objects do not count) and k that of
-contacts. What is not there is NaN.
+Arrays are read-only and never change: a reader may keep a snapshot. With nq, nl the sizes of the
+scene, m the number of its characters (objects do not count) and k that of contacts. What is
+undefined is NaN.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from poise.control.asked_profiles import AskedProfile
 from poise.math.arrays import Floats
+from poise.simulation.contact.contacts import Contacts
+from poise.studio.scene_index import SceneIndex
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+Bools = NDArray[np.bool_]
 
-    from poise.control.asked_profiles import AskedProfile
-    from poise.studio.cast import Cast
-
-    Bools = NDArray[np.bool_]
+BALANCE = "balance"
+"""Name of the controller that balances."""
 
 
 @dataclass(frozen=True, eq=False)
-class Contacts:
-    """Contacts of the last step that press.
+class Measures:
+    """A scene at one time, and its measures.
 
     Attributes:
-        point: Where [m], shape (k, 3).
-        force: On the link, the mean over the step [N], shape (k, 3).
-        link: Index of the link, shape (k,); those of balls come after the scene's.
-        other: What it touches: a link, -1 the ground, -2 - i the obstacle i, shape (k,).
-    """
-
-    point: Floats
-    force: Floats
-    link: NDArray[np.int64]
-    other: NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Moment:
-    """A scene at one time, and what is measured there.
-
-    Attributes:
-        cast: Who is in the scene: characters, objects, balls, ground. A new scene is a new object,
-            with another `cast.number`.
+        index: Index of the scene: characters, objects, balls, ground. A new scene has another
+            `index.number`.
         time: Clock of the scene [s].
         q: Positions of the whole scene, shape (nq,).
-        reference: Where the reference has it, shape (nq,), or None; objects are where they are.
-        thrown: Balls, as of `World.thrown`: 1 if it is out, q (7), v (6); shape (projectiles, 14).
-        contacts: What presses on what.
-        torque: Torque of the joints of each link against its limit, or where there is none against
-            what carries the character; 0 to 1 and, without a limit, above; shape (nl,).
+        reference: Positions of the reference, shape (nq,), or None; objects are where they are.
+        projectiles: Balls, as of `World.thrown`: 1 if it is thrown, q (7), v (6); shape (b, 14).
+        contacts: Contacts with a force in the step before.
+        torque_ratio: Torque of the joints of each link relative to its limit, or where there is
+            none to what holds the character; 0 to 1 and, without a limit, above; shape (nl,).
         saturated: Links with a torque at its limit, shape (nl,).
         at_limit: Links with a joint at a limit of its range, shape (nl,).
-        com: Mass centres [m], shape (m, 3).
-        velocity: Of the mass centres [m/s], shape (m, 3).
-        cop: Centres of pressure on the ground [m], shape (m, 3).
+        com: Centers of mass [m], shape (m, 3).
+        velocity: Of the centers of mass [m/s], shape (m, 3).
+        cop: Centers of pressure on the ground [m], shape (m, 3).
         cmp: Centroidal moment pivots on the ground [m], shape (m, 3).
-        planned: Centres of pressure that the controller planned [m], shape (m, 3).
-        margin: How far inside of the support mass centre, COP and CMP are, seen from above [m],
-            below zero outside; shape (m, 3).
-        ground_force: On each character [N], shape (m, 3).
-        support: Corners of each support polygon, anticlockwise, on the ground [m]; m arrays of
+        planned_cop: Planned centers of pressure [m], shape (m, 3).
+        margin: Support margins of center of mass, CoP and CMP: horizontal distance to the edge of
+            the support polygon [m], negative outside; shape (m, 3).
+        ground_force: Ground reaction force on each character [N], shape (m, 3).
+        support: Corners of each support polygon, counterclockwise, on the ground [m]; m arrays of
             shape (corners, 3).
         linear: Momentum [N s], shape (m, 3).
-        angular: Angular momentum about the mass centre [N m s], shape (m, 3).
+        angular: Angular momentum about the center of mass [N m s], shape (m, 3).
         kinetic: Energy [J], shape (m,).
         potential: Energy, of height above z = 0 [J], shape (m,).
         rotation: Error of the links against the reference, mean over links [degrees], shape (m,).
         position: Error of the links relative to the root, mean over links [m], shape (m,).
-        away: Distance of the root from where the reference has it [m], shape (m,).
-        fallen: Whether a character lies, as far as one can tell, shape (m,).
+        root_offset: Distance of the root from that of the reference [m], shape (m,).
+        fallen: Whether a character has fallen, where that is known, shape (m,).
     """
 
-    cast: Cast
+    index: SceneIndex
     time: float
     q: Floats
     reference: Floats | None
-    thrown: Floats
+    projectiles: Floats
     contacts: Contacts
-    torque: Floats
+    torque_ratio: Floats
     saturated: Bools
     at_limit: Bools
     com: Floats
     velocity: Floats
     cop: Floats
     cmp: Floats
-    planned: Floats
+    planned_cop: Floats
     margin: Floats
     ground_force: Floats
     support: tuple[Floats, ...]
@@ -99,12 +84,12 @@ class Moment:
     potential: Floats
     rotation: Floats
     position: Floats
-    away: Floats
+    root_offset: Floats
     fallen: Bools
 
 
 class Tuning(NamedTuple):
-    """How a limb follows: gains, strength and pins.
+    """Gains, strength and pins of a limb.
 
     Attributes:
         frequency: [Hz].
@@ -121,26 +106,26 @@ class Tuning(NamedTuple):
 
 @dataclass(frozen=True)
 class Controls:
-    """What was chosen, so that every page shows the same.
+    """What was chosen; every page shows the same.
 
     Attributes:
         character: Name.
         clip: Name; "rest" holds the rest pose.
-        count: How many characters.
+        count: Number of characters.
         controller: Name.
         root: "free", "soft" or "held".
         dt: Time step [s].
         ground: "plane", "hills" or "none".
         gravity: [m/s^2].
         friction: Of everything.
-        speed: Pace that was asked for.
+        speed: Chosen speed relative to real time.
         loop: Whether the clip, or the recording, starts again at its end.
-        watch: Whose trail and series are shown.
-        tuning: By limb; "" is the whole body, of which limbs without an entry take theirs.
+        watch: Number of the character whose trail and curves are shown.
+        tuning: By limb; "" is the whole body, for limbs without an entry.
         objectives: Of balance: any of "track", "linear", "angular".
-        adaptive: Whether with balance the clip waits when following it would cost the balance.
+        adaptive: With balance: whether the clip slows down where following it costs the balance.
         goals: With balance: points that links, or ends of limbs, should reach [m].
-        profiles: How strength and pins change in time; see `poise.control.asked_profiles`.
+        profiles: Profiles of strength and pins; see `poise.control.asked_profiles`.
     """
 
     character: str
@@ -161,23 +146,28 @@ class Controls:
     goals: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     profiles: tuple[AskedProfile, ...] = ()
 
+    @property
+    def balances(self) -> bool:
+        """Whether the character keeps its balance by itself."""
+        return self.controller == BALANCE
+
 
 class Job(NamedTuple):
     """Work beside the simulation: loading a clip, saving a file.
 
     Attributes:
         number: Counts up.
-        what: What it does, for people.
-        share: How much is done, 0 to 1.
+        what: Its description.
+        progress: 0 to 1.
         state: "waiting", "running", "done" or "failed".
-        message: What came of it, or what went wrong; one line.
+        message: Its result, or its error; one line.
         path: The file that was written, if it is one and done.
         token: Of the request.
     """
 
     number: int
     what: str
-    share: float = 0.0
+    progress: float = 0.0
     state: str = "waiting"
     message: str = ""
     path: Path | None = None
@@ -185,7 +175,7 @@ class Job(NamedTuple):
 
 
 class Message(NamedTuple):
-    """Something to tell the people at the page.
+    """A message on the page.
 
     Attributes:
         number: Counts up: a larger one is new.
@@ -204,33 +194,33 @@ class Snapshot:
 
     Attributes:
         number: Counts up with every snapshot.
-        moment: The scene that is shown.
+        measures: The scene that is shown, with its measures.
         beside: A recording to compare with at the same time, or None.
         mode: "live", or "recorded" while a recording is played.
         name: Of the recording that is played, or "".
         made: Its dtype and instruction set, or "".
         beside_name: Of the recording to compare with, or "".
-        playing: Whether time goes on.
-        frame: Which frame of the history or recording is shown.
-        frames: How many there are.
+        playing: Whether time advances.
+        frame: Number of the shown frame of the history or recording.
+        frames: Number of frames.
         start: Time of the first frame [s].
         end: Time of the last frame [s].
         pace: Simulated time per real time in the last second; 1 is real time.
         step_rate: Steps per second of real time in the last second.
-        load: Share of the last second that the session was at work, 0 to 1.
+        load: Fraction of the last second in which the session worked, 0 to 1.
         diverged: Why the simulation stopped, or "": `Restart`, or scrub back.
-        trail: Way of the watched mass centre in the last seconds [m], shape (t, 3), oldest first.
-        recording: Whether a take runs.
-        taken: Length of the take, of the running or of the last one [s].
+        trail: Path of the watched center of mass in the last seconds [m], shape (t, 3).
+        recording: Whether a take is being recorded.
+        taken: Length of the running take, or of the last one [s].
         controls: What was chosen.
-        jobs: Work beside the simulation, that which runs and the last that ended.
+        jobs: Work beside the simulation: running jobs and the last ones that ended.
         files: Names of the recordings in the output folder, the newest first.
         message: The last one.
     """
 
     number: int
-    moment: Moment
-    beside: Moment | None
+    measures: Measures
+    beside: Measures | None
     mode: str
     name: str
     made: str

@@ -44,11 +44,20 @@ class CoreContacts(NamedTuple):
     gap: Floats
 
     @classmethod
-    def joined(cls, several: Sequence[_core.Contacts]) -> CoreContacts:
+    def of(cls, contacts: _core.Contacts) -> CoreContacts:
+        """The columns of one step."""
+        return cls._make(getattr(contacts, name) for name in cls._fields)
+
+    @classmethod
+    def none(cls) -> CoreContacts:
+        """No contacts."""
+        which, vectors = np.zeros(0, np.int64), np.zeros((0, 3))
+        return cls(which, which, which, vectors, vectors, vectors, np.zeros(0))
+
+    @classmethod
+    def joined(cls, several: Sequence[CoreContacts]) -> CoreContacts:
         """Contacts of the steps, one after another."""
-        return cls._make(
-            np.concatenate([getattr(one, name) for one in several]) for name in cls._fields
-        )
+        return cls._make(np.concatenate(column) for column in zip(*several, strict=True))
 
 
 class Contacts(_Columns):

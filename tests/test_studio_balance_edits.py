@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 from studio_balance import Stage, place
-from studio_scenes import Studio
+from studio_scenes import Studio, session_speed
 
 from poise.control.balance.balance import OBJECTIVES
 from poise.studio.readouts import status
@@ -32,7 +32,6 @@ from poise.studio.requests import (
     SetObjective,
     Throw,
 )
-from poise.studio.speed import session_speed
 
 
 @pytest.fixture
@@ -99,15 +98,15 @@ def test_whatever_is_asked_of_it_it_goes_on(seed: int, tmp_path: Path) -> None:
     ]
     for _ in range(40):
         stage.ask(random.choice(kinds)(), Play())
-        moment = stage.play(0.1)
-        assert np.isfinite(moment.q).all()
-        assert not stage.show.simulation.diverged
+        measures = stage.play(0.1)
+        assert np.isfinite(measures.q).all()
+        assert not stage.studio.simulation.diverged
 
 
 def test_who_has_fallen_is_put_back(stage: Stage) -> None:
     stage.ask(Push("chest", 3000.0, "forward", 0.2))
     assert any(stage.play(0.25).fallen[0] for _ in range(12))
-    assert "fallen: R puts it back" in status(stage.show.snapshot(1), 30.0)
+    assert "fallen: R puts it back" in status(stage.studio.make_snapshot(), 30.0)
     stage.ask(Restart())
     assert stage.now.time == 0.0
     assert not stage.play(1.5).fallen[0]
@@ -128,11 +127,11 @@ def test_friction_step_and_gravity_change_under_its_feet(stage: Stage) -> None:
     stage.play(0.3)
     for asked in (SetFriction(0.3), Choose(dt=1 / 240), SetGravity((0.0, 0.0, -6.0))):
         stage.ask(asked)
-        moment = stage.play(0.5)
-        assert not moment.fallen[0]
-        assert moment.rotation[0] < 2.0
-    weight = 6.0 * moment.cast.character.mass
-    assert moment.ground_force[0, 2] == pytest.approx(weight, rel=0.3)
+        measures = stage.play(0.5)
+        assert not measures.fallen[0]
+        assert measures.rotation[0] < 2.0
+    weight = 6.0 * measures.index.character.mass
+    assert measures.ground_force[0, 2] == pytest.approx(weight, rel=0.3)
 
 
 # ---- what is seen
@@ -140,11 +139,11 @@ def test_friction_step_and_gravity_change_under_its_feet(stage: Stage) -> None:
 
 def test_pressure_and_pivot_explain_the_momentum(tmp_path: Path) -> None:
     stage = Stage(tmp_path, "butterflies")
-    mass = stage.now.cast.character.mass
+    mass = stage.now.index.character.mass
     for _ in range(5):
         before = stage.play(0.25)
         stage.clock.now += 1 / 120 + 1e-9
-        stage.show.advance(10.0)
+        stage.studio.advance(10.0)
         now, dt = stage.now, stage.now.time - before.time
         assert dt == pytest.approx(1 / 120)
         force, com = now.ground_force[0], 0.5 * (now.com[0] + before.com[0])
@@ -159,25 +158,25 @@ def test_pressure_and_pivot_explain_the_momentum(tmp_path: Path) -> None:
 
 def test_pressure_is_where_it_was_planned_and_inside_the_support(stage: Stage) -> None:
     for _ in range(6):
-        moment = stage.play(0.3)
-        assert np.linalg.norm(moment.cop[0] - moment.planned[0]) < 0.01
-        support = moment.support[0][:, :2]
+        measures = stage.play(0.3)
+        assert np.linalg.norm(measures.cop[0] - measures.planned_cop[0]) < 0.01
+        support = measures.support[0][:, :2]
         assert len(support) >= 4
-        assert (support.min(axis=0) <= moment.cop[0, :2]).all()
-        assert (moment.cop[0, :2] <= support.max(axis=0)).all()
-        assert (moment.margin[0] > 0.0).all()
-    curves = stage.show.series.stance(0, moment.time)
-    assert curves["com_margin"][-1] == pytest.approx(100.0 * moment.margin[0, 0])
-    assert np.allclose([curves[f"linear_{x}"][-1] for x in "xyz"], moment.linear[0])
+        assert (support.min(axis=0) <= measures.cop[0, :2]).all()
+        assert (measures.cop[0, :2] <= support.max(axis=0)).all()
+        assert (measures.margin[0] > 0.0).all()
+    curves = stage.studio.series.stance(0, measures.time)
+    assert curves["com_margin"][-1] == pytest.approx(100.0 * measures.margin[0, 0])
+    assert np.allclose([curves[f"linear_{x}"][-1] for x in "xyz"], measures.linear[0])
 
 
 def test_only_who_plans_has_a_planned_pressure(tmp_path: Path, stage: Stage) -> None:
     plain = Studio(tmp_path)
-    assert np.isnan(plain.snapshot(1).moment.planned).all()
-    assert np.isfinite(stage.play(0.1).planned).all()
+    assert np.isnan(plain.make_snapshot().measures.planned_cop).all()
+    assert np.isfinite(stage.play(0.1).planned_cop).all()
     # of frames that are looked back at no plan is kept
     stage.ask(Scrub(3))
-    assert np.isnan(stage.now.planned).all()
+    assert np.isnan(stage.now.planned_cop).all()
 
 
 # ---- the past
@@ -187,7 +186,7 @@ def test_one_goes_on_from_the_past_bit_for_bit(stage: Stage) -> None:
     stage.ask(SetAdaptive(), SetGoal("left_hand", (0.3, 0.4, 1.2)))
     stage.ask(Push("chest", 150.0, "forward", 0.1))
     first = stage.play(1.0)
-    frames = stage.show.snapshot(1).frames
+    frames = stage.studio.make_snapshot().frames
     stage.ask(Scrub(25), Play())
     again = stage.play((frames - 26) / 60)
     assert again.time == first.time
@@ -205,10 +204,10 @@ def test_looking_does_not_change_what_happens(tmp_path: Path) -> None:
         for _ in range(30):
             stage.play(1 / 60)
             if looks:
-                stage.show.snapshot(2)
+                stage.studio.make_snapshot()
         stage.clock.now += 1 / 60
-        stage.show.advance(10.0)
-        ends.append(stage.show.simulation.runner.world.state.q.copy())
+        stage.studio.advance(10.0)
+        ends.append(stage.studio.simulation.world.state.q.copy())
     assert np.array_equal(*ends)
 
 

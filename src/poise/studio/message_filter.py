@@ -1,9 +1,9 @@
-"""The gate of the studio: what a page may say, checked before the server hears it.
+"""The message filter: checks what a page sends before the server reads it.
 
 viser trusts its pages: one message may set any field of a control, another opens a public tunnel.
-Here every message is checked against the few kinds that the studio's page sends. What is not one
-of them is dropped and logged, and the connection stays. Pages of other sites are turned away, and
-so is who talks too much.
+Here every message is checked against the few kinds that the studio's page sends. Others are dropped
+and logged, and the connection stays. Pages of other sites are rejected, and so are messages at a
+higher rate than a page sends.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from poise.errors import PoiseError
 
 log = logging.getLogger("poise.studio")
 
-LARGEST_MESSAGE = 1 << 16
+MAX_MESSAGE = 1 << 16
 """Bytes in a message; the largest that the page sends has some hundred."""
 
-MOST_PAGES = 32
+MAX_PAGES = 32
 """Browsers at a time."""
 
 RATE, BURST = 400.0, 800.0
@@ -40,11 +40,11 @@ Turn = tuple[Number, Number, Number, Number]
 Value = bool | Number | Text | Annotated[list[Number], msgspec.Meta(max_length=4)]
 
 
-class _Said(msgspec.Struct, tag_field="type", forbid_unknown_fields=True):
-    """A message of the page: no more fields than these."""
+class _Message(msgspec.Struct, tag_field="type", forbid_unknown_fields=True):
+    """A message of the page; unknown fields are errors."""
 
 
-class _Camera(_Said, tag="ViewerCameraMessage"):
+class _Camera(_Message, tag="ViewerCameraMessage"):
     wxyz: Turn
     position: Point
     fov: Number
@@ -60,12 +60,12 @@ class _Updates(msgspec.Struct, forbid_unknown_fields=True):
     value: Value
 
 
-class _Update(_Said, tag="GuiUpdateMessage"):
+class _Update(_Message, tag="GuiUpdateMessage"):
     uuid: Text
     updates: _Updates
 
 
-class _Click(_Said, tag="SceneNodeClickMessage"):
+class _Click(_Message, tag="SceneNodeClickMessage"):
     name: Text
     instance_index: Index | None
     ray_origin: Point
@@ -75,7 +75,7 @@ class _Click(_Said, tag="SceneNodeClickMessage"):
     owner: Text = ""
 
 
-class _Drag(_Said, tag="SceneNodeDragMessage"):
+class _Drag(_Message, tag="SceneNodeDragMessage"):
     phase: Literal["start", "update", "end"]
     name: Text
     instance_index: Index | None
@@ -88,57 +88,57 @@ class _Drag(_Said, tag="SceneNodeDragMessage"):
     owner: Text = ""
 
 
-class _Moved(_Said, tag="TransformControlsUpdateMessage"):
+class _HandleUpdate(_Message, tag="TransformControlsUpdateMessage"):
     name: Text
     wxyz: Turn
     position: Point
     owner: Text = ""
 
 
-class _Grasped(_Said, tag="TransformControlsDragStartMessage"):
+class _HandleStart(_Message, tag="TransformControlsDragStartMessage"):
     name: Text
     owner: Text = ""
 
 
-class _LetGo(_Said, tag="TransformControlsDragEndMessage"):
+class _HandleEnd(_Message, tag="TransformControlsDragEndMessage"):
     name: Text
     owner: Text = ""
 
 
-class _Command(_Said, tag="CommandTriggerMessage"):
+class _Command(_Message, tag="CommandTriggerMessage"):
     uuid: Text
 
 
-_READER = msgspec.msgpack.Decoder(
-    _Camera | _Update | _Click | _Drag | _Moved | _Grasped | _LetGo | _Command
+_DECODER = msgspec.msgpack.Decoder(
+    _Camera | _Update | _Click | _Drag | _HandleUpdate | _HandleStart | _HandleEnd | _Command
 )
 
 
-def objection(raw: object) -> str | None:
-    """What is wrong with a message from the socket, or None.
+def find_error(raw: object) -> str | None:
+    """What is error with a message from the socket, or None.
 
     Args:
         raw: The message: bytes, or the text of a text frame.
     """
     if not isinstance(raw, bytes):
         return "a text, where the page sends bytes"
-    if len(raw) > LARGEST_MESSAGE:
-        return f"{len(raw)} bytes, more than the {LARGEST_MESSAGE} that are read"
+    if len(raw) > MAX_MESSAGE:
+        return f"{len(raw)} bytes, more than the {MAX_MESSAGE} that are read"
     try:
-        _READER.decode(raw)
+        _DECODER.decode(raw)
     except (msgspec.DecodeError, RecursionError, ValueError) as problem:
         return " ".join(str(problem).split())[:200]
     return None
 
 
-class Budget:
-    """How many messages a page may still send: it grows with time, up to BURST."""
+class RateLimit:
+    """Number of messages that a page may send: it grows with time, up to BURST."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._left, self._seen = clock, BURST, clock()
 
     def spend(self) -> bool:
-        """Take one message from the budget; False if there is none left."""
+        """Counts one message; returns False if it is one too many."""
         now = self._clock()
         self._left = min(BURST, self._left + RATE * (now - self._seen))
         self._seen = now
@@ -148,21 +148,21 @@ class Budget:
         return True
 
 
-def foreign(origin: str | None, host: str | None, bound: str) -> bool:
-    """Whether a page of another site asks: a page may open sockets to any address it knows.
+def is_cross_origin(origin: str | None, host: str | None, bound: str) -> bool:
+    """Whether a request comes from a page of another site: any page may open sockets to us.
 
     Args:
-        origin: The header of that name; programs that are no browsers send none.
-        host: The header of that name: what the page calls this server.
+        origin: The header of that name; programs other than browsers send none.
+        host: The header of that name: the name of this server for the page.
         bound: The address that the server is bound to.
     """
     if origin is None:
         return False
-    asked = urlsplit(f"//{host or ''}")
-    if urlsplit(origin).netloc != asked.netloc:
+    requested = urlsplit(f"//{host or ''}")
+    if urlsplit(origin).netloc != requested.netloc:
         return True
-    # a name that another site made to point here is not one of ours
-    return is_local(bound) and not is_local(asked.hostname or "")
+    # another site may have made a name of its own point here (DNS rebinding)
+    return is_local(bound) and not is_local(requested.hostname or "")
 
 
 def is_local(host: str) -> bool:
@@ -175,8 +175,8 @@ def is_local(host: str) -> bool:
         return False
 
 
-def guard(server: Any, bound: str) -> None:
-    """Put the gate before a viser server; who is connected already has to come again.
+def install_filter(server: Any, bound: str) -> None:
+    """Puts the filter before a viser server; pages that are connected have to connect again.
 
     Args:
         server: A viser.ViserServer.
@@ -186,50 +186,50 @@ def guard(server: Any, bound: str) -> None:
     if not hasattr(sockets, "_live_connections"):
         raise PoiseError("this version of viser is not known to the studio; 1.1.1 is")
 
-    async def meet(connection: Any) -> None:
-        """Check who comes; then put our ear between the socket and viser."""
+    async def on_connect(connection: Any) -> None:
+        """Checks the origin, then puts the filter between the socket and viser."""
         live = sockets._live_connections
         socket = live[connection.client_id]
         headers = socket.request.headers
-        if foreign(headers.get("Origin"), headers.get("Host"), bound):
-            log.warning("turned away a page of %.200r", headers.get("Origin"))
+        if is_cross_origin(headers.get("Origin"), headers.get("Host"), bound):
+            log.warning("rejected a page of %.200r", headers.get("Origin"))
             await socket.close(1008, "another site")
-        elif len(live) > MOST_PAGES:
-            log.warning("turned away a page: %d are open", MOST_PAGES)
+        elif len(live) > MAX_PAGES:
+            log.warning("rejected a page: %d are open", MAX_PAGES)
             await socket.close(1013, "too many pages")
-        socket.protocol.max_message_size = LARGEST_MESSAGE
-        socket.recv = _careful(socket.recv, connection.client_id)
+        socket.protocol.max_message_size = MAX_MESSAGE
+        socket.recv = _filtered(socket.recv, connection.client_id)
 
-    sockets.on_client_connect(meet)
+    sockets.on_client_connect(on_connect)
     sockets.disconnect_all_clients()
     server.get_event_loop().call_soon_threadsafe(
-        server.get_event_loop().set_exception_handler, _log_problem
+        server.get_event_loop().set_exception_handler, _log_error
     )
 
 
-def _careful(
+def _filtered(
     recv: Callable[[], Coroutine[Any, Any, Any]], page: int
 ) -> Callable[[], Coroutine[Any, Any, bytes]]:
-    """A recv that only ever returns messages without objection."""
-    budget, dropped = Budget(), 0
+    """A recv that only returns valid messages."""
+    limit, dropped = RateLimit(), 0
 
     async def receive() -> bytes:
         nonlocal dropped
         while True:
             raw: bytes = await recv()
-            wrong = objection(raw) if budget.spend() else "too many messages"
-            if wrong is None:
+            error = find_error(raw) if limit.spend() else "too many messages"
+            if error is None:
                 return raw
             dropped += 1
-            # the first, and then ever fewer: a flood does not fill the log
+            # the 1st, 2nd, 4th, 8th, ...: a flood does not fill the log
             if dropped & (dropped - 1) == 0:
-                log.warning("page %d: dropped message %d: %s", page, dropped, wrong)
+                log.warning("page %d: dropped message %d: %s", page, dropped, error)
             await asyncio.sleep(0)
 
     return receive
 
 
-def _log_problem(loop: Any, context: dict[str, Any]) -> None:
-    """One line for what fails inside the server."""
+def _log_error(loop: Any, context: dict[str, Any]) -> None:
+    """Logs an error inside the server in one line."""
     problem = context.get("exception") or context.get("message")
     log.warning("a message failed: %.300r", problem)

@@ -1,6 +1,6 @@
-"""Who is in a scene, and where each is found in its arrays.
+"""The index of a scene: its characters, and where each is in the arrays.
 
-Made once for each scene; measures of many characters then are a few calls for all of them.
+Made once for each scene, so that measures of many characters take a few calls.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.model.forest import KINDS, Part
+from poise.model.objects import is_free_object
 from poise.model.scene import Scene
 from poise.motion.checks.strength import JOINTS
 from poise.simulation.contact import HeightField, Plane, default_projectiles
@@ -28,8 +29,7 @@ from poise.simulation.world_config import WorldConfig
 Ints = NDArray[np.int64]
 
 WEIGHT_ARM = 0.1
-"""Torques of joints about which nobody knows more are compared with the character's weight at this
-share of its size."""
+"""Lever arm of the weight for joints without a known torque, as a fraction of the size."""
 
 _numbers = itertools.count(1)
 
@@ -38,12 +38,12 @@ class Group(NamedTuple):
     """Characters of a scene that are the same.
 
     Attributes:
-        character: What they are.
-        rows: Which of the scene's characters, shape (k,).
+        character: The character.
+        rows: Numbers of the scene's characters, shape (k,).
         q: Where their positions are in those of the scene, shape (k, nq).
         v: Where their velocities are, shape (k, nv).
         links: Where their links are, shape (k, nl).
-        stands: Whether one can tell that it has fallen.
+        stands: Whether it has a head and feet, so that a fall is defined.
     """
 
     character: Character
@@ -54,22 +54,22 @@ class Group(NamedTuple):
     stands: bool
 
 
-class Cast:
-    """Who is in a scene: characters, objects, balls; and what they stand on.
+class SceneIndex:
+    """Characters, objects, balls and ground of a scene.
 
     Args:
         settings: Of the world.
         scene: Its scene.
 
     Attributes:
-        number: Different for every cast.
-        projectiles: The balls that wait to be thrown.
+        number: Different for every index.
+        projectiles: The balls that can be thrown.
         names: Parts of the scene that are characters: all but free objects, if there are others.
         groups: Characters that are the same.
-        who: Which character a link belongs to, shape (nl,); -1 is none.
+        owner: Number of the character that a link belongs to, shape (nl,); -1 is none.
         effort: Largest torque of each joint [N m], shape (bodies,); inf is none.
-        scale: What its torque is compared with [N m], shape (bodies,).
-        width: How far aside another scene is clear of this one [m].
+        scale: Torque for which its torque ratio is 1 [N m], shape (bodies,).
+        width: Distance aside at which another scene is clear of this one [m].
     """
 
     def __init__(self, settings: WorldConfig, scene: Scene) -> None:
@@ -78,19 +78,19 @@ class Cast:
         self.projectiles = default_projectiles(settings.projectiles)
         parts = scene.forest.parts
         pairs = list(zip(parts.items(), scene.characters, strict=True))
-        chosen = [pair for pair in pairs if not is_object(pair[1])] or pairs
+        chosen = [pair for pair in pairs if not is_free_object(pair[1])] or pairs
         self.names = tuple(name for (name, _), _ in chosen)
         self.groups = _groups([(part, character) for (_, part), character in chosen])
-        self.who: Ints = np.full(scene.nl, -1)
+        self.owner: Ints = np.full(scene.nl, -1)
         for row, ((_, part), _) in enumerate(chosen):
-            self.who[part.links] = row
+            self.owner[part.links] = row
         self.effort, self.scale = _efforts(scene)
         self.limits = RangeLimits.of(scene)
         self.width = max(2.0, 1.5 * max(size_of(character) for _, character in chosen))
 
     @property
     def count(self) -> int:
-        """How many characters there are."""
+        """Number of characters."""
         return len(self.names)
 
     @property
@@ -108,16 +108,16 @@ class Cast:
         """Limbs of the first character, and the names of their links in it."""
         return dict(self.character.limbs)
 
-    def part(self, who: int) -> Part:
+    def part(self, character: int) -> Part:
         """Where a character is in the scene's arrays."""
-        return self.scene.forest.parts[self.names[who]]
+        return self.scene.forest.parts[self.names[character]]
 
     def ground(self, x: Floats | float, y: Floats | float) -> Floats:
         """Height of the ground there [m]; 0 where there is none."""
         return ground_height(self.settings.ground, x, y)
 
     def link_index(self, link: str | int) -> int:
-        """Index of a link; a name that does not say whose is one of the first character."""
+        """Index of a link; a name without a character is one of the first character."""
         if isinstance(link, str) and link not in self.link_names:
             own = f"{self.names[0]}/{link}"
             link = own if own in self.link_names else link
@@ -171,11 +171,6 @@ class RangeLimits(NamedTuple):
         )  # fmt: skip
 
 
-def is_object(character: Character) -> bool:
-    """Whether it is one free link."""
-    return len(character.links) == 1 and [j.kind for j in character.joints] == ["free"]
-
-
 @lru_cache(maxsize=64)
 def size_of(character: Character) -> float:
     """Largest extent of its links at rest [m]."""
@@ -194,7 +189,7 @@ def ground_height(
     if not isinstance(ground, HeightField):
         return np.asarray(0.0 * x)
     h, (dx, dy), (left, front) = ground.heights, ground.spacing, ground.origin
-    # what is nowhere is at the rim
+    # places outside, and NaN, are at the edge
     u = np.clip(np.nan_to_num((x - left) / dx), 0.0, h.shape[1] - 1 - 1e-9)
     w = np.clip(np.nan_to_num((y - front) / dy), 0.0, h.shape[0] - 1 - 1e-9)
     i, j = w.astype(int), u.astype(int)
@@ -233,20 +228,20 @@ def _stands(character: Character) -> bool:
 
 
 def _efforts(scene: Scene) -> tuple[Floats, Floats]:
-    """Largest torque of every body's joint, and what its torque is compared with; inf for roots."""
+    """Largest torque of every body's joint, and its scale; inf for roots."""
     forest = scene.forest
     effort = np.minimum.reduceat(forest.effort, forest.v_adr)
-    usual = np.concatenate([_usual(character) for character in scene.characters])[forest.link]
-    scale = np.where(np.isfinite(effort), np.maximum(effort, 1e-9), usual)
+    typical = np.concatenate([_typical_torque(one) for one in scene.characters])[forest.link]
+    scale = np.where(np.isfinite(effort), np.maximum(effort, 1e-9), typical)
     root = forest.kind == KINDS["free"]
     return np.where(root, np.inf, effort), np.where(root, np.inf, scale)
 
 
 @lru_cache(maxsize=64)
-def _usual(character: Character) -> Floats:
-    """Torque that the joints of each link may well have [N m], shape (nl,).
+def _typical_torque(character: Character) -> Floats:
+    """Typical torque of the joints of each link [N m], shape (nl,).
 
-    What people hold, where it is known what the links are; else a share of the weight.
+    Human strength where the anatomy is known; else a fraction of the weight.
     """
     other = WEIGHT_ARM * 9.81 * character.mass * size_of(character)
     try:

@@ -1,4 +1,4 @@
-"""Wires: from the controls of a page to requests, and from what was chosen back to the controls."""
+"""Bindings between the controls of a page, the requests they send and the values they show."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from poise.studio.requests import Request
 from poise.studio.snapshot import Snapshot
 
 GRACE = 1.0
-"""A control that someone moves is left alone for so long [s]."""
+"""A control that was moved is not set for so long [s]."""
 
 Ask = Callable[[Request], bool]
 
 
-class Wires:
-    """Controls and what they ask for.
+class Bindings:
+    """Controls, the requests that they send, and the values that they show.
 
-    All pages share the controls, and what a session made of a request may differ from what was
-    asked; so each control is told from time to time what is.
+    All pages share the controls, and the result of a request may differ from the request; so each
+    control is set to the present value from time to time.
 
     Args:
         ask: Takes a request, as `Session.ask`.
@@ -39,19 +39,17 @@ class Wires:
 
         Args:
             handle: Of viser.
-            request: What its value asks for; None asks for nothing.
-            shown: The value it should show.
+            request: Makes a request from its value, or None.
+            shown: The value that it should show.
 
         Returns:
             The handle.
         """
 
-        # coroutines come in order, and asking takes no time
+        # coroutines keep their order, and `ask` takes no time
         async def moved(event: Any) -> None:
             if event.client is not None:
-                wish = request(handle.value)
-                if wish is not None:
-                    self.ask(wish)
+                self._send(request(handle.value))
 
         handle.on_update(moved)
         if shown is not None:
@@ -59,12 +57,10 @@ class Wires:
         return handle
 
     def button(self, handle: Any, request: Callable[[Any], Request | None]) -> Any:
-        """A button, or a group of them; `request` gets viser's event."""
+        """A button, or a group of them; `request` takes viser's event."""
 
         async def pressed(event: Any) -> None:
-            wish = request(event)
-            if wish is not None:
-                self.ask(wish)
+            self._send(request(event))
 
         handle.on_click(pressed)
         return handle
@@ -72,38 +68,40 @@ class Wires:
     def key(self, handle: Any, request: Callable[[Any], Request | None]) -> Any:
         """A command with a key."""
 
-        async def struck(event: Any) -> None:
-            wish = request(event)
-            if wish is not None:
-                self.ask(wish)
+        async def triggered(event: Any) -> None:
+            self._send(request(event))
 
-        handle.on_trigger(struck)
+        handle.on_trigger(triggered)
         return handle
 
+    def _send(self, request: Request | None) -> None:
+        if request is not None:
+            self.ask(request)
+
     def sync(self, snapshot: Snapshot) -> None:
-        """Let all controls show what is."""
+        """Sets all controls to the present values."""
         now = time.time()
         for handle, shown in self._shown:
             if now - handle.update_timestamp > GRACE:
-                put(handle, shown(snapshot))
+                set_value(handle, shown(snapshot))
 
 
-def put(handle: Any, value: Any) -> None:
-    """Give a control a value, unless it has it, or cannot have it."""
-    options = getattr(handle, "options", None) if hasattr(handle, "options") else None
+def set_value(handle: Any, value: Any) -> None:
+    """Sets the value of a control, unless it has it, or cannot have it."""
+    options = getattr(handle, "options", None)
     if options is not None and value not in options:
         return
     if handle.value != value:
         handle.value = value
 
 
-def show(handle: Any, visible: bool) -> None:
-    """Show a control, or hide it."""
+def set_visible(handle: Any, visible: bool) -> None:
+    """Shows or hides a control."""
     if handle.visible != visible:
         handle.visible = visible
 
 
-def offer(handle: Any, options: tuple[str, ...]) -> None:
-    """Give a list other options, if they are others."""
+def set_options(handle: Any, options: tuple[str, ...]) -> None:
+    """Sets the options of a list, if they have changed."""
     if options and tuple(handle.options) != options:
         handle.options = options

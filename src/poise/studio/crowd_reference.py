@@ -1,10 +1,10 @@
-"""Several characters that follow one clip, side by side, round after round: the reference.
+"""The reference of a scene: several characters that follow one clip, side by side, in rounds.
 
-A clip that loops is sampled in the middle one of three rounds, where its spline knows what comes
-before and after. Round r is that one carried r - 1 times by the step from one round to the next: a
-turn about the vertical and a shift over the ground.
+A clip that loops is sampled in the middle one of three rounds, where its spline has neighbors on
+both sides. Round r is that one moved r - 1 times by the step from one round to the next: a rotation
+about the vertical and a shift over the ground.
 
-Times are taken as whole steps, so that a reference does not depend on how many steps are asked for
+Times are rounded to whole steps, so that a reference does not depend on how many steps are sampled
 at once, to the last bit.
 """
 
@@ -25,44 +25,44 @@ from poise.model.scene import Scene
 from poise.motion.clip import Clip
 from poise.simulation.command import Target
 from poise.simulation.contact import HeightField
-from poise.studio.cast import ground_height
+from poise.studio.scene_index import ground_height
 from poise.trials.overlaps import overlapping_links
 
 UP = (0.0, 0.0, 1.0)
 STRAIGHT = 1e-9
-"""A round that turns by less walks straight on [rad]."""
+"""A round that turns by less goes straight on [rad]."""
 
 SLOPE_STEP = 0.05
 """Over which slopes of the ground are taken [m]."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
-    """A clip, once or again and again.
+class LoopedClip:
+    """A clip, once or in rounds.
 
     Args:
         clip: One round.
-        thrice: Three rounds, if it can be looped.
-        apart: Pairs of links that it moves through each other: they must not touch.
-        notes: What was done to it, for people to read.
+        three_rounds: Three rounds, if it can be looped.
+        overlaps: Pairs of links that it moves through each other: they do not collide.
+        notes: How it was changed, for people to read.
     """
 
     clip: Clip
-    thrice: Clip | None
-    apart: tuple[tuple[str, str], ...] = ()
+    three_rounds: Clip | None
+    overlaps: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, clip: Clip, notes: tuple[str, ...] = ()) -> Rounds:
+    def of(cls, clip: Clip, notes: tuple[str, ...] = ()) -> LoopedClip:
         """A clip that is looped if it can be; that may take a second."""
-        apart = tuple(overlapping_links(clip))
+        pairs = tuple(overlapping_links(clip))
         try:
-            return cls(clip, clip.looped(3), apart, notes)
+            return cls(clip, clip.looped(3), pairs, notes)
         except ClipError:
-            return cls(clip, None, apart, notes)
+            return cls(clip, None, pairs, notes)
 
     @property
-    def free(self) -> bool:
+    def is_free(self) -> bool:
         """Whether its root moves freely."""
         joints = self.clip.character.joints
         return bool(joints) and joints[0].kind == "free"
@@ -70,54 +70,54 @@ class Rounds:
     @cached_property
     def _travel(self) -> tuple[float, complex]:
         """From one round to the next: turn [rad], and where the origin goes [m], as x + iy."""
-        if self.thrice is None or not self.free:
+        if self.three_rounds is None or not self.is_free:
             return 0.0, 0j
         k = len(self.clip) - 1
-        a, b = self.thrice.frames[k], self.thrice.frames[2 * k]
+        a, b = self.three_rounds.frames[k], self.three_rounds.frames[2 * k]
         turn = rotation.multiply(b[3:7], rotation.conjugate(a[3:7]))
         angle = math.remainder(2.0 * math.atan2(turn[3], turn[0]), 2.0 * math.pi)
         shift = complex(b[0], b[1]) - cmath.exp(1j * angle) * complex(a[0], a[1])
         return angle, shift
 
-    def sample(self, t: Floats, last: int | None) -> tuple[Floats, Floats, Floats]:
+    def sample(self, t: Floats, rounds: int | None) -> tuple[Floats, Floats, Floats]:
         """Positions, velocities and accelerations at times [s], shapes (k, nq), (k, nv), (k, nv).
 
         Args:
             t: Times from the start of the first round, shape (k,).
-            last: How many rounds there are, after which the last pose is held; None is no end.
+            rounds: Number of rounds, after which the last pose is held; None is no end.
         """
-        if self.thrice is None:
+        if self.three_rounds is None:
             return self.clip._sample(t)
-        number, within, ended = self._when(t, last)
-        q, v, a = self.thrice._sample(self.clip.duration + within)
+        number, within, ended = self._when(t, rounds)
+        q, v, a = self.three_rounds._sample(self.clip.duration + within)
         v[ended], a[ended] = 0.0, 0.0
-        if self.free:
-            self._carry(q, v, a, number - 1.0)
+        if self.is_free:
+            self._move(q, v, a, number - 1.0)
         return q, v, a
 
     @property
     def sampled(self) -> Clip:
         """The clip that is sampled: one round, or the middle one of three."""
-        return self.clip if self.thrice is None else self.thrice
+        return self.clip if self.three_rounds is None else self.three_rounds
 
-    def within(self, t: float, last: int | None) -> float:
+    def within(self, t: float, rounds: int | None) -> float:
         """The time in `sampled` that belongs to a time [s]; see `sample`."""
-        if self.thrice is None:
+        if self.three_rounds is None:
             return min(max(t, 0.0), self.clip.duration)
-        return self.clip.duration + float(self._when(np.array([t]), last)[1][0])
+        return self.clip.duration + float(self._when(np.array([t]), rounds)[1][0])
 
-    def _when(self, t: Floats, last: int | None) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """In which round times are, how far into it [s], and whether all rounds have ended."""
+    def _when(self, t: Floats, rounds: int | None) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Round of each time, time within it [s], and whether all rounds have ended."""
         length = self.clip.duration
         at = np.maximum(t, 0.0)
         number = np.floor(at / length)
-        ended = np.zeros(len(at), dtype=bool) if last is None else at >= last * length
-        if last is not None:
-            number = np.where(ended, last - 1, number)
+        ended = np.zeros(len(at), dtype=bool) if rounds is None else at >= rounds * length
+        if rounds is not None:
+            number = np.where(ended, rounds - 1, number)
         return number, np.where(ended, length, at - number * length), ended
 
-    def _carry(self, q: Floats, v: Floats, a: Floats, rounds: Floats) -> None:
-        """Carry poses by so many rounds, in place."""
+    def _move(self, q: Floats, v: Floats, a: Floats, rounds: Floats) -> None:
+        """Moves poses by so many rounds, in place."""
         angle, shift = self._travel
         if abs(angle) < STRAIGHT:
             q[:, 0] += rounds * shift.real
@@ -132,31 +132,31 @@ class Rounds:
 
 
 @dataclass(frozen=True, eq=False)
-class Lineup:
-    """The reference of a whole scene: characters side by side, objects left alone.
+class CrowdReference:
+    """The reference of a whole scene: characters side by side; objects fall freely.
 
     Args:
         scene: The scene: characters that follow the clip, then objects.
-        rounds: What they follow.
-        places: Where each starts, beside where the clip has it [m], shape (characters, 2).
+        motion: The clip that they follow.
+        places: Offset of each character from the clip [m], shape (characters, 2).
         dt: Time step [s].
         ground: Where the ground is uneven, roots follow its height.
-        gravity: [m/s^2]; objects fall, so that nothing holds them.
-        begun: When the first round begins [s].
-        last: How many rounds there are; None is no end.
+        gravity: [m/s^2]; the acceleration of objects.
+        begin: When the first round begins [s].
+        rounds: Number of rounds; None is no end.
     """
 
     scene: Scene
-    rounds: Rounds
+    motion: LoopedClip
     places: Floats
     dt: float
     ground: HeightField | None = None
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
-    begun: float = 0.0
-    last: int | None = None
+    begin: float = 0.0
+    rounds: int | None = None
 
     def target(self, t: float) -> Target:
-        """Where everyone should be at time t [s]."""
+        """The target of the scene at time t [s]."""
         step = round(t / self.dt)
         kept = self._kept.get(step)
         if kept is None:
@@ -165,33 +165,33 @@ class Lineup:
         return kept
 
     def targets(self, t: float, dt: float, k: int) -> Target:
-        """k rows of target, from t on, a step apart."""
+        """k rows of target, one per step from t on."""
         return Target(*self._rows(round(t / self.dt), k), rows=k)
 
     def between(self, t: float) -> Target:
-        """Where everyone should be at time t [s], which need not be a whole step."""
+        """The target of the scene at time t [s], which need not be a whole step."""
         q, v, a = self._at(np.array([t]))
         return Target(q[0], v[0], a[0])
 
     def within(self, t: float) -> float:
-        """The time in `rounds.sampled` that belongs to time t [s]."""
-        return self.rounds.within(t - self.begun, self.last)
+        """The time in `motion.sampled` that belongs to time t [s]."""
+        return self.motion.within(t - self.begin, self.rounds)
 
-    def looped(self, on: bool, now: float) -> Lineup:
-        """Going on for ever, or to the end of the present round, from time now [s]."""
-        length = self.rounds.clip.duration
+    def looped(self, on: bool, now: float) -> CrowdReference:
+        """Without an end, or up to the end of the present round, from time now [s]."""
+        length = self.motion.clip.duration
         if not on:
-            done = math.floor((now - self.begun) / length) if length > 0 else 0
-            return replace(self, last=max(1, done + 1))
-        if self.last is None:
+            done = math.floor((now - self.begin) / length) if length > 0 else 0
+            return replace(self, rounds=max(1, done + 1))
+        if self.rounds is None:
             return self
-        # who has come to the end goes on from there
-        late = max(0.0, now - self.begun - self.last * length)
-        return replace(self, last=None, begun=self.begun + late)
+        # a motion that has ended goes on from its end
+        late = max(0.0, now - self.begin - self.rounds * length)
+        return replace(self, rounds=None, begin=self.begin + late)
 
     @cached_property
     def _kept(self) -> dict[int, Target]:
-        """The last row that was asked for, by its step: notes and pictures ask for it again."""
+        """The last row, by its step: frames read it again."""
         return {}
 
     @cached_property
@@ -209,7 +209,7 @@ class Lineup:
 
     def _at(self, times: Floats) -> tuple[Floats, Floats, Floats]:
         """Rows of all characters at times [s], shape (k,)."""
-        one = self.rounds.sample(times - self.begun, self.last)
+        one = self.motion.sample(times - self.begin, self.rounds)
         k, m = len(times), len(self.places)
         scene, rest = self.scene, self.scene.forest.rest_q
         q: Floats = np.empty((k, scene.nq))
@@ -217,7 +217,7 @@ class Lineup:
         for whole, row in zip((q, v, a), one, strict=True):
             size = row.shape[1]
             whole[:, : m * size] = np.tile(row, (1, m))
-        if self.rounds.free:
+        if self.motion.is_free:
             self._place(q, v, m)
         for at, rate in self.objects:
             q[:, at] = rest[at]
@@ -225,15 +225,15 @@ class Lineup:
         return q, v, a
 
     def _place(self, q: Floats, v: Floats, m: int) -> None:
-        """Shift the roots to their places, and onto the ground."""
-        nq, nv = self.rounds.clip.character.nq, self.rounds.clip.character.nv
+        """Shifts the roots to their places, and onto the ground."""
+        nq, nv = self.motion.clip.character.nq, self.motion.clip.character.nv
         x, y, z = (q[:, i : m * nq : nq] for i in range(3))
         x += self.places[:, 0]
         y += self.places[:, 1]
         if self.ground is None:
             return
         z += ground_height(self.ground, x, y)
-        # so that it rises as it goes: the slope by a difference over some centimetres
+        # velocity along the slope, which is a difference over some centimeters
         for i, (dx, dy) in enumerate(((SLOPE_STEP, 0.0), (0.0, SLOPE_STEP))):
             ahead = ground_height(self.ground, x + dx, y + dy)
             behind = ground_height(self.ground, x - dx, y - dy)

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poise.studio.gate import BURST, LARGEST_MESSAGE, RATE, Budget, foreign, is_local, objection
+from poise.studio.message_filter import (
+    BURST,
+    MAX_MESSAGE,
+    RATE,
+    RateLimit,
+    find_error,
+    is_cross_origin,
+    is_local,
+)
 
 CAMERA = {
     "type": "ViewerCameraMessage", "wxyz": [1, 0, 0, 0], "position": [1, 2, 3.5], "fov": 0.8,
@@ -47,7 +55,7 @@ SAID = [CAMERA, UPDATE, CLICK, DRAG, MOVED, GRASPED, LET_GO, COMMAND]
 
 @pytest.mark.parametrize("message", SAID, ids=lambda m: m["type"])
 def test_what_the_page_says_gets_through(message: dict[str, Any]) -> None:
-    assert objection(packed(message)) is None
+    assert find_error(packed(message)) is None
 
 
 @pytest.mark.parametrize(
@@ -81,11 +89,11 @@ def test_what_the_page_says_gets_through(message: dict[str, Any]) -> None:
         packed({**MOVED, "scale": 9.0}),
         packed({k: v for k, v in DRAG.items() if k != "name"}),
         b"\x91" * 50_000,
-        packed({**UPDATE, "updates": {"value": "x" * LARGEST_MESSAGE}}),
+        packed({**UPDATE, "updates": {"value": "x" * MAX_MESSAGE}}),
     ],
 )  # fmt: skip
 def test_what_it_would_not_say_is_objected_to(raw: bytes) -> None:
-    wrong = objection(raw)
+    wrong = find_error(raw)
     assert wrong is not None
     assert 0 < len(wrong) < 250
     assert "\n" not in wrong
@@ -93,7 +101,7 @@ def test_what_it_would_not_say_is_objected_to(raw: bytes) -> None:
 
 @given(st.binary(max_size=200))
 def test_random_bytes_never_raise(raw: bytes) -> None:
-    assert objection(raw) is None or isinstance(objection(raw), str)
+    assert find_error(raw) is None or isinstance(find_error(raw), str)
 
 
 json_like = st.recursive(
@@ -107,12 +115,12 @@ json_like = st.recursive(
 @given(st.sampled_from(SAID), st.data())
 def test_messages_with_a_wrong_value_never_raise(message: dict[str, Any], data: Any) -> None:
     key = data.draw(st.sampled_from(sorted(message)))
-    objection(packed({**message, key: data.draw(json_like)}))
+    find_error(packed({**message, key: data.draw(json_like)}))
 
 
 def test_who_talks_too_much_is_not_heard() -> None:
     now = 0.0
-    budget = Budget(clock=lambda: now)
+    budget = RateLimit(clock=lambda: now)
     assert sum(budget.spend() for _ in range(5000)) == BURST
     now = 1.0
     assert sum(budget.spend() for _ in range(5000)) == RATE
@@ -135,7 +143,7 @@ def test_who_talks_too_much_is_not_heard() -> None:
 def test_pages_of_other_sites_are_turned_away(
     origin: str | None, host: str, bound: str, answer: bool
 ) -> None:
-    assert foreign(origin, host, bound) is answer
+    assert is_cross_origin(origin, host, bound) is answer
 
 
 def test_only_the_loopback_is_local() -> None:

@@ -1,0 +1,551 @@
+"""Handlers: what each request does to a session, in one table.
+
+The thread of the session calls them. All that takes long is done by jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict
+
+from poise.control.asked_profiles import AskedProfile
+from poise.control.balance.balance import OBJECTIVES
+from poise.dynamics import forward_kinematics
+from poise.errors import PoiseError, unknown_name
+from poise.math.pose import quat_matrix
+from poise.model.character import Character
+from poise.recording import Recording
+from poise.studio import edits, requests
+from poise.studio.controllers import BALANCE_DT, NAMES, check_balance, tuned
+from poise.studio.jobs import Material, Progress, save
+from poise.studio.library import Library
+from poise.studio.requests import Request
+from poise.studio.scene import Setup, object_of, set_up
+from poise.studio.simulation import Simulation
+from poise.studio.snapshot import Controls
+from poise.trials.balance_trial import place_of
+
+if TYPE_CHECKING:
+    from poise.studio.session import Session
+
+Point = tuple[float, float, float]
+
+SCENE = ("character", "clip", "count", "ground")
+"""Controls that cannot change without a new start; nor can whether it balances."""
+
+# ---- time
+
+
+def play(session: Session, request: requests.Play) -> None:
+    """Plays, or pauses."""
+    playback, simulation = session.playback, session.simulation
+    if request.on and playback is not None and playback.frame_number == len(playback) - 1:
+        playback.show(0)
+    if request.on and playback is None and simulation.shown is None and simulation.diverged:
+        raise PoiseError(simulation.diverged)
+    session.play(request.on)
+
+
+def step(session: Session, request: requests.Step) -> None:
+    """Pauses, and advances by some steps, or goes some frames back."""
+    session.playing = False
+    if session.playback is None and request.steps >= 0:
+        session.simulation.advance(request.steps)
+    else:
+        session.shown.show(max(0, session.shown.frame_number + request.steps))
+
+
+def scrub(session: Session, request: requests.Scrub) -> None:
+    """Pauses, and shows another frame."""
+    session.playing = False
+    session.shown.show(request.frame)
+
+
+def restart(session: Session, request: requests.Restart) -> None:
+    """Returns to the start."""
+    if session.playback is not None:
+        session.playback.show(0)
+    else:
+        session.end_take("a restart")
+        session.simulation.restart()
+        if session.controls.profiles:
+            # they began at a time that comes again
+            session.simulation.retune(replace(session.scene_controls, profiles=()))
+            session.controls = replace(session.controls, profiles=())
+    session.series.clear()
+    session.set_clock()
+
+
+def set_speed(session: Session, request: requests.SetSpeed) -> None:
+    """Changes the speed relative to real time."""
+    session.controls = replace(session.controls, speed=request.factor)
+    session.set_clock()
+
+
+def set_loop(session: Session, request: requests.SetLoop) -> None:
+    """Loops the clip, or the recording; or ends it."""
+    simulation = session.simulation
+    if request.on != session.controls.loop:
+        session.controls = replace(session.controls, loop=request.on)
+        if session.playback is None:
+            simulation.apply(edits.loop(request.on, simulation.time))
+        simulation.change_start(session.scene_controls)
+
+
+def watch(session: Session, request: requests.Watch) -> None:
+    """Shows the trail and curves of another character."""
+    count = session.simulation.setup.index.count
+    if request.character >= count:
+        raise PoiseError(f"there is no character {request.character}; there are {count}")
+    session.controls = replace(session.controls, watch=request.character)
+
+
+# ---- the scene
+
+
+def choose(session: Session, request: requests.Choose) -> None:
+    """Loads another scene beside the present one; or changes step or controller."""
+    present = session.simulation.setup.controls
+    chosen = merge_choice(session.controls, request, session.library)
+    session.choices += 1
+    if _differ(chosen, present, *SCENE) or chosen.balances != present.balances:
+        _load_scene(session, chosen)
+    else:
+        _change_scene(session, chosen)
+    session.controls = chosen
+
+
+def merge_choice(controls: Controls, request: requests.Choose, library: Library) -> Controls:
+    """Controls after a choice.
+
+    A character that cannot follow the present clip gets one of its own; a clip that the present
+    character cannot follow brings its own. A character that hangs on the world needs no ground.
+
+    Args:
+        controls: What was chosen before.
+        request: The choice.
+        library: The names that there are.
+    """
+    given = {key: value for key, value in asdict(request).items() if value is not None}
+    made = replace(controls, **given)
+    if made.controller not in NAMES:
+        raise PoiseError(unknown_name("controller", made.controller, NAMES))
+    library.character(made.character)
+    library.check_clip(made.clip)
+    if not library.fits(made.clip, made.character):
+        if request.clip is None:
+            made = replace(made, clip=library.clips_for(made.character)[0])
+        elif request.character is None:
+            made = replace(made, character=library.owner(made.clip))
+    if _differ(made, controls, "character", "clip", "controller"):
+        made = replace(made, goals={}, profiles=())
+    if made.character != controls.character:
+        made = replace(made, tuning={})
+        if request.ground is None:
+            made = replace(made, ground=library.default_ground(made.character))
+    if made.balances != controls.balances:
+        # balance sets its root and time step, and resets them when it ends
+        root, dt = ("free", BALANCE_DT) if made.balances else (Controls.root, Controls.dt)
+        made = replace(made, root=request.root or root, dt=request.dt or dt)
+    if made.balances:
+        check_balance(made, library.character(made.character))
+    return replace(made, watch=min(made.watch, made.count - 1))
+
+
+def _differ(one: Controls, two: Controls, *names: str) -> bool:
+    """Whether two controls differ in one of these."""
+    return any(getattr(one, name) != getattr(two, name) for name in names)
+
+
+def _load_scene(session: Session, chosen: Controls) -> None:
+    """Starts a job that loads a scene, which begins when it is loaded."""
+    number, library = session.choices, session.library
+
+    def load(progress: Progress) -> Setup:
+        motion = library.motion(chosen.character, chosen.clip, progress, balanced=chosen.balances)
+        return set_up(chosen, motion)
+
+    session.jobs.start(
+        "load",
+        f"loading {chosen.clip} on {chosen.character}",
+        load,
+        then=lambda setup: session.post(lambda: _begin_scene(session, setup, number)),
+        failed=lambda text: session.post(lambda: _keep_scene(session, text, number)),
+    )
+
+
+def _begin_scene(session: Session, setup: Setup, number: int) -> None:
+    """Begins a scene that was loaded, unless another was chosen since."""
+    if number != session.choices:
+        return
+    chosen = session.controls
+    try:
+        if _differ(chosen, setup.controls, "gravity", "friction", "dt", "loop", "tuning"):
+            setup = set_up(chosen, setup.motion)
+        setup = replace(setup, controls=chosen)
+        session.show_live()
+        session.end_take("the scene")
+        session.simulation.begin(setup)
+    except PoiseError as error:
+        _keep_scene(session, str(error), number)
+        return
+    session.series.clear()
+    session.set_clock()
+    session.show_notes()
+
+
+def _keep_scene(session: Session, text: str, number: int) -> None:
+    """Keeps the present scene, as the chosen one cannot be loaded."""
+    if number == session.choices:
+        session.controls = session.scene_controls
+        session.show_message(text, "error")
+
+
+def _change_scene(session: Session, chosen: Controls) -> None:
+    """Changes step or controller of the present scene."""
+    simulation = session.simulation
+    session.show_live()
+    if chosen.dt != simulation.setup.controls.dt:
+        session.end_take("the time step")
+        simulation.rebuild(chosen)
+        session.set_clock()
+    else:
+        simulation.retune(chosen)
+
+
+def set_gravity(session: Session, request: requests.SetGravity) -> None:
+    """Changes gravity."""
+    session.apply(edits.gravity(request.gravity))
+    session.controls = replace(session.controls, gravity=request.gravity)
+    session.simulation.change_start(replace(session.scene_controls, gravity=request.gravity))
+
+
+def set_friction(session: Session, request: requests.SetFriction) -> None:
+    """Changes friction."""
+    session.show_live()
+    session.end_take("the friction")
+    session.simulation.rebuild(replace(session.scene_controls, friction=request.friction))
+    session.controls = replace(session.controls, friction=request.friction)
+
+
+def set_gains(session: Session, request: requests.SetGains) -> None:
+    """Changes the gains of a limb."""
+    _tune(session, request.limb, frequency=request.frequency, damping=request.damping)
+
+
+def set_strength(session: Session, request: requests.SetStrength) -> None:
+    """Changes the strength of a limb."""
+    _tune(session, request.limb, strength=request.value)
+
+
+def set_pin(session: Session, request: requests.SetPin) -> None:
+    """Changes the pins of a limb."""
+    _tune(session, request.limb, pin=request.value)
+
+
+def _tune(session: Session, limb: str | None, **values: float) -> None:
+    session.show_live()
+    _check_has_gains(session)
+    character = session.simulation.setup.index.character
+    chosen = tuned(session.scene_controls, character, limb, **values)
+    session.simulation.retune(chosen)
+    if session.controls.character == chosen.character:
+        session.controls = replace(session.controls, tuning=chosen.tuning)
+
+
+def set_profile(session: Session, request: requests.SetProfile) -> None:
+    """Starts a profile, or ends all."""
+    session.show_live()
+    _check_has_gains(session)
+    simulation = session.settled()
+    profiles: tuple[AskedProfile, ...] = ()
+    if request.name is not None:
+        started = AskedProfile(request.name, request.limb, simulation.time, request.hold)
+        started.of(simulation.setup.world)
+        profiles = (*session.scene_controls.profiles, started)[-requests.MAX_PROFILES :]
+    simulation.retune(replace(session.scene_controls, profiles=profiles))
+    session.controls = replace(session.controls, profiles=profiles)
+
+
+def _check_has_gains(session: Session) -> None:
+    """Raises an error where a character balances."""
+    if session.simulation.setup.controls.balances:
+        raise PoiseError("balance has gains of its own: its objectives and goals are in Balance")
+
+
+# ---- balance
+
+
+def set_objective(session: Session, request: requests.SetObjective) -> None:
+    """Switches one objective; all others stay."""
+    on = {*session.controls.objectives, request.name}
+    if not request.on:
+        on.discard(request.name)
+    _set_balance(session, objectives=tuple(name for name in OBJECTIVES if name in on))
+
+
+def set_adaptive(session: Session, request: requests.SetAdaptive) -> None:
+    """Switches the time scaling of the clip."""
+    _set_balance(session, adaptive=request.on)
+
+
+def set_goal(session: Session, request: requests.SetGoal) -> None:
+    """Sets the goal of a link; each link has one."""
+    _check_balances(session)
+    character = session.simulation.setup.index.character
+    link, place = place_of(character, request.link)
+    to = request.to
+    if to is None:
+        to = _present_place(session.settled(), link, place)
+    goals = {
+        name: point
+        for name, point in session.controls.goals.items()
+        if name == request.link or place_of(character, name)[0] != link
+    }
+    if request.link not in goals and len(goals) >= requests.MAX_GOALS:
+        raise PoiseError(f"there are {requests.MAX_GOALS} goals, the most there can be")
+    _set_balance(session, goals={**goals, request.link: to})
+
+
+def remove_goal(session: Session, request: requests.RemoveGoal) -> None:
+    """Removes the goal of a link, or all."""
+    goals = dict(session.controls.goals)
+    if request.link is None:
+        goals = {}
+    elif goals.pop(request.link, None) is None:
+        raise PoiseError(unknown_name("goal", request.link, list(goals)))
+    _set_balance(session, goals=goals)
+
+
+def _present_place(simulation: Simulation, link: str, place: Point) -> Point:
+    """Where a place of a link is [m]."""
+    world, at = simulation.world, simulation.setup.index.link_index(link)
+    origin, turn = forward_kinematics(world.scene, world.state.q)
+    x, y, z = (origin[at] + quat_matrix(turn[at]) @ place).tolist()
+    return x, y, z
+
+
+def _check_balances(session: Session) -> None:
+    """Raises an error where no character balances."""
+    if not session.simulation.setup.controls.balances:
+        raise PoiseError("no character balances here: choose the controller 'balance' first")
+
+
+def _set_balance(session: Session, **values: Any) -> None:
+    """Changes an option from now on; a scene that is being loaded begins with it, too."""
+    _check_balances(session)
+    session.show_live()
+    session.simulation.retune(replace(session.scene_controls, **values))
+    if session.controls.balances:
+        session.controls = replace(session.controls, **values)
+
+
+# ---- edits
+
+
+def add_object(session: Session, request: requests.AddObject) -> None:
+    """Adds an object."""
+    simulation = session.settled()
+    objects = simulation.setup.objects
+    if len(objects) >= requests.MAX_OBJECTS:
+        raise PoiseError(f"there are {requests.MAX_OBJECTS} objects, the most there can be")
+    taken = [thing.name for thing in objects]
+    name = next(x for i in range(1, 999) if (x := f"{request.kind}-{i}") not in taken)
+    place = edits.object_place(simulation, request, session.watched)
+    _put_objects(session, (*objects, object_of(request, name, place)))
+
+
+def clear_objects(session: Session, request: requests.ClearObjects) -> None:
+    """Removes all objects and balls."""
+    session.show_live()
+    _put_objects(session, ())
+
+
+def _put_objects(session: Session, objects: tuple[Character, ...]) -> None:
+    session.end_take("the objects")
+    session.simulation.put_objects(objects, projectiles=bool(objects))
+    session.set_clock()
+
+
+def throw(session: Session, request: requests.Throw) -> None:
+    """Throws a ball."""
+    session.apply(edits.throw(session.settled(), request, session.watched))
+
+
+def push(session: Session, request: requests.Push) -> None:
+    """Pushes a link."""
+    edit, given = edits.push(session.settled(), request)
+    session.apply(edit)
+    session.simulation.pushes.append(given)
+
+
+def drag(session: Session, request: requests.Drag) -> None:
+    """Drags a link."""
+    session.apply(edits.drag(session.simulation, request))
+
+
+def release(session: Session, request: requests.Release) -> None:
+    """Releases a link, or all."""
+    session.apply(edits.release(session.simulation, request))
+
+
+# ---- recordings and files
+
+
+def record(session: Session, request: requests.Record) -> None:
+    """Begins a take, or ends it."""
+    if not request.on:
+        session.end_take()
+        return
+    session.show_live()
+    if session.simulation.history.take is None:
+        session.take = session.simulation.record()
+
+
+def save_files(session: Session, request: requests.Save) -> None:
+    """Saves what is shown, or the take: one job for each kind of file."""
+    title, material = _material(session)
+    name = request.name or title
+    for kind in dict.fromkeys(request.kinds):
+        # a default: each job has its own
+        def work(progress: Progress, kind: str = kind) -> Path:
+            path = session.folder.new(name, kind, "take")
+            return save(kind, path, material(), progress)
+
+        session.jobs.start("save", f"saving {kind}", work, token=request.token)
+
+
+def _material(session: Session) -> tuple[str, Callable[[], Material]]:
+    """The title, and what files are made of, put in order when a job first needs it."""
+    beside = None if session.beside is None else session.beside.recording
+    playback, watched = session.playback, session.controls.watch
+    if playback is not None:
+        part = playback.index.names[min(watched, playback.index.count - 1)]
+        title = Path(playback.name).stem
+        ready = Material(playback.recording, part, playback.copy, beside, (), title)
+        return title, lambda: ready
+    take = session.take
+    if take is None or not take.entries:
+        take = session.simulation.recent()
+    # what is appended from now on is not part of it
+    take = take.copy()
+    if not take.entries:
+        raise PoiseError("there is nothing to save yet: play first")
+    start, end = take.entries[0].time, take.entries[-1].time
+    pushes = tuple(push for push in session.simulation.pushes if start <= push.at <= end)
+    names = take.characters
+    part = names[min(watched, len(names) - 1)]
+    return take.title, lru_cache(maxsize=1)(
+        lambda: Material(take.recording(), part, 0, beside, pushes, take.title)
+    )
+
+
+def open_recording(session: Session, request: requests.Open) -> None:
+    """Plays a recording."""
+    name = request.name
+    _load_recording(session, name, lambda recording: session.show_recording(recording, name))
+
+
+def compare(session: Session, request: requests.Compare) -> None:
+    """Shows a recording beside."""
+    if request.name is None:
+        session.beside = None
+        return
+    name = request.name
+    _load_recording(session, name, lambda recording: session.show_beside(recording, name))
+
+
+def _load_recording(session: Session, name: str, then: Callable[[Recording], None]) -> None:
+    """Starts a job that loads a recording of the folder."""
+    known = session.folder.recordings()
+    if name not in known:
+        raise PoiseError(unknown_name("recording", name, known))
+    session.jobs.start(
+        "load",
+        f"opening {name}",
+        lambda progress: session.folder.load(name),
+        then=lambda recording: session.post(lambda: then(recording)),
+        failed=lambda text: session.post(lambda: session.show_message(text, "error")),
+    )
+
+
+def live(session: Session, request: requests.Live) -> None:
+    """Returns to the simulation."""
+    session.show_live()
+    session.playing = False
+
+
+# ---- the table
+
+HANDLERS: dict[type[Request], Callable[[Session, Any], None]] = {
+    requests.Play: play,
+    requests.Step: step,
+    requests.Scrub: scrub,
+    requests.Restart: restart,
+    requests.SetSpeed: set_speed,
+    requests.SetLoop: set_loop,
+    requests.Watch: watch,
+    requests.Choose: choose,
+    requests.SetGravity: set_gravity,
+    requests.SetFriction: set_friction,
+    requests.SetGains: set_gains,
+    requests.SetStrength: set_strength,
+    requests.SetPin: set_pin,
+    requests.SetProfile: set_profile,
+    requests.SetObjective: set_objective,
+    requests.SetAdaptive: set_adaptive,
+    requests.SetGoal: set_goal,
+    requests.RemoveGoal: remove_goal,
+    requests.AddObject: add_object,
+    requests.ClearObjects: clear_objects,
+    requests.Throw: throw,
+    requests.Push: push,
+    requests.Drag: drag,
+    requests.Release: release,
+    requests.Record: record,
+    requests.Save: save_files,
+    requests.Open: open_recording,
+    requests.Compare: compare,
+    requests.Live: live,
+}
+
+Task = Request | Callable[[], None]
+"""What waits in the queue of a session: a request, or a function that was posted."""
+
+OVERRIDING = (requests.Scrub, requests.SetSpeed, requests.SetGravity, requests.SetFriction)
+"""Requests that override one of the same kind before them."""
+
+OVERRIDING_SAME = (
+    requests.Drag,
+    requests.SetGains,
+    requests.SetStrength,
+    requests.SetPin,
+    requests.SetGoal,
+)
+"""Requests that override one before them of the same limb, or of the same point."""
+
+
+def drop_overridden(tasks: Iterable[Task]) -> list[Task]:
+    """Without requests that the next one overrides, as those of a moving slider."""
+    kept: list[Task] = []
+    for task in tasks:
+        if kept and _overrides(task, kept[-1]):
+            kept.pop()
+        kept.append(task)
+    return kept
+
+
+def _overrides(task: Task, before: Task) -> bool:
+    """Whether nothing remains of the task before."""
+    if type(task) is not type(before):
+        return False
+    same = ("limb", "link", "point")
+    return isinstance(task, OVERRIDING) or (
+        isinstance(task, OVERRIDING_SAME)
+        and all(getattr(task, name, None) == getattr(before, name, None) for name in same)
+    )

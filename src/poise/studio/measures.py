@@ -1,0 +1,292 @@
+"""Measures of a frame of a world or of a recording, and their curves over time.
+
+Only what is shown is measured: some thirty times a second, not in every step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poise import dynamics, measure
+from poise.math.arrays import Floats
+from poise.measure.centroid import Momentum
+from poise.measure.support import Support
+from poise.recording import Recording
+from poise.recording.notes import Note as Frame
+from poise.simulation.contact.contacts import Contacts, CoreContacts
+from poise.studio.scene_index import Group, SceneIndex
+from poise.studio.snapshot import Measures
+
+Bools = NDArray[np.bool_]
+
+NEAR_LIMIT = math.radians(0.2)
+"""A joint is at a bound if it is this near, or beyond [rad, m]."""
+
+SATURATION = 0.999
+"""A torque is saturated beyond this fraction of its limit."""
+
+MIN_FORCE = 1e-6
+"""Contacts with less are not shown [N]."""
+
+
+def measure_recording(index: SceneIndex, recording: Recording, i: int, copy: int = 0) -> Measures:
+    """Measures one copy in one frame of a recording.
+
+    Args:
+        index: Of the recording's scene.
+        recording: The recording.
+        i: Number of the frame.
+        copy: Number of the copy.
+    """
+    contacts = recording.contacts(i)
+    contacts = contacts.rows(contacts.copy == copy)
+    contacts = contacts._replace(copy=np.zeros_like(contacts.copy))
+    return measure_frame(index, frame_of(recording, i), contacts, copy)
+
+
+def frame_of(recording: Recording, i: int) -> Frame:
+    """A frame of a recording, without memory and contacts."""
+    names = ("time", "q", "v", "torque", "gravity")
+    time, q, v, torque, gravity = (recording.frames.column(name)[i] for name in names)
+    projectiles, target = recording.thrown(i), recording.target(i)
+    projectiles = projectiles[None] if recording.n == 1 else projectiles
+    reference = None if target is None or target.v is None else (target.q, target.v)
+    return Frame(time, q, v, torque, gravity, CoreContacts.none(), projectiles, None, reference)
+
+
+def measure_frame(
+    index: SceneIndex,
+    frame: Frame,
+    contacts: Contacts,
+    copy: int = 0,
+    planned: Floats | None = None,
+) -> Measures:
+    """Measures one copy of a scene at one time.
+
+    Args:
+        index: Of the scene.
+        frame: The frame.
+        contacts: Contacts of this copy in the step before.
+        copy: Number of the copy.
+        planned: Planned center of pressure of the first character [m], shape (3,), or None.
+    """
+    m, q, v = index.count, frame.q[copy], frame.v[copy]
+    reference = None if frame.target is None else frame.target[0]
+    if reference is not None and reference.ndim > 1:
+        reference = reference[copy]
+    com, velocity, linear, angular = (np.zeros((m, 3)) for _ in range(4))
+    kinetic, potential = np.zeros((2, m))
+    rotation, position, root_offset = np.full((3, m), np.nan)
+    fallen: Bools = np.zeros(m, dtype=bool)
+    own = _of_characters(index, contacts)
+    for group in index.groups:
+        at, one = group.rows, group.character
+        poses, rates = q[group.q], v[group.v]
+        com[at] = measure.center_of_mass(one, poses)
+        momentum: Momentum = measure.momentum(one, poses, rates)
+        linear[at], angular[at] = momentum
+        velocity[at] = momentum.linear / max(one.mass, 1e-12)
+        kinetic[at], potential[at] = dynamics.energy(one, poses, rates, gravity=frame.gravity)
+        if reference is not None:
+            error = measure.tracking_error(one, poses, reference[group.q])
+            rotation[at], position[at] = error.rotation.mean(axis=-1), error.position.mean(axis=-1)
+            root_offset[at] = error.world[:, 0]
+        fallen[at] = _fallen(index, group, poses, own)
+    ground = index.ground(com[:, 0], com[:, 1])
+    reaction = measure.ground_reaction(index.scene, own, copies=m, ground=ground)
+    pivot = measure.centroidal_moment_pivot(com, reaction.force, ground)
+    torque_ratio, saturated = _torque_ratios(index, frame.torque[copy])
+    planned_cop = np.full((m, 3), np.nan)
+    if planned is not None:
+        planned_cop[0] = planned
+    polygon = measure.support_polygon(own, copies=m)
+    margin = np.stack([measure.support_margin(polygon, at) for at in (com, reaction.point, pivot)])
+    measures = Measures(
+        index=index, time=float(frame.time[copy]), q=q, reference=reference,
+        projectiles=frame.projectiles[copy], contacts=_with_force(contacts),
+        torque_ratio=torque_ratio,
+        saturated=saturated, at_limit=_at_limit(index, q), com=com, velocity=velocity,
+        cop=reaction.point, cmp=pivot, planned_cop=planned_cop, margin=margin.T,
+        ground_force=reaction.force, support=_support(index, polygon), linear=linear,
+        angular=angular, kinetic=kinetic, potential=potential, rotation=rotation,
+        position=position, root_offset=root_offset, fallen=fallen,
+    )  # fmt: skip
+    _make_read_only(measures)
+    return measures
+
+
+def _of_characters(index: SceneIndex, contacts: Contacts) -> Contacts:
+    """Contacts of characters with the ground and obstacles; `copy` says which character."""
+    inside = contacts.link < index.scene.nl
+    owner = np.where(inside, index.owner[np.where(inside, contacts.link, 0)], -1)
+    keep = (owner >= 0) & (contacts.other < 0)
+    return Contacts._make(column[keep] for column in contacts._replace(copy=owner))
+
+
+def _fallen(index: SceneIndex, group: Group, q: Floats, contacts: Contacts) -> Bools:
+    """Whether characters of a group have fallen, by their heads and their ground contacts."""
+    if not group.stands:
+        return np.zeros(len(q), dtype=bool)
+    place: Floats = q[:, :2] if group.character.joints[0].kind == "free" else np.zeros((len(q), 2))
+    row = np.full(index.count, -1)
+    row[group.rows] = np.arange(len(group.rows))
+    here = row[contacts.copy] >= 0
+    own = Contacts._make(column[here] for column in contacts)
+    member = row[own.copy]
+    own = own._replace(copy=member, link=own.link - group.links[member, 0])
+    level = index.ground(place[:, 0], place[:, 1])
+    return measure.fallen(group.character, q, own, ground=level)
+
+
+def _support(index: SceneIndex, support: Support) -> tuple[Floats, ...]:
+    """Corners of the support polygons, on the ground."""
+    flat, sizes = support
+    height = index.ground(flat[..., 0], flat[..., 1])[..., None]
+    corners = np.concatenate([flat, height], axis=-1)
+    return tuple(one[:size] for one, size in zip(corners, sizes.tolist(), strict=True))
+
+
+def _torque_ratios(index: SceneIndex, torque: Floats) -> tuple[Floats, Bools]:
+    """Largest torque ratio of the joints of each link, and whether one is at its limit."""
+    forest = index.scene.forest
+    size = np.sqrt(np.add.reduceat(np.square(torque), forest.v_adr))
+    ratio, saturated = np.zeros(index.scene.nl), np.zeros(index.scene.nl, dtype=bool)
+    np.maximum.at(ratio, forest.link, size / index.scale)
+    np.logical_or.at(saturated, forest.link, size >= SATURATION * index.effort)
+    return ratio, saturated
+
+
+def _at_limit(index: SceneIndex, q: Floats) -> Bools:
+    """Links with a joint at a bound: see `poise.model.joint.Joint` for those of balls."""
+    bounds = index.limits
+    out: Bools = np.zeros(index.scene.nl, dtype=bool)
+    x = q[bounds.at]
+    out[bounds.link[(x < bounds.low + NEAR_LIMIT) | (x > bounds.high - NEAR_LIMIT)]] = True
+    turn = q[bounds.balls]
+    along = np.sum(turn[:, 1:] * bounds.axis, axis=1)
+    # cosine between the axis a and q a q^-1, from the part of q that is normal to a
+    across = np.square(turn[:, 1:]).sum(axis=1) - along**2
+    swing = np.arccos(np.clip(1.0 - 2.0 * across, -1.0, 1.0))
+    twist = np.remainder(2.0 * np.arctan2(along, turn[:, 0]) + np.pi, 2.0 * np.pi) - np.pi
+    widest, low, high = bounds.bounds.T
+    beyond = (swing > widest - NEAR_LIMIT) | (twist < low + NEAR_LIMIT)
+    out[bounds.ball_link[beyond | (twist > high - NEAR_LIMIT)]] = True
+    return out
+
+
+def _with_force(contacts: Contacts) -> Contacts:
+    """Contacts with a force."""
+    return contacts.rows(np.square(contacts.force).sum(axis=1) > MIN_FORCE**2)
+
+
+def _make_read_only(measures: Measures) -> None:
+    """Makes all arrays read-only."""
+    for value in (*vars(measures).values(), *measures.support, *measures.contacts):
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+
+
+# ---- curves over time
+
+SPAN = 10.0
+"""Time that curves show [s]."""
+
+TRAIL = 4.0
+"""Time that the trail shows [s]."""
+
+MAX_SAMPLES = 1200
+"""In slow motion there are many in a second."""
+
+KEYS = (
+    "time",
+    "rotation",
+    "position",
+    "linear",
+    "angular",
+    "kinetic",
+    "potential",
+    "ground_force",
+)
+
+
+STANCE = (
+    *(f"{kind}_{axis}" for kind in ("linear", "angular") for axis in "xyz"),
+    "com_margin",
+    "cop_margin",
+    "cmp_margin",
+    "cop_error",
+)
+
+
+class Series:
+    """Measures of the last seconds, in the order of their time."""
+
+    def __init__(self) -> None:
+        self._measures: deque[Measures] = deque(maxlen=MAX_SAMPLES)
+        self._seen: tuple[Measures, ...] = ()  # the same, for other threads
+
+    def append(self, measures: Measures) -> None:
+        """Adds measures; later ones, and those of another scene, are removed."""
+        held = self._measures
+        if held and held[-1].index.number != measures.index.number:
+            held.clear()
+        while held and held[-1].time >= measures.time - 1e-9:
+            held.pop()
+        held.append(measures)
+        while held[0].time < measures.time - SPAN:
+            held.popleft()
+        self._seen = tuple(held)
+
+    def clear(self) -> None:
+        """Removes all."""
+        self._measures.clear()
+        self._seen = ()
+
+    def trail(self, character: int, now: float) -> Floats:
+        """Path of a center of mass up to a time [s], oldest first, shape (k, 3) [m]."""
+        path = [m.com[character] for m in self._seen if now - TRAIL <= m.time <= now + 1e-9]
+        trail: Floats = np.array(path).reshape(-1, 3)
+        trail.flags.writeable = False
+        return trail
+
+    def curves(self, character: int, now: float) -> dict[str, Floats]:
+        """Curves up to a time [s], each of shape (k,): see KEYS.
+
+        Errors [degrees, m], norms of momentum [N s, N m s], energies [J], ground force [N].
+        """
+        seen = [m for m in self._seen if m.time <= now + 1e-9 and character < len(m.com)]
+        i = character
+        rows = [
+            (
+                m.time, m.rotation[i], m.position[i], *_lengths(m.linear[i], m.angular[i]),
+                m.kinetic[i], m.potential[i], *_lengths(m.ground_force[i]),
+            )
+            for m in seen
+        ]  # fmt: skip
+        columns = np.array(rows).reshape(-1, len(KEYS)).T
+        return dict(zip(KEYS, columns, strict=True))
+
+    def stance(self, character: int, now: float) -> dict[str, Floats]:
+        """Curves of a standing character, as of `curves`: see STANCE; NaN where undefined.
+
+        Momentum along each axis [N s, N m s]; support margins of center of mass, CoP and CMP [cm];
+        and distance between CoP and planned CoP [cm].
+        """
+        seen = [m for m in self._seen if m.time <= now + 1e-9 and character < len(m.com)]
+        rows = [
+            (
+                *m.linear[character], *m.angular[character], *(100.0 * m.margin[character]),
+                *(100.0 * x for x in _lengths(m.cop[character] - m.planned_cop[character])),
+            )
+            for m in seen
+        ]  # fmt: skip
+        columns = np.array(rows).reshape(-1, len(STANCE)).T
+        return dict(zip(STANCE, columns, strict=True))
+
+
+def _lengths(*vectors: Floats) -> tuple[float, ...]:
+    return tuple(float(np.sqrt(v @ v)) for v in vectors)

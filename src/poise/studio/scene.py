@@ -1,0 +1,193 @@
+"""Set-up of a scene of the studio: characters in their places, objects, ground."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from poise.math.arrays import Floats
+from poise.model.character import Character
+from poise.model.objects import free_object
+from poise.model.scene import Scene, scene_of
+from poise.model.shape import Shape
+from poise.simulation.contact import GroundLike, HeightField
+from poise.simulation.state import State
+from poise.simulation.world import World
+from poise.studio.crowd_reference import CrowdReference, LoopedClip
+from poise.studio.requests import AddObject
+from poise.studio.scene_index import SceneIndex, size_of
+from poise.studio.snapshot import Controls
+
+BALLS = 12
+"""Balls that can be thrown."""
+
+HILLS = 24.0, 0.25, 0.12  # half width, spacing and height of the hills [m]
+WAVES = ((0.9, 0.4, 0.0), (-0.5, 1.1, 1.0), (1.7, 1.3, 2.0))  # along x and y [rad/m], phase
+
+COLORS = ((0.80, 0.60, 0.35), (0.45, 0.60, 0.75), (0.60, 0.70, 0.45), (0.75, 0.50, 0.55))
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """A scene, ready to start.
+
+    Args:
+        controls: What was chosen.
+        motion: The clip.
+        objects: Objects that were added.
+        world: The world, at the start.
+        index: Its index.
+        reference: The reference.
+    """
+
+    controls: Controls
+    motion: LoopedClip
+    objects: tuple[Character, ...]
+    world: World
+    index: SceneIndex
+    reference: CrowdReference
+
+    @property
+    def start(self) -> State:
+        """The state in which it starts, at time 0; objects are where they were put."""
+        target = self.reference.target(0.0)
+        assert target.v is not None
+        return State(target.q, target.v)
+
+    def ground_at(self, x: float, y: float) -> float:
+        """Height of the ground [m]; 0 where there is none."""
+        return float(self.index.ground(x, y))
+
+
+def set_up(controls: Controls, motion: LoopedClip, objects: Sequence[Character] = ()) -> Setup:
+    """Builds a scene; its world is at the start."""
+    character = motion.clip.character
+    places = places_of(controls.count, character)
+    characters = [character] * controls.count
+    if not motion.is_free:
+        characters = [_move_root(character, place) for place in places]
+    ground = ground_of(controls.ground)
+    scene = scene_of([*characters, *objects])
+    world = World(
+        scene.characters,
+        dt=controls.dt,
+        ground=ground,
+        friction=controls.friction,
+        gravity=controls.gravity,
+        projectiles=BALLS,
+        exclude=_overlaps(scene, motion, controls.count),
+        # thighs that touch would tilt the feet, and the character would fall
+        self_collision=not controls.balances,
+        on_divergence="freeze",
+    )
+    reference = CrowdReference(
+        world.scene,
+        motion,
+        places,
+        controls.dt,
+        ground if isinstance(ground, HeightField) else None,
+        controls.gravity,
+        rounds=None if controls.loop else 1,
+    )
+    index = SceneIndex(world.settings, world.scene)
+    setup = Setup(controls, motion, tuple(objects), world, index, reference)
+    world.reset(setup.start)
+    return setup
+
+
+def rebuilt(setup: Setup, controls: Controls) -> Setup:
+    """The same scene with another step or friction, in the same state."""
+    made = set_up(controls, setup.motion, setup.objects)
+    made.world.reset(setup.world.state.copy())
+    old = setup.reference
+    reference = replace(made.reference, begin=old.begin, rounds=old.rounds)
+    return replace(made, index=setup.index, reference=reference)
+
+
+def with_objects(setup: Setup, objects: Sequence[Character], projectiles: bool = True) -> Setup:
+    """The same scene with other objects; characters, and objects that stay, are as they were.
+
+    Args:
+        setup: The scene.
+        objects: All objects of the new one.
+        projectiles: Whether balls that were thrown stay.
+    """
+    made = set_up(setup.controls, setup.motion, objects)
+    old, new = setup.world, made.world
+    q, v = made.start.q.copy(), made.start.v.copy()
+    characters = list(old.scene.forest.parts)[: setup.controls.count]
+    for name in [*characters, *(thing.name for thing in objects)]:
+        if name in old.scene.forest.parts:
+            here, there = old.part(name), new.part(name)
+            q[there.q], v[there.v] = old.state.q[here.q], old.state.v[here.v]
+    new.reset(State(q, v, old.time))
+    if projectiles:
+        throw_again(new, [ball for ball in old.thrown if ball[0]])
+    begin, rounds = setup.reference.begin, setup.reference.rounds
+    return replace(made, reference=replace(made.reference, begin=begin, rounds=rounds))
+
+
+def throw_again(world: World, balls: Iterable[Floats]) -> None:
+    """Throws balls with the poses and velocities that they had, rows of `World.thrown`."""
+    for ball in balls:
+        world.throw(ball[1:4], ball[8:11], quat=ball[4:8], spin=ball[11:14])
+
+
+# ---- its parts
+
+
+def places_of(count: int, character: Character) -> Floats:
+    """Places in rows, the first in front, the others beside and behind it [m], shape (count, 2)."""
+    spacing = min(max(0.9 * size_of(character), 0.6), 4.0)
+    columns = math.ceil(math.sqrt(count))
+    # 0, 1, -1, 2, -2, ...: from the middle to both sides
+    side = [(k + 1) // 2 * (1 if k % 2 else -1) for k in range(columns)]
+    return np.array(
+        [(-1.3 * spacing * (i // columns), spacing * side[i % columns]) for i in range(count)]
+    )
+
+
+def object_of(request: AddObject, name: str, position: Sequence[float]) -> Character:
+    """The object of a request."""
+    r = 0.5 * request.size
+    color = COLORS[sum(map(ord, name)) % len(COLORS)]
+    shapes = {
+        "box": Shape("box", (r, r, r), color=color),
+        "ball": Shape("sphere", (r,), color=color),
+        "capsule": Shape("capsule", (r, r), color=color),
+    }
+    return free_object(name, shapes[request.kind], mass=request.mass, pos=tuple(position))
+
+
+def ground_of(name: str) -> GroundLike:
+    """A ground of the studio by its name."""
+    return {"plane": True, "none": False}[name] if name != "hills" else hills()
+
+
+def hills() -> HeightField:
+    """Gentle hills, level at the rim."""
+    half, spacing, height = HILLS
+    line = np.arange(-half, half + 1e-9, spacing)
+    x, y = np.meshgrid(line, line)
+    waves = sum(np.sin(a * x + b * y + phase) for a, b, phase in WAVES) / len(WAVES)
+    rim = np.clip((half - np.maximum(np.abs(x), np.abs(y))) / 4.0, 0.0, 1.0)
+    return HeightField(height * waves * rim * rim * (3.0 - 2.0 * rim), spacing)
+
+
+def _overlaps(scene: Scene, motion: LoopedClip, count: int) -> list[tuple[str, str]]:
+    """Links of each character that the clip moves through each other, by their names in a scene."""
+    names, own = scene.forest.link_names, [link.name for link in motion.clip.character.links]
+    starts = [part.links.start for part in scene.forest.parts.values()][:count]
+    pairs = [(own.index(one), own.index(two)) for one, two in motion.overlaps]
+    return [(names[at + i], names[at + j]) for at in starts for i, j in pairs]
+
+
+def _move_root(character: Character, place: Floats) -> Character:
+    """The character with its root, which hangs on the world, at another place."""
+    root = character.links[0]
+    x, y, z = root.pos
+    moved = replace(root, pos=(x + float(place[0]), y + float(place[1]), z))
+    return Character(character.name, (moved, *character.links[1:]), character.limbs)
