@@ -9,7 +9,7 @@ from grounded import FRICTION, Hold, Stander, apart
 from timing import Array
 
 from poise import Character
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model.shape import Shape
 
 

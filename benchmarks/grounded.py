@@ -17,7 +17,7 @@ from engines import find_modules
 from timing import Array
 
 from poise import Character, Command, Drive, Gains, Target, World
-from poise.model.formats import mjcf_write
+from poise.model.formats import mjcf
 
 FRICTION = 0.8
 MUJOCO = ("Euler", "implicit", "implicitfast", "RK4", "discrete")
@@ -173,7 +173,7 @@ def mujoco_stander(
 
 def mujoco_model(mujoco: Any, character: Character, hold: Hold) -> Any:
     """The character over a plane, springs and dampers in its joints; MuJoCo's options else."""
-    spec = mujoco.MjSpec.from_string(mjcf_write.dump(character))
+    spec = mujoco.MjSpec.from_string(mjcf.dump(character))
     surface = [FRICTION, 0.005, 0.0001]
     for geom in spec.geoms:
         geom.friction, geom.conaffinity = surface, int(hold.self_collision)

@@ -16,6 +16,7 @@ import poise
 from poise import measure
 from poise.motion.checks import check
 from poise.motion.retargeting.matching import match
+from poise.motion.retargeting.transfer import limb_directions
 from poise.view import contact_sheet, save_image
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -45,7 +46,7 @@ for name in ("retargeted.bvh", "mirrored.glb", "sheet.png"):
     print(out / name)
 
 # its own check: limbs point as in the source, feet stand where they stand
-angles = measure.limb_directions(pairs, clip.frames, moved.frames)
+angles = limb_directions(pairs, clip.frames, moved.frames)
 assert np.mean(list(angles.values())) < 10.0
 assert moved.contacts is not None
 footing = measure.footing(character, moved.frames, moved.contacts)

@@ -26,7 +26,7 @@ from poise import (
     dynamics,
     load_character,
 )
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.simulation.contact import HeightField
 
 Array = NDArray[np.float64]

@@ -6,7 +6,7 @@ import numpy as np
 from objects import SOLIDS, body
 
 from poise import HeightField, Recording, Shape, StablePD, State, Target, World, load_character, run
-from poise.model.objects import free_object
+from poise.model.character import free_object
 
 HUMANOID = load_character("humanoid")
 STONE = Shape("box", (0.2, 0.4, 0.1), pos=(0.5, 0.8, 0.1), color=(0.5, 0.4, 0.3))

@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics, measure
-from poise.anatomy.contact_schedule import surface_points
 from poise.math import rotation as quat
 from poise.model.character import Character
+from poise.model.geometry import surface_points
 from poise.motion import Clip
 from poise.motion.editing.smoothing import uncut_segments
 from poise.motion.retargeting.retarget import Retargeted
+from poise.motion.retargeting.transfer import limb_directions
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ JITTER = 1.3  # fastest accelerations of joints, by those of the source
 
 def limbs_point_alike(source: Clip, made: Retargeted) -> None:
     """Bones point as the source's, on the average: limbs, and all with trunk, head and feet."""
-    angles = measure.limb_directions(made.match, source.frames, made.clip.frames)
+    angles = limb_directions(made.match, source.frames, made.clip.frames)
     limbs = {pair.target for pair in made.match.pairs if pair.limb in ("arm", "leg")}
     feet = {pair.target for pair in made.match.pairs if pair.role == "foot"}
     assert len(angles) >= 8

@@ -7,12 +7,12 @@ from typing import Any
 
 from studio_scenes import Clock, Studio
 
+from poise.anatomy.body import place_of
 from poise.dynamics import forward_kinematics
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.studio.controllers import BalanceController
 from poise.studio.requests import Play, Request
 from poise.studio.snapshot import Measures
-from poise.trials.balance_trial import place_of
 
 WHO: dict[str, Any] = {
     "character": "humanoid-ball", "controller": "balance", "root": "free", "dt": 1 / 120,

@@ -10,11 +10,10 @@ import pytest
 from arithmetic import BLAS, ISAS, printed
 from test_yaml import bits
 
-from poise.characters import builtin_names, load_character
-from poise.characters.builtin import FOLDER, build
-from poise.characters.builtin.__main__ import write
+from poise.characters import FOLDER, build, builtin_names, load_character
+from poise.characters.__main__ import write
 from poise.errors import CharacterError
-from poise.model.formats import lines, yaml
+from poise.model.formats import yaml
 from poise.model.inertia import largest_moment
 from poise.motion.library import builtin_clips
 
@@ -32,7 +31,8 @@ for name in sys.argv[1:]:
     character = load_character(name)
     gains = suggest_gains(character)
     numbers = [*arrays(character.forest), *composite_inertia(character.forest), gains.kp, gains.kd]
-    data = repr(character).encode() + b"".join(x.tobytes() for x in numbers)
+    data = repr((character.links, character.limbs)).encode()
+    data += b"".join(x.tobytes() for x in numbers)
     print(name, hashlib.sha256(data).hexdigest())
 """
 
@@ -115,9 +115,9 @@ def test_rounding_alone_does_not_write_the_file_of_a_built_in_character(tmp_path
     path, made = tmp_path / "two-link.yaml", build("two-link")
     for mass, anew in ((1.54, False), (np.nextafter(1.54, 2.0), False), (1.55, True)):
         kept = replace(made, links=(replace(made.links[0], mass=float(mass)), made.links[1]))
-        path.write_text(lines.dump(kept))
+        path.write_text(yaml.dump_lines(kept))
         assert write("two-link", tmp_path) is anew
-    assert bits(lines.parse(path.read_text())) == bits(made)
+    assert bits(yaml.parse_lines(path.read_text())) == bits(made)
     with pytest.raises(CharacterError, match="'two-lnk'; did you mean 'two-link'"):
         write("two-lnk", tmp_path)
 

@@ -15,7 +15,7 @@ from poise import PoiseError, State, Target, World, load_character
 from poise.control.balance import Schedule, cones, plan, twin
 from poise.control.balance.momentum import wish
 from poise.control.balance.tasks import tasks_of
-from poise.model.forest import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model.scene import scene_of
 from poise.reference import move
 

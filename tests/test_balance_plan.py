@@ -12,10 +12,10 @@ from poise import dynamics, measure
 from poise.control.balance.cones import Cones, least_dear
 from poise.control.balance.least_squares import hold, reduce
 from poise.control.balance.momentum import consistent_weight
-from poise.control.balance.polygon import hull, nearest_inside
 from poise.control.balance.soft_limits import SoftLimits
 from poise.control.balance.stance import Schedule
 from poise.control.balance.tasks import tasks_of
+from poise.math.polygon import convex_hull, nearest_point
 from poise.model.scene import scene_of
 from poise.motion.limits import excesses
 
@@ -200,7 +200,7 @@ def test_the_angular_weight_agrees_with_its_own_answer() -> None:
 
 def test_hulls_are_those_of_the_measures() -> None:
     points = np.random.default_rng(7).normal(size=(12, 2))
-    ours = hull(points)
+    ours = convex_hull(points)
     from scipy.spatial import ConvexHull
 
     assert sorted(map(tuple, ours)) == sorted(map(tuple, points[ConvexHull(points).vertices]))
@@ -208,12 +208,12 @@ def test_hulls_are_those_of_the_measures() -> None:
 
 def test_the_nearest_point_inside_is_the_nearest_of_many() -> None:
     rng = np.random.default_rng(8)
-    corners = hull(rng.normal(size=(8, 2)))
+    corners = convex_hull(rng.normal(size=(8, 2)))
     ahead = np.roll(corners, -1, axis=0)
     along = np.linspace(0, 1, 400)[:, None]
     edges = np.concatenate([a + along * (b - a) for a, b in zip(corners, ahead, strict=True)])
     for point in 4.0 * rng.normal(size=(20, 2)):
-        found = nearest_inside(corners, point)
+        found = nearest_point(corners, point)
         away = np.linalg.norm(edges - point, axis=1).min()
         inside = np.allclose(found, point)
         # 400 points an edge

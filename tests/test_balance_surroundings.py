@@ -96,7 +96,7 @@ def test_who_leans_is_measured_from_the_soles() -> None:
 
 
 def feet_heights(q: NDArray[np.float64]) -> list[float]:
-    from poise.anatomy.contact_schedule import feet_of, positions
+    from poise.anatomy.feet import feet_of, positions
 
     return list(positions(BALL, feet_of(BALL), q)[:, 2])
 

@@ -12,10 +12,11 @@ from scipy.optimize import minimize
 
 import poise
 from poise import measure
-from poise.anatomy.contact_schedule import Contacts, feet_of, positions
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.polygon import inside_by, nearest
+from poise.math.polygon import nearest_points, shrink
 from poise.motion.editing.dynamic_consistency import INSIDE, inner_points, keep_weights
 from poise.motion.editing.prepare_balance import (
     MARGIN,
@@ -104,8 +105,8 @@ def test_the_shift_is_smooth() -> None:
 def test_the_least_shift_is_the_optimum() -> None:
     """Against SciPy's solver of the same problem, with one bound instead of a polygon."""
     k, fps = 24, 20.0
-    square = measure.polygon_of(np.broadcast_to(SQUARE, (k, 4, 2)), np.ones((k, 4)))
-    polygons = inside_by(square, 0.0)
+    square = measure.convex_hulls(np.broadcast_to(SQUARE, (k, 4, 2)), np.ones((k, 4)))
+    polygons = shrink(square, 0.0)
     center = np.stack([np.linspace(0.5, 1.6, k), np.full(k, 0.5)], axis=1)
     asked = np.arange(k) % 3 == 0
     found = smallest_com_shift(center, polygons, asked, fps)
@@ -124,7 +125,7 @@ def test_a_hasty_mass_centre_is_calmed_until_the_feet_can_catch_it() -> None:
     k, fps = 120, 60.0
     t = np.arange(k) / fps
     square = 0.3 * SQUARE - (0.1, 0.15)
-    polygons = inside_by(measure.polygon_of(np.broadcast_to(square, (k, 4, 2)), np.ones((k, 4))), 0)
+    polygons = shrink(measure.convex_hulls(np.broadcast_to(square, (k, 4, 2)), np.ones((k, 4))), 0)
     center = np.stack([0.08 / (1.0 + np.exp((1.0 - t) / 0.02)), 0.0 * t], axis=1)
     asked = np.zeros(k, dtype=bool)
     lag = zmp_lag(np.full(k, 0.9), fps)
@@ -132,7 +133,7 @@ def test_a_hasty_mass_centre_is_calmed_until_the_feet_can_catch_it() -> None:
 
     def out_by(x: np.ndarray) -> float:
         at = zmp(x, lag)
-        return float(np.abs(nearest(polygons, at) - at).max())
+        return float(np.abs(nearest_points(polygons, at) - at).max())
 
     shift = smallest_com_shift(center, polygons, asked, fps, pivots)
     assert out_by(center) > 0.5
@@ -143,17 +144,21 @@ def test_a_hasty_mass_centre_is_calmed_until_the_feet_can_catch_it() -> None:
 
 
 def test_points_inside_stay_and_others_go_to_the_edge() -> None:
-    polygons = inside_by(measure.polygon_of(SQUARE[None], np.ones((1, 4))), 0.1)
+    polygons = shrink(measure.convex_hulls(SQUARE[None], np.ones((1, 4))), 0.1)
     for point, expected in (((0.5, 0.5), (0.5, 0.5)), ((2.0, 0.5), (0.9, 0.5)),
                             ((-1.0, -1.0), (0.1, 0.1))):  # fmt: skip
-        np.testing.assert_allclose(nearest(polygons, np.array([point]))[0], expected, atol=1e-12)
+        np.testing.assert_allclose(
+            nearest_points(polygons, np.array([point]))[0], expected, atol=1e-12
+        )
 
 
 def test_a_narrow_support_gets_what_margin_it_can() -> None:
-    line = measure.polygon_of(SQUARE[None, :2], np.ones((1, 2)))
-    np.testing.assert_allclose(nearest(inside_by(line, 0.1), np.array([[0.2, 3.0]])), [[0.5, 0.0]])
-    thin = measure.polygon_of(SQUARE[None] * (1.0, 0.1), np.ones((1, 4)))
-    inner = nearest(inside_by(thin, 0.2), np.array([[0.5, 3.0]]))[0]
+    line = measure.convex_hulls(SQUARE[None, :2], np.ones((1, 2)))
+    np.testing.assert_allclose(
+        nearest_points(shrink(line, 0.1), np.array([[0.2, 3.0]])), [[0.5, 0.0]]
+    )
+    thin = measure.convex_hulls(SQUARE[None] * (1.0, 0.1), np.ones((1, 4)))
+    inner = nearest_points(shrink(thin, 0.2), np.array([[0.5, 3.0]]))[0]
     assert 0.05 <= inner[1] < 0.1
 
 
@@ -161,7 +166,7 @@ def test_the_hull_of_points_is_that_of_scipy() -> None:
     from scipy.spatial import ConvexHull
 
     points = np.random.default_rng(3).normal(size=(5, 9, 2))
-    found = measure.polygon_of(points, np.ones((5, 9)))
+    found = measure.convex_hulls(points, np.ones((5, 9)))
     for i in range(5):
         corners = {tuple(x) for x in points[i][ConvexHull(points[i]).vertices]}
         assert {tuple(x) for x in found.corners[i, : found.size[i]]} == corners

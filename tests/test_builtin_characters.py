@@ -20,11 +20,11 @@ from trees import random_state
 from poise import dynamics
 from poise.anatomy import strength
 from poise.characters import builtin_names, load_character
-from poise.characters.builtin.humanoid import FRACTION
+from poise.characters.humanoid import FRACTION
 from poise.cli.characters import bounds
 from poise.errors import CharacterError
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Joint, Link, Shape
-from poise.model.forest import quat_matrix
 from poise.model.formats import yaml
 
 pytestmark = pytest.mark.arithmetic

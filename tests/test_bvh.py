@@ -584,3 +584,11 @@ def test_what_is_no_person_comes_back_in_its_own_size(name: str, tmp_path: Path)
     # 60 units from paws to head are centimetres of a dog, not inches of a person
     assert rig is not None
     assert rig.unit == 0.01
+
+
+def test_a_unit_scales_the_character_of_a_skeleton(tmp_path: Path) -> None:
+    path = tmp_path / "take.bvh"
+    path.write_text(file())
+    guessed, given_unit = poise.load_character(path), poise.load_character(path, unit=0.02)
+    ratio = np.linalg.norm(given_unit.links[2].pos) / np.linalg.norm(guessed.links[2].pos)
+    assert ratio == pytest.approx(2.0)

@@ -6,6 +6,8 @@ import copy
 import itertools
 import math
 import pickle
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poise.characters import builtin_names, load_character
-from poise.errors import CharacterError, Diverged, PoiseError, check_inertia, unknown_name
+from poise.errors import CharacterError, Diverged, PoiseError, unknown_name
 from poise.model.character import Character, Joint, JointKind, Link, Shape
+from poise.model.validation import check_inertia
 
 pytestmark = pytest.mark.arithmetic
 
@@ -551,3 +554,33 @@ def test_shapes_without_volume_are_refused() -> None:
 def test_names_are_of_bounded_length() -> None:
     with pytest.raises(CharacterError, match="at most 200 characters, got 5000"):
         Link("a" * 5000)
+
+
+def test_a_density_gives_a_link_the_inertia_of_its_shapes() -> None:
+    box = Shape("box", (0.1, 0.2, 0.3), (0.0, 0.0, 0.5))
+    link = Link("block", shapes=(box,), density=700.0)
+    assert link == Link.from_shapes("block", None, [box], density=700.0)
+    assert link.mass == pytest.approx(700.0 * 0.048)
+    assert replace(link, name="other").mass == link.mass
+
+
+@pytest.mark.parametrize(
+    "others", [{"mass": 1.0}, {"com": (0.0, 0.0, 0.1)}, {"inertia": np.eye(3)}]
+)
+def test_a_density_stands_alone(others: dict[str, Any]) -> None:
+    box = Shape("box", (0.1, 0.2, 0.3))
+    with pytest.raises(CharacterError, match=f"link 'block': give density or {next(iter(others))}"):
+        Link("block", shapes=(box,), density=700.0, **others)
+    with pytest.raises(CharacterError, match="link 'block': shapes are needed"):
+        Link("block", density=700.0)
+
+
+def test_a_character_shows_itself_in_one_line() -> None:
+    humanoid = load_character("humanoid")
+    assert repr(humanoid) == f"Character('humanoid', {len(humanoid.links)} links, nv=34, 60 kg)"
+
+
+def test_a_unit_is_for_files_that_do_not_state_their_own(tmp_path: Path) -> None:
+    for source in ("humanoid", tmp_path / "robot.xml", "take.glb"):
+        with pytest.raises(CharacterError, match="unit is for files that do not state their own"):
+            load_character(source, unit=0.01)

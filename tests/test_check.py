@@ -11,7 +11,8 @@ import pytest
 
 import poise
 from poise.anatomy.body import body_of
-from poise.anatomy.contact_schedule import Contacts, feet_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import feet_of
 from poise.characters import load_character
 from poise.errors import ClipError
 from poise.math import rotation

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 import poise
 from poise import measure
-from poise.anatomy.contact_schedule import Point, positions
+from poise.anatomy.body import place_of
+from poise.anatomy.feet import Point, positions
 from poise.cli import app
 from poise.cli.balance_table import _margins
 from poise.errors import PoiseError
@@ -26,7 +27,7 @@ from poise.motion.editing.prepare_balance import (
 )
 from poise.recording.balance import _moved, balance_table, stance_of
 from poise.simulation.pushes import parse_push
-from poise.trials.balance_trial import balance_trial_of, parse_goal, place_of, run_balance
+from poise.trials.balance_trial import balance_trial_of, parse_goal, run_balance
 from poise.trials.results import FILES, VIDEO
 
 QUICK = ("squat", "--duration", "0.3", "--no-video")

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from poise.anatomy.contact_schedule import Contacts, feet_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import feet_of
 from poise.characters import load_character
 from poise.cli import app
 from poise.cli.clips import summary

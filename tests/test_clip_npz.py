@@ -14,7 +14,8 @@ from bad_files import refusal, unreadable_paths, write_hole
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poise.anatomy.contact_schedule import Contacts, feet_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import feet_of
 from poise.characters import builtin_names, load_character
 from poise.errors import CharacterError, ClipError, PoiseError
 from poise.io.archive import Archive, pack

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from objects import SOLIDS, body, distances, random_turns
 
 from poise import State, World
-from poise.model.forest import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model.shape import Shape
 from poise.simulation.contact import HeightField
 

@@ -7,7 +7,7 @@ import pytest
 from objects import DT, SOLIDS, UPRIGHT, body, deepest, energy, gem, random_turns, started, turned
 
 from poise import Character, Joint, Link, State, World, dynamics
-from poise.model.forest import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model.shape import Shape
 from poise.simulation.contact import HeightField, Plane
 

@@ -116,7 +116,7 @@ def torque_from_motion(world: World, before: State) -> Array:
 
 
 def _matrix(turn: Array) -> Array:
-    from poise.model.forest import quat_matrix
+    from poise.math.rotation import quat_matrix
 
     return np.asarray(turn if turn.shape == (3, 3) else quat_matrix(turn))
 

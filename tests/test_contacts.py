@@ -13,13 +13,15 @@ import pytest
 from conftest import find_data
 
 from poise import dynamics, load_character
-from poise.anatomy.contact_schedule import Contacts, Point, feet_of, positions, runs, tip_of
+from poise.anatomy.body import size_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import Point, feet_of, positions, tip_of
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats, runs
 from poise.model.character import Character
 from poise.motion import Clip, ik, load_clip
-from poise.motion.foot_contact.detect import detect_contacts, ground_height, size_of
+from poise.motion.foot_contact.detect import detect_contacts, ground_height
 
 DATA = find_data()
 needs_data = pytest.mark.skipif(

@@ -28,7 +28,7 @@ from scipy.optimize import linprog
 import poise
 from poise import Gains, StablePD, State, Target, World, dynamics
 from poise.errors import PoiseError
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model.shape import Shape
 from poise.simulation.contact import Plane
 from poise.simulation.contact.convex import Convex

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from poise import Command, Drive, Gains, State, Target, dynamics, load_character, reference
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Joint, Link
-from poise.model.forest import quat_matrix
 from poise.model.scene import scene_of
 from poise.reference import spatial
 from poise.reference.drive import Form

@@ -10,17 +10,18 @@ from test_contacts import DATA, HUMANOID, needs_data, stepping, take
 from trees import random_character, random_state
 
 from poise import dynamics, load_character
-from poise.anatomy.contact_schedule import feet_of, positions
+from poise.anatomy.feet import feet_of, positions
+from poise.anatomy.names import opposite_of
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model import configuration
 from poise.model.character import Character, Joint, Link
 from poise.motion import Clip, load_clip
 from poise.motion.checks import check
 from poise.motion.checks.claims import Analysis, check_limits
 from poise.motion.editing.cutting import heading_of
-from poise.motion.editing.mirroring import Mirror, opposite
+from poise.motion.editing.mirroring import Mirror
 from poise.motion.foot_contact.detect import detect_contacts, ground_height
 
 BUILTIN = [
@@ -269,7 +270,7 @@ def test_contacts_change_feet_in_the_mirror() -> None:
 )
 def test_names_of_the_other_side(name: str, known: list[str], other: str | None) -> None:
     wanted = other.replace("C_", "Character1_") if other else None
-    assert opposite(name, known) == wanted
+    assert opposite_of(name, known) == wanted
 
 
 def biped(left: str, right: str, axis: tuple[float, ...] = (0.0, 1.0, 0.0)) -> Clip:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import poise
-from poise.anatomy.contact_schedule import Contacts, feet_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import feet_of
 from poise.characters import load_character
 from poise.errors import ClipError
 from poise.model.character import Character
@@ -211,7 +212,7 @@ def test_a_snake_does_not_walk() -> None:
 
 def test_ranges_scale_as_froude_has_it() -> None:
     person = gait.LEG["person"]
-    full, small = gait.scaled("walk", person), gait.scaled("walk", person / 4.0)
+    full, small = gait.scale_ranges("walk", person), gait.scale_ranges("walk", person / 4.0)
     assert full == gait.RANGES["walk"]
     assert small.speed.most == pytest.approx(full.speed.most / 2.0)
     assert small.cadence.most == pytest.approx(full.cadence.most * 2.0)
@@ -247,7 +248,7 @@ def test_real_people_walk_and_run_in_the_ranges(data_folder: Path, take: str, na
     clip = poise.load_clip(data_folder / "cmu_bvh" / f"{take}.bvh")
     stride = stride_of(Analysis(clip))
     assert stride.name == name
-    assert all(one.good for one in gait.in_ranges(stride))
+    assert all(one.good for one in gait.check_ranges(stride))
 
 
 @pytest.mark.parametrize("name", ["trot", "pace"])
@@ -257,4 +258,4 @@ def test_real_dogs_trot_and_pace_in_the_ranges(data_folder: Path, name: str) -> 
     clip = poise.load_clip(folder / "motions" / f"dog3d_{name}.txt", dog, prepare=False)
     stride = stride_of(Analysis(clip))
     assert stride.name == f"dog {name}"
-    assert all(one.good for one in gait.in_ranges(stride))
+    assert all(one.good for one in gait.check_ranges(stride))

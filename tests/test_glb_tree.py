@@ -16,8 +16,8 @@ from trees import random_character
 from poise.anatomy.rig import Rig, RigJoint, poses_of
 from poise.characters import load_character
 from poise.dynamics import forward_kinematics
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Joint, Link, Shape
-from poise.model.forest import quat_matrix
 from poise.motion import load_clip
 from poise.motion.clip import Clip
 from poise.motion.formats import glb

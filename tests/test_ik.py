@@ -13,7 +13,7 @@ import poise
 from poise import dynamics
 from poise.errors import ClipError
 from poise.math import rotation as quat
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model import configuration
 from poise.model.character import Character
 from poise.motion import ik, limits

@@ -21,7 +21,7 @@ from poise import (
     World,
     load_character,
 )
-from poise.model.forest import quat_matrix
+from poise.math.rotation import quat_matrix
 
 Array = NDArray[np.float64]
 DEGREE = math.radians(1.0)

@@ -12,7 +12,7 @@ import pytest
 from mutations import JUNK, NUMBERS
 from scipy.spatial.transform import Rotation
 
-from poise.anatomy.contact_schedule import positions
+from poise.anatomy.feet import positions
 from poise.characters import load_character
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
@@ -241,7 +241,7 @@ def test_a_reach_is_met_at_its_key() -> None:
     keys = parse_keyframes(examples()[0])
     (reach,) = keys.reaches
     frames = keys.frames()
-    from poise.anatomy.contact_schedule import Point
+    from poise.anatomy.feet import Point
 
     point = Point(reach.link, reach.link, tip(keys.character, reach.link))
     assert positions(keys.character, [point], frames[60])[0] == pytest.approx(

@@ -8,7 +8,7 @@ from scipy.spatial import ConvexHull
 
 import poise
 from poise import dynamics
-from poise.anatomy.contact_schedule import positions
+from poise.anatomy.feet import positions
 from poise.model import configuration
 from poise.motion import library
 from poise.motion.checks import check

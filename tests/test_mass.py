@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from poise import dynamics
 from poise.errors import CharacterError
 from poise.math.arrays import Floats
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character
-from poise.model.forest import quat_matrix
 from poise.model.formats import mass
 
 DATA = find_data()

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import poise
-from poise.anatomy.body import body_of, role_of
+from poise.anatomy.body import body_of
+from poise.anatomy.names import role_of
 from poise.errors import ClipError
 from poise.model.character import Character
 from poise.motion import Clip, load_clip

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from objects import body
 
 from poise import Character, Joint, Link, PoiseError, StablePD, State, World, dynamics, measure
+from poise.anatomy.body import head_of
 from poise.characters import load_character
 from poise.model.character import Shape
 
@@ -88,7 +89,7 @@ def test_feet_and_hands_may_touch_the_ground_and_nothing_else() -> None:
 )
 def test_other_bodies_have_heads_and_feet_of_their_own(name: str, head: str, may: set[str]) -> None:
     character = load_character(name)
-    assert measure.head_of(character) == head
+    assert head_of(character) == head
     assert set(measure.allowed_on_ground(character)) == may
     assert not measure.fallen(character, character.rest_q)
 

@@ -11,7 +11,7 @@ from scipy.spatial import ConvexHull
 from touches import HUMANOID, rows
 
 from poise import PoiseError, World, measure
-from poise.anatomy.contact_schedule import feet_of, positions
+from poise.anatomy.feet import feet_of, positions
 
 Array = NDArray[np.float64]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from objects import body
@@ -207,3 +209,28 @@ def test_a_box_on_springs_sinks_by_its_weight() -> None:
     deepest = touches.force[:, 2].max() / springs[0]
     assert measure.sinking(touches) == pytest.approx(deepest, rel=1e-3)
     assert deepest > 5.0 * G / 4.0 / springs[0]
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_world_stands_for_its_contacts_and_copies(n: int) -> None:
+    world = World(HUMANOID, dt=1.0 / 240.0, n=n, ground=True)
+    for _ in range(5):
+        world.step()
+    given: dict[str, Any] = {"copies": () if n == 1 else n}
+    touching, q = world.contacts, world.state.q
+    assert measure.ground_reaction(world).force.shape == (*q.shape[:-1], 3)
+    pairs: list[tuple[Any, Any]] = [
+        *zip(
+            measure.ground_reaction(world),
+            measure.ground_reaction(world, touching, **given),
+            strict=True,
+        ),
+        *zip(
+            measure.support_polygon(world), measure.support_polygon(touching, **given), strict=True
+        ),
+        (measure.sinking(world), measure.sinking(touching, **given)),
+        (measure.lying(world), measure.lying(world, touching, **given)),
+        (measure.fallen(world), measure.fallen(world, q, touching)),
+    ]
+    for mine, other in pairs:
+        np.testing.assert_array_equal(mine, other)

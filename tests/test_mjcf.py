@@ -18,8 +18,8 @@ from trees import cases, random_state
 from poise import dynamics
 from poise.characters import builtin_names, load_character
 from poise.errors import CharacterError, PoiseError
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Joint, Link, Shape
-from poise.model.forest import quat_matrix
 from poise.model.formats import mjcf
 
 mujoco = pytest.importorskip("mujoco")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from objects import SOLIDS, turned
 
 from poise import Character, CharacterError, Shape, World, free_object
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 
 Array = NDArray[np.float64]
 

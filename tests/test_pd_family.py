@@ -29,7 +29,7 @@ from poise import (
 from poise.control.bubble_up import bubbled
 from poise.control.feedforward import turned
 from poise.control.gravity import gravity_force
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model.scene import scene_of
 from poise.reference.tree import build_tree, place_bodies
 

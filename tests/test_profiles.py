@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import poise
 from poise import PD, PoiseError, StablePD, State, Target
-from poise.anatomy.link_sets import links_of
+from poise.anatomy.names import links_of
 from poise.control.profiles import BLENDS, RECIPES, Profile, Profiled, named_profile
 
 Array = NDArray[np.float64]

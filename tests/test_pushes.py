@@ -15,7 +15,7 @@ from objects import DT, SOLIDS, G, body, recorded_and_resumed, started, turned
 import poise
 from poise import Gains, StablePD, State, World, dynamics
 from poise.errors import PoiseError
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model.shape import Shape
 
 Array = NDArray[np.float64]

@@ -10,7 +10,8 @@ import pytest
 
 import poise
 from poise import Clip, ClipNotice, measure
-from poise.anatomy.contact_schedule import Contacts, feet_of, positions
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import feet_of, positions
 from poise.math import rotation
 from poise.motion import load_clip
 from poise.motion.editing.smoothing import remove_spikes

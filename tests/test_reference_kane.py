@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from poise import dynamics
 from poise.characters import load_character
 from poise.errors import PoiseError
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Joint, Link
 from poise.reference.kane import kane_inverse_dynamics
 

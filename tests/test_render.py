@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from poise import HeightField, Plane, World
 from poise.characters import load_character
 from poise.errors import PoiseError
+from poise.math.rotation import quat_from_z, quat_matrix
 from poise.model.character import Character, Joint, Link, Shape
-from poise.model.forest import quat_from_z, quat_matrix
 from poise.view import (
     Camera,
     Mesh,

@@ -10,7 +10,7 @@ from test_retarget import biped, squats
 import poise
 from poise import dynamics
 from poise.anatomy.body import body_of
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 from poise.model import configuration
 from poise.motion import Clip, ik, limits
 from poise.motion.retargeting.finishing import bend_elbows, clearance_goals, smooth_corrections

@@ -11,7 +11,8 @@ import retarget_claims as claims
 from test_retarget import biped
 
 import poise
-from poise.anatomy.contact_schedule import Contacts, positions, tip_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import positions, tip_of
 from poise.errors import ClipError
 from poise.model.character import Character, Shape
 from poise.motion import Clip

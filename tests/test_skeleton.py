@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import poise
-from poise.anatomy.body_parts import is_animal, is_person, part_of, side_of
-from poise.anatomy.bone_shapes import lowest
+from poise.anatomy.names import is_animal, is_person, part_of, side_of
 from poise.anatomy.rig import Rig, RigJoint
 from poise.anatomy.skeleton import FRACTIONS, character_from_rig
 from poise.errors import CharacterError
+from poise.model.geometry import lowest_z
 from poise.motion.formats import bvh
 
 TURNS = ("Zrotation", "Yrotation", "Xrotation")
@@ -137,7 +137,7 @@ def test_a_dog_stands_on_four_paws(tmp_path: Path) -> None:
     again = dog_again(tmp_path)
     positions, _ = poise.dynamics.forward_kinematics(again, again.rest_q)
     for link, p in zip(again.links, positions, strict=True):
-        low = min(p[2] + lowest(shape) for shape in link.shapes)
+        low = min(p[2] + lowest_z(shape) for shape in link.shapes)
         # of our dog, front paws reach 2 cm lower than hind ones
         assert (low < 0.03) == ("paw" in link.name)
 

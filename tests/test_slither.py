@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import nnls
 
 from poise import dynamics
-from poise.anatomy.contact_schedule import positions
+from poise.anatomy.feet import positions
 from poise.characters import load_character
 from poise.errors import ClipError
 from poise.motion.authoring import ground_forces

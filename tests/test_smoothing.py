@@ -8,7 +8,9 @@ from scipy.ndimage import binary_erosion
 from test_contacts import HUMANOID, needs_data, stepping, take
 
 from poise import load_character
-from poise.anatomy.contact_schedule import Contacts, positions
+from poise.anatomy.body import size_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import positions
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
@@ -22,7 +24,7 @@ from poise.motion.editing.smoothing import (
     still_contacts,
     uncut_segments,
 )
-from poise.motion.foot_contact.detect import size_of, speeds
+from poise.motion.foot_contact.detect import speeds
 
 TWO_LINK = load_character("two-link")
 

@@ -7,8 +7,9 @@ import pytest
 
 import poise
 from poise import Character, Joint, Link, Shape, dynamics
-from poise.anatomy import contact_schedule as feet
-from poise.anatomy.contact_schedule import Contacts, Point
+from poise.anatomy import feet
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import Point
 from poise.math import rotation
 from poise.model import configuration
 from poise.motion.authoring import ground_forces, spacetime

@@ -10,7 +10,7 @@ import pytest
 from objects import SOLIDS, body, turned
 
 from poise import PoiseError, load_character
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model.scene import scene_of
 from poise.view import arrow, drawing_of, marker
 from poise.view.batch import bytes_of

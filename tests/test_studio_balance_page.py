@@ -110,7 +110,7 @@ def test_one_sees_through_the_bodies_and_no_longer(studio: Studio) -> None:
 
 
 def test_goals_that_are_offered_can_be_set(studio: Studio) -> None:
-    from poise.trials.balance_trial import place_of
+    from poise.anatomy.body import place_of
 
     character = studio.session.newest.measures.index.character
     offered = goal_names(character)

@@ -18,7 +18,7 @@ from test_video import pictures
 
 from poise import load_recording
 from poise.dynamics import forward_kinematics
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.studio import Studio
 
 SIZE = {"width": 960, "height": 620}

@@ -11,8 +11,9 @@ import pytest
 
 import poise
 from poise import PoiseError, measure
+from poise.anatomy.body import heading
 from poise.control.named import CONTROLLERS, named_controller
-from poise.simulation.pushes import Push, heading_at, parse_push
+from poise.simulation.pushes import Push, parse_push
 from poise.trials.overlaps import overlapping_links
 from poise.trials.trial import Trial, run_trial, trial_of
 
@@ -81,9 +82,12 @@ def test_a_vector_is_of_the_world_and_only_says_where_to() -> None:
 
 def test_a_heading_is_where_the_clip_looks() -> None:
     clip = poise.load_clip("walk")
-    assert abs(heading_at(clip, 1.0)) < 0.2
-    assert heading_at(clip.turned(2.0), 1.0) == pytest.approx(2.0 + heading_at(clip, 1.0))
-    assert heading_at(poise.load_clip("two-link-wave"), 1.0) == 0.0
+    character, turned = clip.character, clip.turned(2.0)
+    ahead = heading(character, clip.q(1.0))
+    assert abs(ahead) < 0.2
+    assert heading(character, turned.q(1.0)) == pytest.approx(2.0 + ahead)
+    wave = poise.load_clip("two-link-wave")
+    assert heading(wave.character, wave.q(1.0)) == 0.0
 
 
 # ---- controllers by name

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from test_mjcf import TETRAHEDRON, check_same
 
 from poise.errors import CharacterError
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character
-from poise.model.forest import quat_matrix
 from poise.model.formats import mjcf, urdf
 
 mujoco = pytest.importorskip("mujoco")

@@ -39,7 +39,7 @@ from poise import (
     reference,
 )
 from poise.control import Gains, StablePD, suggest_gains
-from poise.model.forest import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.simulation.command import Drive
 from poise.simulation.world import Loss
 

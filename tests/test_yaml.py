@@ -23,7 +23,7 @@ from test_character import SOLID, characters
 from poise.characters import builtin_names, load_character
 from poise.errors import CharacterError
 from poise.model.character import Character, Joint, Link, Shape
-from poise.model.formats import yaml, yaml_read
+from poise.model.formats import yaml
 
 PENDULUM = """\
 format: poise-character
@@ -265,9 +265,9 @@ def bomb() -> str:
         lambda: "a: &" + "x" * 1_000_000,
         lambda: changed("[rod]", f"[{'rod, ' * 50_000}]"),
         # as large as the bounds allow
-        lambda: "[" + "1," * (yaml_read.MOST_WORDS - 1),
-        lambda: '"' + "x\n" * (yaml_read.MOST_WORDS - 1),
-        lambda: "x" * yaml_read.LARGEST_TEXT,
+        lambda: "[" + "1," * (yaml.MOST_WORDS - 1),
+        lambda: '"' + "x\n" * (yaml.MOST_WORDS - 1),
+        lambda: "x" * yaml.LARGEST_TEXT,
     ],
 )
 def test_a_malicious_file_is_refused_in_bounded_time(make: Callable[[], str]) -> None:
@@ -283,7 +283,7 @@ def test_a_malicious_file_is_refused_in_bounded_time(make: Callable[[], str]) ->
 def test_a_text_of_too_many_words_or_lines_is_not_even_parsed(part: str) -> None:
     start = time.process_time()
     with pytest.raises(CharacterError, match=r"too large: over .* words"):
-        yaml.parse(part * (yaml_read.MOST_WORDS + 1))
+        yaml.parse(part * (yaml.MOST_WORDS + 1))
     assert time.process_time() - start < 1.0  # parsing it takes over 2 s
 
 
@@ -300,7 +300,7 @@ def test_vertices_are_lines_of_text_or_lists() -> None:
 
 
 def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_read, "MOST_VALUES", 1000)
+    monkeypatch.setattr(yaml, "MOST_VALUES", 1000)
     with pytest.raises(CharacterError, match=":1: too large: over 1000 values"):
         yaml.parse("[" + "1, " * 2000 + "]")
 

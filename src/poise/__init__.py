@@ -23,8 +23,7 @@ from poise.errors import (
     PoiseError,
     UnfollowableTarget,
 )
-from poise.model.character import Character, Joint, Link, Shape
-from poise.model.objects import free_object
+from poise.model.character import Character, Joint, Link, Shape, free_object
 from poise.motion import Clip, load_clip
 from poise.recording import Recording, load_recording
 from poise.simulation.command import Command, Drive, Target

@@ -1,4 +1,4 @@
-"""The errors of poise, and the checks at its door.
+"""The errors of poise.
 
 One base, `PoiseError`, and few children. A message names the thing that is wrong and says what
 would be right; a wrong name lists the near and the known ones.
@@ -7,26 +7,17 @@ would be right; a wrong name lists the near and the known ones.
 from __future__ import annotations
 
 import difflib
-import math
+import inspect
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
-from numbers import Real
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 LARGEST = 1e30
 """Numbers beyond this are refused: no character comes near, and products overflow."""
 
-SMALLEST_LENGTH = 1e-12
-"""Axes and quaternions shorter than this have no direction."""
-
 LONGEST_NAME = 200
 """Names with more characters are refused: messages quote them."""
-
-SLACK = 1e-6
-"""Relative slack for inertias: files carry about six digits."""
 
 
 class PoiseError(Exception):
@@ -128,7 +119,7 @@ def unknown_name(noun: str, name: object, known: Iterable[str], plural: str | No
         plural: Plural of the noun; `noun + "s"` unless given.
     """
     known = list(known)
-    # long names are cut: comparing takes the square of their length, and nobody reads them
+    # long names are cut: comparing takes the square of their length, and they are unreadable
     cut = [name[:80] for name in known]
     near = difflib.get_close_matches(str(name)[:80], cut, n=3, cutoff=0.6)
     # a link of a scene has the name of its part before its own
@@ -137,84 +128,49 @@ def unknown_name(noun: str, name: object, known: Iterable[str], plural: str | No
     return f"unknown {noun} {name!r:.80};{hint} {plural or noun + 's'}: {shorten(cut) or '(none)'}"
 
 
-def check_name(where: str, value: object) -> str:
-    """Return a name, or say what makes a usable one."""
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise CharacterError(f"{where} must be a printable, non-empty string, got {value!r:.80}")
-    if len(value) > LONGEST_NAME:
-        raise CharacterError(
-            f"{where} must have at most {LONGEST_NAME} characters, got {len(value)}: {value!r:.80}"
-        )
-    return value
+class Sealed:
+    """Refuses assignments that would have no effect, and says what has the effect instead.
 
-
-def check_number(where: str, value: object, *, least: float | None = None) -> float:
-    """Return a finite float, at least `least` if that is given; -0 becomes 0."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise CharacterError(f"{where} must be a number, got {value!r:.80}")
-    try:
-        number = float(value) + 0.0
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number) or abs(number) > LARGEST:
-        raise CharacterError(f"{where} must be finite and below {LARGEST:g} in size, got {number}")
-    if least is not None and number < least:
-        raise CharacterError(f"{where} must be at least {least:g}, got {number:g}")
-    return number
-
-
-def check_vector(where: str, value: object, size: int) -> tuple[float, ...]:
-    """Return `size` finite floats as a tuple."""
-    if isinstance(value, np.ndarray) and value.ndim == 1:
-        value = value.tolist()
-    numbers = f"{size} numbers" if size != 1 else "a sequence of 1 number"
-    if not isinstance(value, (list, tuple)):
-        raise CharacterError(f"{where} must be {numbers}, got {value!r:.80}")
-    if len(value) != size:
-        raise CharacterError(f"{where} must be {numbers}, got {len(value)}")
-    return tuple(check_number(f"{where}[{i}]", x) for i, x in enumerate(value))
-
-
-def check_direction(where: str, value: object, size: int) -> tuple[float, ...]:
-    """Return `size` numbers scaled to length one; an axis or quaternion of length zero is refused.
-
-    What is already of length one to rounding stays as it is, bit for bit.
+    A subclass calls `_seal()` when it is made. From then on a public attribute can be assigned
+    only if the object has it and neither `_remedies` nor the class names it, or if it is a property
+    with a setter.
     """
-    vector = check_vector(where, value, size)
-    length = math.hypot(*vector)
-    if length < SMALLEST_LENGTH:
-        unit = "(0, 0, 1)" if size == 3 else "(1, 0, 0, 0)"
-        raise CharacterError(f"{where} has length zero; it needs a direction, such as {unit}")
-    if abs(length - 1.0) <= 1e-15:
-        return vector
-    return tuple(x / length + 0.0 for x in vector)
 
+    _remedies: ClassVar[Mapping[str, str]] = {}
+    """By attribute, what to do instead of an assignment."""
 
-def check_inertia(where: str, value: object) -> tuple[tuple[float, ...], ...]:
-    """Return a physical inertia, 3x3 and symmetric; three numbers are its diagonal.
+    _remedy: ClassVar[str] = ""
+    """What to do instead, for methods, properties and all attributes not in `_remedies`."""
 
-    The principal moments a <= b <= c of any distribution of mass obey 0 <= a and c <= a + b.
-    """
-    if isinstance(value, np.ndarray) and value.ndim == 2:
-        value = value.tolist()
-    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != 3:
-        raise CharacterError(
-            f"{where} must be 3x3 numbers, or the 3 of its diagonal, got {value!r:.80}"
-        )
-    if isinstance(value[0], (list, tuple, np.ndarray)):
-        inertia = np.array([check_vector(f"{where}[{i}]", row, 3) for i, row in enumerate(value)])
-    else:
-        inertia = np.diag(check_vector(where, value, 3))
-    size = np.abs(inertia).max()
-    if np.abs(inertia - inertia.T).max() > SLACK * size:
-        raise CharacterError(f"{where} must be symmetric, got {inertia.tolist()}")
-    inertia = (inertia + inertia.T) / 2.0 + 0.0
-    a, b, c = np.linalg.eigvalsh(inertia)
-    moments = f"its principal moments are {a:.6g}, {b:.6g}, {c:.6g} kg m^2"
-    if a < -SLACK * size:
-        raise CharacterError(f"{where} must be positive; {moments}")
-    if c - a - b > SLACK * size:
-        raise CharacterError(
-            f"{where} is not physical: {moments}, and none may be larger than the sum of the others"
-        )
-    return tuple(tuple(row) for row in inertia.tolist())
+    _sealed = False
+
+    def _seal(self) -> None:
+        # a user's subclass may have attributes of its own
+        self._sealed = type(self).__module__.partition(".")[0] == "poise"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._sealed and not name.startswith("_"):
+            self._check_assigned(name)
+        object.__setattr__(self, name, value)
+
+    def _check_assigned(self, name: str) -> None:
+        kind, remedy = type(self).__name__, self._remedies.get(name)
+        found = getattr(type(self), name, None)
+        if isinstance(found, property) and found.fset is not None:
+            return
+        if remedy is None and found is not None:
+            remedy = self._remedy
+        if (
+            not remedy
+            and name in inspect.signature(type(self)).parameters
+            and (found is not None or name not in vars(self))
+        ):
+            remedy = f"it is given when one is made, {kind}(..., {name}=...)"
+        if remedy == "":
+            remedy = "it is a method, or computed from other attributes"
+        if remedy is not None:
+            raise ReadOnly(f"{name} of a {kind} cannot be assigned: {remedy}")
+        own = [key for key in vars(self) if not key.startswith("_")]
+        if name not in own:
+            known = [*own, *(key for key in dir(type(self)) if not key.startswith("_"))]
+            raise ReadOnly(unknown_name(f"attribute of a {kind}", name, known, "attributes"))

@@ -5,13 +5,16 @@ Thicknesses are ours.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from poise.anatomy.bones import Bones
-from poise.anatomy.rig import Floats
-from poise.math.pose import quat_from_z, quat_matrix
-from poise.math.rotation import conjugate, multiply, rotate
+from poise.math.arrays import Floats
+from poise.math.rotation import conjugate, multiply, quat_from_z, rotate
 from poise.model.character import Shape, Vector
+
+if TYPE_CHECKING:
+    from poise.anatomy.skeleton import Bones
 
 RADII = {
     "head": 0.055,
@@ -43,7 +46,7 @@ FOUR_RADII = {
     "foot": 0.04,
     "toe": 0.03,
 }
-"""Radii of what goes on four legs, as fractions of its trunk."""
+"""Radii of quadrupeds, as fractions of the trunk."""
 
 ENDS = {"head": 0.13, "neck": 0.05, "hand": 0.10, "foot": 0.12}
 """Lengths of ends that the skeleton leaves open, as fractions of stature."""
@@ -113,7 +116,7 @@ def shapes_of(bones: Bones, i: int) -> list[Shape]:
         # one along the middle, none to the legs
         middle = [p for p in points if abs(p @ bones.left) < 0.1 * np.linalg.norm(p)]
         capsules = middle or points
-    for p in _apart(capsules):
+    for p in _distinct(capsules):
         length = float(np.linalg.norm(p))
         radius = _radius(bones, i, length)
         if bones.stature is not None and part in ("pelvis", "trunk") and length < 2.2 * radius:
@@ -194,13 +197,13 @@ def _sole_height(bones: Bones, i: int, bone: Floats, up: Floats) -> float:
     return min(sole, -ANKLE * stature) if bones.parts[i] == "foot" else sole
 
 
-def _apart(points: list[Floats]) -> list[Floats]:
+def _distinct(points: list[Floats]) -> list[Floats]:
     """Points that are not near each other: of several, the one that is farthest out."""
-    apart: list[Floats] = []
+    distinct: list[Floats] = []
     for p in sorted(points, key=lambda p: -float(np.linalg.norm(p))):
-        if all(np.linalg.norm(p - other) > 0.25 * np.linalg.norm(other) for other in apart):
-            apart.append(p)
-    return apart
+        if all(np.linalg.norm(p - other) > 0.25 * np.linalg.norm(other) for other in distinct):
+            distinct.append(p)
+    return distinct
 
 
 def _quat(R: Floats) -> Vector:
@@ -210,12 +213,3 @@ def _quat(R: Floats) -> Vector:
     angle = float(np.arctan2(x[1], x[0]))
     whole = multiply(first, (np.cos(angle / 2), 0.0, 0.0, np.sin(angle / 2)))
     return tuple(whole.tolist())
-
-
-def lowest(shape: Shape) -> float:
-    """Lowest z of a shape in its link's frame."""
-    R = quat_matrix(shape.quat)
-    if shape.kind == "box":
-        return float(shape.pos[2] - np.abs(R[2]) @ np.array(shape.size))
-    half = shape.size[1] if shape.kind == "capsule" else 0.0
-    return float(shape.pos[2] - abs(R[2, 2]) * half - shape.size[0])

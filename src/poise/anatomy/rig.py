@@ -16,15 +16,14 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from poise.anatomy.body_parts import is_animal, is_person
+from poise.anatomy.names import is_animal, is_person
 from poise.errors import ClipError, shorten
-from poise.math.rotation import conjugate, multiply, rotate
+from poise.math.arrays import Floats
+from poise.math.rotation import conjugate, multiply, quat_matrix, rotate
 from poise.model.character import Character, Joint, Link
-from poise.model.forest import quat_matrix
 
-Floats = NDArray[np.float64]
 Vector = tuple[float, ...]
 
 AXES = {"X": 0, "Y": 1, "Z": 2}

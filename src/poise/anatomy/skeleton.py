@@ -3,9 +3,9 @@
 Masses are the fractions of body mass in Winter, *Biomechanics and Motor Control of Human Movement*
 (4th ed. 2009), Table 4.1 (after Dempster); the stature comes from thigh and shank, which make up
 0.491 of it (Figure 4.1, after Drillis and Contini), the body mass from a body-mass index of 22.
-Links are told apart by their names. What has no human name, and every link of a skeleton that is
-not a human's, has the density of water. Thicknesses are ours; those of what goes on four legs are
-fractions of its trunk, so that a dog is not taken for a person on all fours.
+Links are identified by their names. A link without a human name, and every link of a skeleton that
+is not a human's, has the density of water. Thicknesses are ours; those of quadrupeds are
+fractions of the trunk, so that a dog is not taken for a person on all fours.
 
 Joints become links, but for those that have neither length nor mass:
 - an end without length that is no head, hand or foot;
@@ -20,12 +20,13 @@ from collections.abc import Collection
 
 import numpy as np
 
-from poise.anatomy.body_parts import ARM, LEG, is_tail, side_of
-from poise.anatomy.bone_shapes import lowest, shapes_of
-from poise.anatomy.bones import Bones
+from poise.anatomy.bone_shapes import shapes_of
+from poise.anatomy.names import ARM, FRONT, FRONT_PARTS, LEG, is_animal, is_tail, part_of, side_of
 from poise.anatomy.rig import Rig
 from poise.errors import CharacterError
+from poise.math.arrays import Floats
 from poise.model.character import Character, Joint, Link, Shape
+from poise.model.geometry import lowest_z
 
 FRACTIONS = {
     "head": 0.081,
@@ -38,13 +39,14 @@ FRACTIONS = {
     "shank": 0.0465,
     "foot": 0.0145,
 }
-"""Shares of body mass; of arms and legs, each."""
+"""Fractions of body mass; of arms and legs, each."""
 
-SHARES = {"neck": "head", "shoulder": "trunk", "toe": "foot"}
-"""Parts that take their mass from another one's share."""
+INCLUDED_IN = {"neck": "head", "shoulder": "trunk", "toe": "foot"}
+"""Parts whose mass is included in that of another part."""
 
 DENSITY = 1000.0  # [kg/m^3]
 BODY_MASS_INDEX = 22.0  # [kg/m^2]
+LEG_LENGTH = 0.491  # thigh and shank, as a fraction of stature
 
 
 def character_from_rig(
@@ -97,7 +99,7 @@ def _character(bones: Bones, name: str, mass: float | None) -> Character:
                 joints=_joints(bones, i, above < 0),
             )
         )
-    low = min(lowest(shape) + bones.rig.rest[i][2] for i in index for shape in shapes[i])
+    low = min(lowest_z(shape) + bones.rig.rest[i][2] for i in index for shape in shapes[i])
     base = (0.0, 0.0, float(bones.rig.rest[index[0]][2] - low))
     root = links[0]
     links[0] = Link.from_shapes(
@@ -150,28 +152,207 @@ def _masses(bones: Bones, shapes: dict[int, list[Shape]], mass: float | None) ->
     volume = {i: sum(shape.volume for shape in s) for i, s in shapes.items()}
     masses = {i: DENSITY * v for i, v in volume.items()}
     if bones.stature is not None:
-        _share_body_mass(bones, BODY_MASS_INDEX * bones.stature**2, volume, masses)
+        _divide_body_mass(bones, BODY_MASS_INDEX * bones.stature**2, volume, masses)
     if mass is not None:
         total = sum(masses.values())
         masses = {i: m * mass / total for i, m in masses.items()}
     return masses
 
 
-def _share_body_mass(
+def _divide_body_mass(
     bones: Bones, body: float, volume: dict[int, float], masses: dict[int, float]
 ) -> None:
-    """Give each part its share of the body's mass; its links share that by volume."""
+    """Give each part its fraction of the body's mass, divided among its links by volume."""
     groups: dict[tuple[str, str], list[int]] = {}
     for i in volume:
-        part = SHARES.get(bones.parts[i], bones.parts[i])
+        part = INCLUDED_IN.get(bones.parts[i], bones.parts[i])
         if part in FRACTIONS:
             side = "" if part in ("head", "trunk", "pelvis") else side_of(bones.rig.names[i])
             groups.setdefault((part, side), []).append(i)
     total = sum(FRACTIONS[part] for part, _ in groups)
     for (part, _), group in groups.items():
-        share = body * FRACTIONS[part] / total
+        part_mass = body * FRACTIONS[part] / total
         whole = sum(volume[i] for i in group)
-        masses.update({i: share * volume[i] / whole for i in group})
+        masses.update({i: part_mass * volume[i] / whole for i in group})
 
 
-__all__ = ["FRACTIONS", "character_from_rig"]
+class Bones:
+    """Which joints of a rig become links, and what they are.
+
+    Args:
+        rig: The skeleton.
+        still: Names of joints that never turn.
+        sliding: Names of joints that move against their parents.
+
+    Attributes:
+        stature: Of a person [m]; None if it is none.
+        trunk: Distance from the hips of a four-legged animal to its shoulders [m]; else None.
+        kept: Whether each joint becomes a link.
+        owner: The link that each joint moves with, -1 above all.
+        parts: Parts of the body, "" where names do not say; a front leg has those of an arm.
+    """
+
+    def __init__(self, rig: Rig, still: Collection[str], sliding: Collection[str]) -> None:
+        self.rig = rig
+        self.sliding = sliding
+        self.n = len(rig.joints)
+        self.ends = [None if j.end is None else rig.vectors(j.end) for j in rig.joints]
+        points = [rig.rest, *(rig.rest[i] + e for i, e in enumerate(self.ends) if e is not None)]
+        self.height = float(np.ptp(np.vstack(points), axis=0).max())
+        self.children: list[list[int]] = [[] for _ in range(self.n)]
+        for i, joint in enumerate(rig.joints):
+            if joint.parent >= 0:
+                self.children[joint.parent].append(i)
+        self.parts = [part_of(name) for name in rig.names]
+        self._name_front_legs()
+        self.kept = self._kept(still)
+        self.owner = self._owners()
+        self._name_upper_arms()
+        self.trunk = self._trunk()
+        self.stature = self._stature() if self.trunk is None else None
+        self.left = self._left()
+        self.inner: list[list[Floats]] = [[] for _ in range(self.n)]
+        self.outer: list[list[Floats]] = [[] for _ in range(self.n)]
+        self._find_points()
+
+    def _kept(self, still: Collection[str]) -> list[bool]:
+        kept, alive = [False] * self.n, [False] * self.n
+        short = 0.005 * self.height
+        for i in reversed(range(self.n)):
+            end = self.ends[i]
+            length = 0.0 if end is None else float(np.linalg.norm(end))
+            if not self.children[i]:
+                kept[i] = length > short or self.ends_body(i)
+                alive[i] = kept[i]
+                continue
+            reach = [float(np.linalg.norm(self.rig.offsets[c])) for c in self.children[i]]
+            ways = sum(alive[c] for c in self.children[i])
+            kept[i] = max(*reach, length, 0.0) > 1e-6 * self.height or ways > 1
+            alive[i] = kept[i] or ways > 0
+        for i, joint in reversed([*enumerate(self.rig.joints)]):
+            in_place = float(np.linalg.norm(self.rig.offsets[i])) <= 1e-6 * self.height
+            if self._fixed(i) or (joint.name in still and in_place):
+                # the one above it, which may turn, takes its place
+                if kept[i] and joint.parent >= 0:
+                    kept[joint.parent] = True
+                kept[i] = False
+        root = self._root()
+        kept[: root + 1] = [False] * root + [True]
+        return kept
+
+    def ends_body(self, i: int) -> bool:
+        """Whether an end is a head, hand or foot by name, and not a part of one."""
+        parent = self.rig.joints[i].parent
+        own = parent < 0 or self.parts[parent] != self.parts[i]
+        return own and self.parts[i] in ("head", "hand", "foot")
+
+    def _fixed(self, i: int) -> bool:
+        """Whether a file that lists its channels gives this joint none."""
+        return self.rig.kind in ("bvh", "amc") and not self.rig.joints[i].channels
+
+    def _root(self) -> int:
+        """The joint that carries the character: not an extra one above the hips."""
+        root = 0
+        while len(self.children[root]) == 1 and self.ends[root] is None:
+            child = self.children[root][0]
+            away = float(np.linalg.norm(self.rig.offsets[child])) > 1e-6 * self.height
+            if self._fixed(child) or (away and self.rig.names[child] not in self.sliding):
+                break
+            root = child
+        return root
+
+    def _owners(self) -> list[int]:
+        """The link that each joint moves with: itself, or the nearest one above; -1 above all."""
+        owner = [-1] * self.n
+        for i, joint in enumerate(self.rig.joints):
+            owner[i] = i if self.kept[i] else (owner[joint.parent] if joint.parent >= 0 else -1)
+        return owner
+
+    def _name_upper_arms(self) -> None:
+        """A shoulder that carries the forearm itself is the upper arm."""
+        for i in range(self.n):
+            if self.parts[i] == "forearm":
+                above = self.owner[self.rig.joints[i].parent]
+                if above >= 0 and self.parts[above] == "shoulder":
+                    self.parts[above] = "arm"
+
+    def _name_front_legs(self) -> None:
+        """The front legs of an animal have the parts of arms."""
+        if not is_animal(self._limb_names()):
+            return
+        for i, name in enumerate(self.rig.names):
+            if FRONT.search(name):
+                self.parts[i] = FRONT_PARTS.get(self.parts[i], self.parts[i])
+
+    def _limb_names(self) -> list[str]:
+        """Names of the joints of arms and legs."""
+        pairs = zip(self.rig.names, self.parts, strict=True)
+        return [name for name, part in pairs if part in (*ARM, *LEG)]
+
+    def _trunk(self) -> float | None:
+        """Distance from hips to shoulders of a quadruped [m]; None of others.
+
+        Names say so ("hind_left_thigh", "paw"). Without them it stands on hands and feet in the
+        rest pose, or has a tail, and its shoulders are not above its hips.
+        """
+        arms, thighs = self._links("arm") or self._links("shoulder"), self._links("thigh")
+        if not arms or not thighs:
+            return None
+        shoulders, hips = (self.rig.rest[links].mean(axis=0) for links in (arms, thighs))
+        if not is_animal(self._limb_names()):
+            upright = shoulders[2] - hips[2] > 0.15 * self.height
+            hands = shoulders[2] - self._lowest(ARM) > 0.2 * self.height
+            feet = hips[2] - self._lowest(LEG) > 0.2 * self.height
+            if upright or not ((hands and feet) or any(map(is_tail, self.rig.names))):
+                return None
+        trunk = float(np.linalg.norm(shoulders - hips))
+        return trunk if trunk > 0.05 * self.height else None
+
+    def _lowest(self, parts: tuple[str, ...]) -> float:
+        """Height of the lowest joint or end of these parts in the rest pose [m]."""
+        low = []
+        for i in range(self.n):
+            if self.parts[i] in parts:
+                end = self.ends[i]
+                low.append(self.rig.rest[i][2] + (0.0 if end is None else min(end[2], 0.0)))
+        return float(min(low))
+
+    def _links(self, part: str) -> list[int]:
+        return [i for i in range(self.n) if self.kept[i] and self.parts[i] == part]
+
+    def _stature(self) -> float | None:
+        """Stature of a human [m]; None if this is no human."""
+        if is_animal(self._limb_names()):
+            return None
+        for part in ("thigh", "shank", "arm", "forearm"):
+            if len(self._links(part)) != 2:
+                return None
+        legs = []
+        for shank in self._links("shank"):
+            below = [self.rig.rest[c] - self.rig.rest[shank] for c in self.children[shank]]
+            lengths = [float(np.linalg.norm(b)) for b in below]
+            legs.append(float(np.linalg.norm(self.rig.offsets[shank])) + max(lengths, default=0.0))
+        stature = sum(legs) / 2.0 / LEG_LENGTH
+        return stature if 0.2 < stature / max(self.height, 1e-9) < 3.0 else None
+
+    def _left(self) -> Floats:
+        """Direction to the left: from hip to hip, or y."""
+        hips = [self.rig.rest[i] for i in self._links("thigh")]
+        names = [side_of(self.rig.names[i]) for i in self._links("thigh")]
+        left = np.array([0.0, 1.0, 0.0])
+        if names in (["left", "right"], ["right", "left"]):
+            across = hips[names.index("left")] - hips[names.index("right")]
+            size = float(np.linalg.norm(across))
+            left = across / size if size > 1e-6 * self.height else left
+        return left
+
+    def _find_points(self) -> None:
+        """List, for each link, joints that carry on (inner) and ends (outer), from its origin."""
+        for k, joint in enumerate(self.rig.joints):
+            above = self.owner[joint.parent] if joint.parent >= 0 else -1
+            if above >= 0:
+                lists = self.inner if self.kept[k] or self.children[k] else self.outer
+                lists[above].append(self.rig.rest[k] - self.rig.rest[above])
+            own, end = self.owner[k], self.ends[k]
+            if own >= 0 and end is not None:
+                self.outer[own].append(self.rig.rest[k] - self.rig.rest[own] + end)

@@ -1,4 +1,4 @@
-"""What the built-in people share: published proportions, masses, ranges of motion, strength.
+"""The human body in published numbers: proportions, masses, ranges of motion, strength.
 
 Lengths are fractions of stature in Winter, *Biomechanics and Motor Control of Human Movement* (4th
 ed. 2009), Figure 4.1 (after Drillis and Contini 1966). Masses, and the heights of what divides the
@@ -149,7 +149,7 @@ def ball(name: str, side: str = "", kind: str = "") -> Joint:
 # 75 kg, ours. People differ by a quarter to a third (standard deviation). Women have about as much
 # per kg in the legs (Anderson) and less in the arms (Harbo). A muscle that is stretched holds 1.0
 # to 1.4 times as much, one that shortens fast far less.
-# The characters themselves have no limits of effort: the works' gains ask for more.
+# The characters themselves have no limits of effort: the gains of the papers need more.
 MOMENTS: dict[str, dict[str, float]] = {
     # Sagittal: Anderson, Madigan and Nussbaum 2007, J. Biomech. 40:3105, Table 3, C1 of men of 18
     # to 25 (0.161, 0.113), by weight and stature, here of 1.75 m. Abduction: Sugimoto et al. 2014,

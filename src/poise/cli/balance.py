@@ -170,8 +170,8 @@ def _misses(trial: BalanceTrial, recording: Recording) -> dict[str, float]:
     """How far from its goal each link is at the end [m]."""
     import numpy as np
 
-    from poise.anatomy.contact_schedule import Point, positions
-    from poise.trials.balance_trial import place_of
+    from poise.anatomy.body import place_of
+    from poise.anatomy.feet import Point, positions
 
     missed = {}
     for goal in trial.goals:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from poise.characters import builtin_names, load_character
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Joint, Link, Shape
-from poise.model.forest import quat_matrix
 
 characters = typer.Typer(
     invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False

@@ -189,7 +189,7 @@ def summary(clip: Clip) -> dict[str, Any]:
 
 def draw(clip: Clip, path: Path, columns: int, rows: int) -> None:
     """Draw a clip into a PNG file, pose by pose."""
-    from poise.anatomy.contact_schedule import feet_of
+    from poise.anatomy.feet import feet_of
     from poise.motion.foot_contact.detect import ground_height
     from poise.view.contact_sheet import contact_sheet
     from poise.view.render import save_image
@@ -204,7 +204,7 @@ def draw(clip: Clip, path: Path, columns: int, rows: int) -> None:
 
 def _with_contacts(clip: Clip) -> Clip:
     """The clip with its contacts, detected if it has feet and nobody has looked."""
-    from poise.anatomy.contact_schedule import feet_of
+    from poise.anatomy.feet import feet_of
     from poise.motion.foot_contact.detect import detect_contacts
 
     if clip.contacts is not None or not feet_of(clip.character):

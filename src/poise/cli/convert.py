@@ -164,8 +164,8 @@ def _convert_motion(
     smoothing = "; ".join(note for note in before if "smoothed" in note)
     balancing = None
     if editing.balanced:
+        from poise.anatomy.feet import check_can_stand
         from poise.motion.editing.prepare_balance import prepare_balance
-        from poise.trials.balance_trial import check_can_stand
 
         check_can_stand(clip.character)
         with progress("balancing") as tell:

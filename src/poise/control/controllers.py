@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from poise.control.gains import Gains
 from poise.control.plant import Index, Plant, overlay
 from poise.dynamics import FORMS, METHODS
-from poise.errors import PoiseError, unknown_name
+from poise.errors import PoiseError, Sealed, unknown_name
 from poise.math.arrays import Floats, finite, floats
-from poise.model.sealed import Sealed
 from poise.simulation.command import Command, Drive, Target
 from poise.simulation.controller import Requirements
 

@@ -17,10 +17,9 @@ import numpy as np
 
 from poise import dynamics
 from poise.control.gains import root_slices
-from poise.control.rotations import matrices, unit
-from poise.math.arrays import Floats
-from poise.math.rotation import exp, multiply
-from poise.model.forest import KINDS, Forest, Ints
+from poise.math.arrays import Floats, Ints
+from poise.math.rotation import exp, multiply, normalize, quat_matrices
+from poise.model.forest import KINDS, Forest
 from poise.simulation.command import Target
 
 if TYPE_CHECKING:
@@ -89,8 +88,8 @@ def turned(scene: Scene, q: Floats, target_q: Floats, x: Floats) -> Floats:
     at = _layout(scene.forest)
     if not at.quat.size:
         return x
-    own = matrices(unit(target_q[..., at.quat])) @ x[..., at.turn, None]
-    own = (matrices(unit(q[..., at.quat])).swapaxes(-1, -2) @ own)[..., 0]
+    own = quat_matrices(normalize(target_q[..., at.quat])) @ x[..., at.turn, None]
+    own = (quat_matrices(normalize(q[..., at.quat])).swapaxes(-1, -2) @ own)[..., 0]
     out = np.array(np.broadcast_to(x, (*own.shape[:-2], x.shape[-1])))
     out[..., at.turn] = own
     return out
@@ -102,7 +101,7 @@ def _moved(scene: Scene, q: Floats, step: Floats) -> Floats:
     lead = np.broadcast_shapes(q.shape[:-1], step.shape[:-1])
     out = np.array(np.broadcast_to(q, (*lead, q.shape[-1])))
     out[..., at.plain_q] += step[..., at.plain_v]
-    out[..., at.quat] = unit(multiply(out[..., at.quat], exp(step[..., at.turn])))
+    out[..., at.quat] = normalize(multiply(out[..., at.quat], exp(step[..., at.turn])))
     return out
 
 

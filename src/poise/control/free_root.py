@@ -29,7 +29,8 @@ from poise.control.balance.stance import faded
 from poise.control.ground_forces import GroundForces
 from poise.control.supports import Supports
 from poise.math.arrays import Floats
-from poise.model.forest import KINDS, quat_matrix
+from poise.math.rotation import quat_matrix
+from poise.model.forest import KINDS
 from poise.model.scene import Scene
 
 SMALLEST = 0.1

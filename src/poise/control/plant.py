@@ -16,14 +16,12 @@ from numpy.typing import NDArray
 
 from poise.control.gains import Gains
 from poise.dynamics import GRAVITY
-from poise.errors import PoiseError, shorten, unknown_name
-from poise.math.arrays import Floats, floats, number
-from poise.model.character import Character
-from poise.model.forest import Ints, Part, compile_forest
-from poise.model.objects import is_free_object
+from poise.errors import PoiseError, Sealed, shorten, unknown_name
+from poise.math.arrays import Floats, Ints, floats, number
+from poise.model.character import Character, is_free_object
+from poise.model.forest import Part, compile_forest
 from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, SceneLike, scene_of
-from poise.model.sealed import Sealed
 from poise.simulation.command import Command, Drive, Target
 from poise.simulation.contact import HeightField, Plane
 
@@ -296,7 +294,7 @@ class Plant(Sealed):
         settings = self.settings
         if settings is None or self.whole.overrides is None:
             return scene
-        from poise.model.overrides import model_overrides
+        from poise.model.inertia import model_overrides
 
         mass, inertia, armature = settings.mass, settings.inertia, settings.armature
         mass = None if mass is None else mass[..., self.links]

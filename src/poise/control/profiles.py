@@ -24,12 +24,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.anatomy.link_sets import links_of
-from poise.errors import PoiseError, unknown_name
-from poise.math.arrays import Floats, choice, finite, floats
-from poise.model.forest import Ints
+from poise.anatomy.names import links_of
+from poise.errors import PoiseError, Sealed, unknown_name
+from poise.math.arrays import Floats, Ints, choice, finite, floats
 from poise.model.scene import Scene, SceneLike, scene_of
-from poise.model.sealed import Sealed
 from poise.simulation.command import Command
 from poise.simulation.controller import Requirements
 

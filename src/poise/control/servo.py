@@ -11,11 +11,9 @@ from numpy.typing import ArrayLike
 
 from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains, with_root
 from poise.control.plant import ActsOnPlant, PartLike, Plant
-from poise.errors import PoiseError
-from poise.math.arrays import Floats, choice, finite, floats, number
-from poise.model.forest import Ints
+from poise.errors import PoiseError, Sealed
+from poise.math.arrays import Floats, Ints, choice, finite, floats, number
 from poise.model.scene import SceneLike
-from poise.model.sealed import Sealed
 from poise.simulation.command import Command, Target
 
 LONGEST_STEP = 1.0

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from poise.dynamics import forward_kinematics
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, Ints
 from poise.math.pose import Pose
-from poise.model.forest import Ints, quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model.scene import SceneLike, scene_of
 from poise.simulation.contact.pairs import shape_probes
 

@@ -11,8 +11,7 @@ from poise.errors import PoiseError, unknown_name
 from poise.experiments import kavafoglu2018, macchietto2008, yin2020
 from poise.experiments.facts import facts
 from poise.experiments.report import Item, check_folder, write_report
-
-Progress = Callable[[float], None]
+from poise.math.arrays import Progress
 
 
 @dataclass(frozen=True)

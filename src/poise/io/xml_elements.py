@@ -1,4 +1,4 @@
-"""XML files as elements that know their lines, parsed with care.
+"""XML files as elements with line numbers, parsed within bounds.
 
 No entities, no references out of the file, bounded size, depth and number of elements; NaN is
 refused. Text between elements is left out.

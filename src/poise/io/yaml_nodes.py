@@ -1,7 +1,7 @@
-"""YAML 1.2 read with care: values that know their line, within bounds of number and depth.
+"""YAML 1.2 read safely: values with line numbers, within bounds of number and depth.
 
 The parser's events are taken one by one and counted, so that no text costs unbounded time or
-memory; aliases count as often as they are used, tags are refused. A `Reader` asks for values of one
+memory; aliases count as often as they are used, tags are refused. A `Reader` returns values of one
 kind, and says which line holds something else.
 """
 

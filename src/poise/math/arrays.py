@@ -131,3 +131,34 @@ def joined(a: ArrayLike, b: ArrayLike, one: str, two: str) -> Floats:
         raise PoiseError(f"{one} and {two} are for different numbers of copies") from None
     parts = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (left, right)]
     return np.ascontiguousarray(np.concatenate(parts, axis=-1))
+
+
+def runs(mask: ArrayLike) -> list[tuple[int, int]]:
+    """Runs of true values: first index, index after the last."""
+    padded = np.concatenate([[False], np.asarray(mask, dtype=bool), [False]])
+    edges = np.flatnonzero(padded[1:] != padded[:-1])
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def broadcast(**given: ArrayLike) -> list[Floats]:
+    """The arrays with their leading axes broadcast to one shape; an error names those that differ.
+
+    The last axis must be the same for all.
+    """
+    arrays = {name: floats(value, name) for name, value in given.items()}
+    try:
+        if len({array.shape[-1:] for array in arrays.values()}) > 1:
+            raise ValueError
+        return list(np.broadcast_arrays(*arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise PoiseError(f"the shapes do not fit together: {shapes}") from None
+
+
+def broadcast_vectors(**given: ArrayLike) -> list[Floats]:
+    """As `broadcast`, of shape (..., 3)."""
+    for name, value in given.items():
+        array = floats(value, name)
+        if array.shape[-1:] != (3,):
+            raise PoiseError(f"{name} has shape {array.shape}, expected (..., 3)")
+    return broadcast(**given)

@@ -1,11 +1,14 @@
-"""Quaternions w x y z in arrays; leading axes are batch axes."""
+"""Rotations: quaternions w x y z and matrices in arrays; leading axes are batch axes."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import math
+from collections.abc import Sequence
 
-Floats = NDArray[np.float64]
+import numpy as np
+from numpy.typing import ArrayLike
+
+from poise.math.arrays import Floats
 
 SMALL = 1e-8
 """Half angles below this take the first terms of the series [rad]."""
@@ -79,6 +82,76 @@ def mean(a: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     w = np.ones(len(a)) if weights is None else np.asarray(weights, dtype=np.float64)
     found: Floats = np.linalg.eigh(np.einsum("k,ki,kj->ij", w, a, a))[1][:, -1]
     return found if found[0] >= 0.0 else -found
+
+
+def quat_matrix(quat: ArrayLike) -> Floats:
+    """Rotation matrices (..., 3, 3) of unit quaternions (..., 4)."""
+    w, x, y, z = np.moveaxis(np.asarray(quat, dtype=np.float64), -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def _coefficients() -> Floats:
+    """The nine entries of |q|² R as sums of the sixteen products q_i q_j, shape (16, 9)."""
+    w, x, y, z = range(4)
+    entries = (
+        ((w, w, 1), (x, x, 1), (y, y, -1), (z, z, -1)),
+        ((x, y, 2), (w, z, -2)),
+        ((x, z, 2), (w, y, 2)),
+        ((x, y, 2), (w, z, 2)),
+        ((w, w, 1), (x, x, -1), (y, y, 1), (z, z, -1)),
+        ((y, z, 2), (w, x, -2)),
+        ((x, z, 2), (w, y, -2)),
+        ((y, z, 2), (w, x, 2)),
+        ((w, w, 1), (x, x, -1), (y, y, -1), (z, z, 1)),
+    )
+    table = np.zeros((4, 4, 9))
+    for k, terms in enumerate(entries):
+        for i, j, factor in terms:
+            table[i, j, k] = factor
+    return table.reshape(16, 9)
+
+
+_TABLE = _coefficients()
+
+
+def quat_matrices(quat: Floats) -> Floats:
+    """Rotation matrices (..., 3, 3) of many unit quaternions (..., 4) in few array operations.
+
+    As `quat_matrix`, but for the rounding of the last bit.
+    """
+    pairs = quat[..., :, None] * quat[..., None, :]
+    lead = quat.shape[:-1]
+    return (pairs.reshape(*lead, 16) @ _TABLE).reshape(*lead, 3, 3)
+
+
+def normalize(quat: Floats) -> Floats:
+    """Quaternions (..., 4) scaled to length 1."""
+    return np.asarray(quat / np.sqrt((quat * quat).sum(axis=-1, keepdims=True)))
+
+
+def quat_from_z(axis: Sequence[float]) -> tuple[float, ...]:
+    """Quaternion of a rotation that takes +z to a unit axis."""
+    x, y, z = axis
+    # the shortest one; below the horizon, first turn z to -z about x, then go the shortest way
+    quat = (1.0 + z, -y, x, 0.0) if z >= 0.0 else (-y, 1.0 - z, 0.0, x)
+    length = math.hypot(*quat)
+    return tuple(x / length for x in quat)
+
+
+def product(a: Floats, b: Floats) -> Floats:
+    """The matrix product a b of small matrices, shapes (..., i, k) and (..., k, j).
+
+    Terms are added in order, so that the bits do not depend on the BLAS, as those of `a @ b` do.
+    """
+    found: Floats = a[..., :, :1] * b[..., :1, :]
+    for k in range(1, a.shape[-1]):
+        found = found + a[..., :, k : k + 1] * b[..., k : k + 1, :]
+    return found
 
 
 def _unit(x: ArrayLike) -> Floats:

@@ -32,7 +32,7 @@ from scipy.sparse.linalg import spsolve
 
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.rotation import Floats
+from poise.math.arrays import Floats
 
 WIDEST = np.radians(175.0)
 """Largest turn between two keys [rad]: near half a turn either way round is as short."""
@@ -133,8 +133,8 @@ class RotationCurve:
             return self.steps
         w = np.zeros((len(self.times) + (self.period is None), 3))
         # from small turns on to the whole ones, so that no step is met by way of a needless turn
-        for share in np.arange(1, PARTS + 1) / PARTS:
-            w, e = self._solved(share * self.steps, w)
+        for fraction in np.arange(1, PARTS + 1) / PARTS:
+            w, e = self._solved(fraction * self.steps, w)
         if np.abs(e).max() > 1e-7 or np.abs(w).max() > 4.0 * np.pi:
             bad = e if np.abs(e).max() > 1e-7 else self.around(w)[1]
             worst = int(np.abs(bad).max(axis=1).argmax())
@@ -142,37 +142,37 @@ class RotationCurve:
         return w
 
     def _solved(self, steps: Floats, w: Floats) -> tuple[Floats, Floats]:
-        """The w for these steps, and what they miss (m, 3) [rad], from a guess."""
+        """The w for these steps, and their residuals (m, 3) [rad], from a guess."""
         goal, m = rotation.exp(steps), len(steps)
         l0, r0 = self.at_keys[:m, :1], self.at_keys[:m, 2:3]
         l1, r1 = (np.roll(self.at_keys, -1, axis=0)[:m, i : i + 1] for i in (0, 2))
 
-        def misses(w0: Floats, w1: Floats, w2: Floats) -> Floats:
+        def residuals(w0: Floats, w1: Floats, w2: Floats) -> Floats:
             got = _product(-r0 * w1, l0 * w0, (1.0 - l1) * w1, r1 * w2)
             return rotation.log(rotation.multiply(rotation.conjugate(got), goal))
 
-        e = misses(*self.around(w))
+        e = residuals(*self.around(w))
         for _ in range(20):
             if np.abs(e).max() < EXACT:
                 break
-            step = self._newton_step(misses, w, e)
-            for share in (1.0, 0.5, 0.25, 0.1, 0.02):
-                new = misses(*self.around(w + share * step))
+            step = self._newton_step(residuals, w, e)
+            for fraction in (1.0, 0.5, 0.25, 0.1, 0.02):
+                new = residuals(*self.around(w + fraction * step))
                 if np.linalg.norm(new) < np.linalg.norm(e):
                     break
             else:
                 break
-            w, e = w + share * step, new
+            w, e = w + fraction * step, new
         return w, e
 
-    def _newton_step(self, misses: Callable[..., Floats], w: Floats, e: Floats) -> Floats:
-        """The step of w that brings the misses e to zero, by central differences."""
+    def _newton_step(self, residuals: Callable[..., Floats], w: Floats, e: Floats) -> Floats:
+        """The step of w that brings the residuals e to zero, by central differences."""
         near, of, h = self.around(w), np.arange(len(e)), 1e-6
         rows, columns, values = [], [], []
         for part, axis in np.ndindex(3, 3):
             d = h * np.eye(3)[axis]
             ahead, back = (
-                misses(*(x + way * d if i == part else x for i, x in enumerate(near)))
+                residuals(*(x + way * d if i == part else x for i, x in enumerate(near)))
                 for way in (1.0, -1.0)
             )
             slope = (ahead - back) / (2.0 * h)

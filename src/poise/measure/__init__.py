@@ -1,16 +1,20 @@
-"""Measures: the only place that turns states and contacts into numbers.
+"""Measures: numbers computed from states and contacts.
 
 Every function takes states with leading batch or time axes and reduces nothing: callers choose
 between mean, percentile and largest with `summary`.
 
 Contacts come as a world gives them: flat rows, each with the copy it belongs to (`Contacts`). They
 become arrays with leading axes by `copies`: () for a world of one, n or (n,) for n copies, (k, n)
-for k frames put together by `stacked`. A place that nothing determines, as the centre of pressure
-of a foot in the air, is NaN; a force that is not there is 0.
+for k frames put together by `stacked`. A World in place of contacts stands for those of its last
+step, with the axis of its copies: `ground_reaction(world)`, `support_polygon(world)`. Points that
+are undefined, as the center of pressure of a foot in the air, are NaN; a force that is not there is
+0.
 """
 
 from __future__ import annotations
 
+from poise.math.polygon import Polygons, convex_hulls
+from poise.math.polygon import edge_distance as support_margin
 from poise.measure.centroid import (
     Energy,
     Momentum,
@@ -22,25 +26,7 @@ from poise.measure.centroid import (
     momentum,
     momentum_rate,
 )
-from poise.measure.effort import jitter, joint_power, joint_torque, power, torque_share, work
-from poise.measure.falling import (
-    FALLEN,
-    allowed_on_ground,
-    fallen,
-    head_height,
-    head_of,
-    lying,
-)
-from poise.measure.footing import Footing, footing, sinking, slip
-from poise.measure.pressure import (
-    Reaction,
-    center_of_pressure,
-    centroidal_moment_pivot,
-    foot_reactions,
-    ground_reaction,
-)
-from poise.measure.support import Support, polygon_of, support_margin, support_polygon
-from poise.measure.touching import (
+from poise.measure.contact_rows import (
     Wrench,
     closed,
     contact_wrench,
@@ -51,11 +37,27 @@ from poise.measure.touching import (
     per_copy,
     stacked,
 )
+from poise.measure.effort import jitter, joint_power, joint_torque, power, torque_share, work
+from poise.measure.falling import (
+    FALLEN,
+    allowed_on_ground,
+    fallen,
+    head_height,
+    lying,
+)
+from poise.measure.foot_sliding import Footing, footing, sinking, slip
+from poise.measure.ground_reaction import (
+    Reaction,
+    center_of_pressure,
+    centroidal_moment_pivot,
+    foot_reactions,
+    ground_reaction,
+    support_polygon,
+)
 from poise.measure.tracking import (
     Summary,
     TrackingError,
     by_link,
-    limb_directions,
     summary,
     tracking_error,
     turns_per_frame,
@@ -66,9 +68,9 @@ __all__ = [
     "Energy",
     "Footing",
     "Momentum",
+    "Polygons",
     "Reaction",
     "Summary",
-    "Support",
     "TrackingError",
     "Wrench",
     "allowed_on_ground",
@@ -80,6 +82,7 @@ __all__ = [
     "closed",
     "contact_wrench",
     "contacts_of",
+    "convex_hulls",
     "energy",
     "external_rate",
     "fallen",
@@ -89,18 +92,15 @@ __all__ = [
     "ground_contacts",
     "ground_reaction",
     "head_height",
-    "head_of",
     "jitter",
     "joint_power",
     "joint_torque",
-    "limb_directions",
     "link_wrenches",
     "lying",
     "mass",
     "momentum",
     "momentum_rate",
     "per_copy",
-    "polygon_of",
     "power",
     "sinking",
     "slip",

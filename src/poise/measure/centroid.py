@@ -1,4 +1,4 @@
-"""The whole as one: mass centre, momentum and its rate, energy."""
+"""The character as a whole: center of mass, momentum and its rate, energy."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 from poise import dynamics
 from poise.dynamics import GRAVITY
 from poise.math.arrays import Floats, floats, shaped
-from poise.measure.touching import contact_wrench, contacts_of
+from poise.measure.contact_rows import contact_wrench, contacts_of
 from poise.model.scene import SceneLike, scene_of
 from poise.simulation.contact import Contacts
 
 
 class Momentum(NamedTuple):
-    """Momentum about the mass centre, or its rate; in world axes.
+    """Momentum about the center of mass, or its rate; in world axes.
 
     Attributes:
         linear: [N·s], its rate [N], shape (..., 3).
@@ -55,17 +55,17 @@ def mass(character: SceneLike) -> Floats:
 
 
 def center_of_mass(character: SceneLike, q: ArrayLike) -> Floats:
-    """Mass centre of the scene [m], shape (..., 3)."""
+    """Center of mass of the scene [m], shape (..., 3)."""
     return dynamics.center_of_mass(character, q)
 
 
 def center_of_mass_velocity(character: SceneLike, q: ArrayLike, v: ArrayLike) -> Floats:
-    """Velocity of the mass centre [m/s], shape (..., 3)."""
+    """Velocity of the center of mass [m/s], shape (..., 3)."""
     return momentum(character, q, v).linear / mass(character)[..., None]
 
 
 def momentum(character: SceneLike, q: ArrayLike, v: ArrayLike) -> Momentum:
-    """Linear momentum, and angular momentum about the mass centre.
+    """Linear momentum, and angular momentum about the center of mass.
 
     Args:
         character: The character, or a scene.
@@ -94,7 +94,7 @@ def momentum_rate(character: SceneLike, q: ArrayLike, v: ArrayLike, a: ArrayLike
 def external_rate(
     character: SceneLike,
     q: ArrayLike,
-    touches: Contacts,
+    contacts: Contacts,
     *,
     gravity: ArrayLike = GRAVITY,
 ) -> Momentum:
@@ -103,11 +103,11 @@ def external_rate(
     Args:
         character: The character, or a scene.
         q: Positions at the beginning of the step, shape (..., nq).
-        touches: Contacts of the step; their copies are counted along the leading axes of q.
+        contacts: Contacts of the step; their copies are counted along the leading axes of q.
         gravity: [m/s^2], shape (3,).
     """
     c = dynamics.center_of_mass(character, q)
-    force, torque = contact_wrench(contacts_of(character, touches), c, c.shape[:-1])
+    force, torque = contact_wrench(contacts_of(character, contacts), c, c.shape[:-1])
     weight = mass(character)[..., None] * shaped(gravity, "gravity", (3,))
     return Momentum(force + weight, torque)
 

@@ -1,4 +1,4 @@
-"""What joints do: torque, power, work; and how much they shake."""
+"""Effort of the joints: torque, power, work; and high-frequency jitter."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, finite, floats, number
-from poise.measure.shapes import together
+from poise.math.arrays import Floats, broadcast, finite, floats, number
 from poise.model.forest import KINDS
 from poise.model.scene import SceneLike, scene_of
 
 SHAKE = 15.0
-"""Above this frequency nobody moves on purpose [Hz]."""
+"""Voluntary motion has no frequencies above this [Hz]."""
 
 
 def joint_torque(character: SceneLike, tau: ArrayLike) -> Floats:
@@ -49,8 +48,8 @@ def torque_share(character: SceneLike, tau: ArrayLike) -> Floats:
     each = np.abs(_per_dof(tau, "tau", scene.nv)) / effort
     whole = np.sqrt(np.add.reduceat(np.square(each), forest.v_adr, axis=-1))
     largest = np.maximum.reduceat(each, forest.v_adr, axis=-1)
-    share: Floats = np.where(forest.effort_per_axis == 1, largest, whole)
-    return share
+    fraction: Floats = np.where(forest.effort_per_axis == 1, largest, whole)
+    return fraction
 
 
 def power(tau: ArrayLike, v: ArrayLike) -> Floats:
@@ -60,7 +59,7 @@ def power(tau: ArrayLike, v: ArrayLike) -> Floats:
         tau: Generalized forces, as of `world.torque`, shape (..., nv).
         v: Velocities, shape (..., nv).
     """
-    tau, v = together(tau=tau, v=v)
+    tau, v = broadcast(tau=tau, v=v)
     return np.asarray(tau * v)
 
 
@@ -84,7 +83,7 @@ def work(tau: ArrayLike, before: ArrayLike, after: ArrayLike, dt: float) -> Floa
         after: Velocities at its end, shape (..., nv).
         dt: Length of the step [s].
     """
-    tau, before, after = together(tau=tau, before=before, after=after)
+    tau, before, after = broadcast(tau=tau, before=before, after=after)
     return np.asarray(tau * (0.5 * (before + after)) * number(dt, "dt"))
 
 

@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
-from poise.errors import ClipError, PoiseError, unknown_name
+from poise.anatomy.body import head_of, limbs_of
+from poise.anatomy.feet import feet_of, positions
+from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats, floats
-from poise.math.pose import quat_matrix
-from poise.measure.touching import (
+from poise.math.rotation import quat_matrix
+from poise.measure.contact_rows import (
     Copies,
-    check_touches,
+    check_contacts,
     closed,
+    contacts_from,
     contacts_in,
     contacts_of,
     feet_links,
@@ -25,6 +28,7 @@ from poise.measure.touching import (
 from poise.model.character import Character
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.simulation.contact import Contacts
+from poise.simulation.world import World
 
 Bools = NDArray[np.bool_]
 
@@ -34,8 +38,8 @@ FALLEN = 0.6
 
 def fallen(
     character: SceneLike,
-    q: ArrayLike,
-    touches: Contacts | None = None,
+    q: ArrayLike | None = None,
+    contacts: Contacts | None = None,
     *,
     part: str | None = None,
     ground: ArrayLike = 0.0,
@@ -44,28 +48,33 @@ def fallen(
     """Whether the head is below 60 % of its standing height, or `lying` says so; shape (...).
 
     Args:
-        character: The character, or a scene.
+        character: A world, whose state and contacts are meant unless q is given; or the character,
+            or a scene.
         q: Positions, shape (..., nq).
-        touches: Contacts, their copies counted along the leading axes of q; None looks at the
+        contacts: Contacts, their copies counted along the leading axes of q; None uses the
             head alone. Only those of the character count.
         part: Which one, in a scene of several; with a character, which part of the scene that
-            `touches` is of.
+            `contacts` is of.
         ground: Height of the ground below the head [m], a number or shape (...).
         allowed: Links that may touch the ground; None is `allowed_on_ground`.
     """
-    if touches is not None:
-        touches, part = _own(character, touches, part)
+    if q is None:
+        if not isinstance(character, World):
+            raise PoiseError("q is missing; only a World has a state of its own")
+        q, contacts = character.state.q, character.contacts if contacts is None else contacts
+    if contacts is not None:
+        contacts, part = _own(character, contacts, part)
     low: Bools = np.asarray(head_height(character, q, part=part, ground=ground) < FALLEN)
-    if touches is None:
+    if contacts is None:
         return low
     copies = floats(q, "q").shape[:-1]
-    return low | lying(character, touches, part=part, copies=copies, allowed=allowed)
+    return low | lying(character, contacts, part=part, copies=copies, allowed=allowed)
 
 
 def head_height(
     character: SceneLike, q: ArrayLike, *, part: str | None = None, ground: ArrayLike = 0.0
 ) -> Floats:
-    """Height of the head's mass centre above ground, as a fraction of that at rest; shape (...).
+    """Height of the head's center of mass above ground, as a fraction of that at rest; shape (...).
 
     At rest it counts from the lowest point of the soles, so the rest pose is taken as standing.
     """
@@ -78,38 +87,27 @@ def head_height(
 
 def lying(
     character: SceneLike,
-    touches: Contacts,
+    contacts: Contacts | None = None,
     *,
     part: str | None = None,
-    copies: Copies = (),
+    copies: Copies | None = None,
     allowed: Iterable[str] | None = None,
 ) -> Bools:
     """Whether anything but feet and hands touches the ground; shape (...).
 
-    Obstacles do not count: one may sit on a chair.
+    Obstacles do not count: a character may sit on a chair. Without contacts, those of a world's
+    last step are meant.
     """
-    touches, part = _own(character, touches, part)
+    contacts, copies = contacts_from(character, contacts, copies)
+    contacts, part = _own(character, contacts, part)
     scene = scene_of(character)
     name, one = _part(scene, part)
     links = scene.forest.parts[name].links
     may = allowed_on_ground(one) if allowed is None else allowed
     feet = [links.start + _index(one, link) for link in may]
-    down = closed(ground_contacts(contacts_of(scene, touches, links), obstacles=False))
+    down = closed(ground_contacts(contacts_of(scene, contacts, links), obstacles=False))
     wrong = ~np.isin(down.link, feet)
     return np.asarray(per_copy(down, wrong, copies) > 0.0)
-
-
-def head_of(character: Character) -> str:
-    """Name of the head: the last link of the limb "head", else told by names and the rest pose."""
-    if not isinstance(character, Character):
-        raise PoiseError(f"expected a Character, got {character!r:.80}")
-    limb = character.limbs.get("head")
-    if limb:
-        return limb[-1]
-    head = _roles(character).get(("head", ""), {}).get("head")
-    if not head:
-        raise PoiseError(f"character {character.name!r} has no head; a limb 'head' says which")
-    return head[-1]
 
 
 @lru_cache(maxsize=64)
@@ -119,7 +117,7 @@ def allowed_on_ground(character: Character) -> tuple[str, ...]:
     Where an arm ends without a hand, its last link is one.
     """
     found = [character.links[i].name for links in feet_links(character).values() for i in links]
-    for (limb, _), roles in _roles(character).items():
+    for (limb, _), roles in limbs_of(character).items():
         if limb == "arm":
             found += roles.get("hand") or [names[-1] for names in roles.values() if names][-1:]
     return tuple(dict.fromkeys(found))
@@ -128,8 +126,6 @@ def allowed_on_ground(character: Character) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def _standing(character: Character) -> tuple[int, float]:
     """Index of the head, and its height above the soles at rest."""
-    from poise.anatomy.contact_schedule import feet_of, positions
-
     head, soles, q = _index(character, head_of(character)), feet_of(character), character.rest_q
     if not soles:
         raise PoiseError(
@@ -139,23 +135,13 @@ def _standing(character: Character) -> tuple[int, float]:
     return head, float(_height(scene_of(character), q, head) - floor)
 
 
-def _roles(character: Character) -> dict[tuple[str, str], dict[str, list[str]]]:
-    """Links by limb, side and role; nothing where the body cannot be told."""
-    from poise.anatomy.body import body_of
-
-    try:
-        return body_of(character).links
-    except ClipError:
-        return {}
-
-
-def _own(character: SceneLike, touches: Contacts, part: str | None) -> tuple[Contacts, str | None]:
+def _own(character: SceneLike, contacts: Contacts, part: str | None) -> tuple[Contacts, str | None]:
     """A character's contacts and no part, where `part` names it in the scene of the contacts."""
-    check_touches(touches)
+    check_contacts(contacts)
     scene = scene_of(character)
-    if part is None or len(scene.characters) > 1 or len(touches.parts) < 2:
-        return touches, part
-    return contacts_in(scene, touches.of(part)), None
+    if part is None or len(scene.characters) > 1 or len(contacts.parts) < 2:
+        return contacts, part
+    return contacts_in(scene, contacts.of(part)), None
 
 
 def _part(scene: Scene, part: str | None) -> tuple[str, Character]:

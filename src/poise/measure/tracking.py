@@ -1,21 +1,18 @@
-"""How far a motion is from its reference: degrees, metres, directions of limbs."""
+"""How far a motion is from its reference: degrees and metres."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, floats
-from poise.measure.shapes import together
+from poise.math.arrays import Floats, broadcast, floats
+from poise.model.character import Character
+from poise.model.configuration import difference
 from poise.model.scene import SceneLike, scene_of
-
-if TYPE_CHECKING:
-    from poise.model.character import Character
-    from poise.motion.retargeting.matching import Match
 
 
 class TrackingError(NamedTuple):
@@ -51,7 +48,7 @@ def tracking_error(character: SceneLike, q: ArrayLike, reference: ArrayLike) -> 
         reference: Positions of the reference, shape (..., nq).
     """
     scene = scene_of(character)
-    q, reference = together(q=q, reference=reference)
+    q, reference = broadcast(q=q, reference=reference)
     p, quat = dynamics.forward_kinematics(scene, q)
     p_ref, quat_ref = dynamics.forward_kinematics(scene, reference)
     inner = np.abs(np.sum(quat * quat_ref, axis=-1))
@@ -94,46 +91,13 @@ def by_link(character: SceneLike, error: TrackingError) -> dict[str, dict[str, S
     }
 
 
-def limb_directions(match: Match, source: ArrayLike, target: ArrayLike) -> dict[str, Floats]:
-    """Angle between each link's bone and that of its source, frame by frame [degrees].
-
-    Upper and lower arms and legs, feet, trunk and head count, as far as both characters have them.
-    Trunks are not built alike: an angle that is the same in all frames is of the rigs.
-
-    Args:
-        match: Which link follows which: `poise.motion.retargeting.matching.match`.
-        source: Frames of the source, shape (k, nq).
-        target: Frames of the target, shape (k, nq).
-
-    Returns:
-        By link of the target, shape (k,).
-    """
-    from poise.math.rotation import rotate
-    from poise.motion.retargeting.transfer import limb_bones
-
-    ours, theirs = match.target.character, match.source.character
-    R_t = dynamics.forward_kinematics(ours, target)[1]
-    R_s = dynamics.forward_kinematics(theirs, source)[1]
-    at = {link.name: i for i, link in enumerate(ours.links)}
-    where = {link.name: i for i, link in enumerate(theirs.links)}
-    found = {}
-    for pair, mine, other in limb_bones(match):
-        a = rotate(R_t[:, at[pair.target]], mine)
-        b = rotate(R_s[:, where[pair.source]], other)
-        cross = np.linalg.norm(np.cross(a, b), axis=-1)
-        found[pair.target] = np.degrees(np.arctan2(cross, np.sum(a * b, axis=-1)))
-    return found
-
-
 def turns_per_frame(character: Character, q: ArrayLike) -> Floats:
     """How far each joint turns from frame to frame [degrees], shape (k - 1, joints).
 
     Slides do not turn; a free joint counts by its rotation.
     """
-    from poise.model import configuration
-
     q = floats(q, "q")
-    step = configuration.difference(character, q[:-1], q[1:])
+    step = difference(character, q[:-1], q[1:])
     turns = np.zeros((len(step), len(character.joints)))
     for j, joint in enumerate(character.joints):
         if joint.kind != "slide":

@@ -13,28 +13,35 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from poise.errors import (
-    CharacterError,
-    check_direction,
-    check_inertia,
-    check_name,
-    check_number,
-    check_vector,
-    unknown_name,
-)
+from poise.errors import CharacterError, PoiseError, unknown_name
+from poise.math.arrays import Floats, floats, number
+from poise.model import configuration
 from poise.model.forest import Forest, compile_forest
 from poise.model.joint import Joint, JointKind
 from poise.model.same_body import differences
 from poise.model.shape import Shape, ShapeKind, solid
-from poise.model.validation import check_moving, checked_limbs, depth_first
-from poise.model.values import Matrix, Vector, read_only, set_fields, tuple_of
+from poise.model.validation import (
+    Matrix,
+    Vector,
+    check_direction,
+    check_inertia,
+    check_moving,
+    check_name,
+    check_number,
+    check_vector,
+    checked_limbs,
+    depth_first,
+    read_only,
+    set_fields,
+    tuple_of,
+)
 
 T = TypeVar("T")
 
@@ -51,9 +58,11 @@ class Link:
         quat: Orientation of the link's frame there, w x y z; normalised.
         joints: Joints by which it moves, in order; () welds it to its parent, or to the world.
         mass: Mass [kg].
-        com: Centre of mass in the link's frame [m].
-        inertia: Inertia about the centre of mass in link axes [kg m^2], 3x3, or its diagonal.
+        com: Center of mass in the link's frame [m].
+        inertia: Inertia about the center of mass in link axes [kg m^2], 3x3, or its diagonal.
         shapes: What it looks like and collides with.
+        density: Density of its shapes [kg/m^3], instead of mass, com and inertia: these are then
+            those of the shapes, as `Link.from_shapes` computes them. It is not kept.
     """
 
     name: str
@@ -65,9 +74,12 @@ class Link:
     com: Vector = (0.0, 0.0, 0.0)
     inertia: Matrix | Vector = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     shapes: tuple[Shape, ...] = ()
+    density: InitVar[float | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, density: float | None) -> None:
         check_name("a link's name", self.name)
+        if density is not None:
+            self._set_inertia(density)
         at = f"link {self.name!r}: "
         if self.parent is not None:
             check_name(at + "parent", self.parent)
@@ -84,6 +96,17 @@ class Link:
             raise CharacterError(f"{at}inertia without mass; give it mass, or a joint armature")
         set_fields(self, values)
 
+    def _set_inertia(self, density: float) -> None:
+        """Take mass, center of mass and inertia from the shapes."""
+        for key in ("mass", "com", "inertia"):
+            if np.any(getattr(self, key)):
+                raise CharacterError(
+                    f"link {self.name!r}: give density or {key}, not both: with a density, mass, "
+                    "com and inertia are those of the shapes"
+                )
+        made = Link.from_shapes(self.name, None, self.shapes, density=density)
+        set_fields(self, {"mass": made.mass, "com": made.com, "inertia": made.inertia})
+
     @classmethod
     def from_shapes(
         cls,
@@ -97,7 +120,7 @@ class Link:
         quat: Vector = (1.0, 0.0, 0.0, 0.0),
         joints: Sequence[Joint] = (),
     ) -> Link:
-        """Make a link whose mass, centre and inertia are those of its shapes, of one density.
+        """Make a link with the mass, center of mass and inertia of its shapes, of one density.
 
         Where shapes overlap, the overlap counts for each.
 
@@ -135,7 +158,7 @@ class Link:
 
 
 @read_only("dataclasses.replace(character, name=..., links=...) makes another")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Character:
     """A tree of links on a free or fixed base.
 
@@ -212,6 +235,41 @@ class Character:
         """Where the velocities of a joint are in v, and its forces in tau."""
         return _find("joint", getattr(joint, "name", joint), self._joints)[2]
 
+    def integrate(self, q: ArrayLike, v: ArrayLike, dt: float = 1.0) -> Floats:
+        """Positions q ⊕ v dt that velocities lead to, shape (..., nq); quaternions are normalized.
+
+        The convention is that of MuJoCo's mj_integratePos: a free joint translates in world axes
+        and rotates in body axes.
+
+        Args:
+            q: Positions, shape (..., nq).
+            v: Velocities, held over the time step, shape (..., nv).
+            dt: Time step [s].
+        """
+        dt = number(dt, "dt", positive=False)
+        return configuration.integrate(self, self._rows("q", q), self._rows("v", v), dt)
+
+    def difference(self, q1: ArrayLike, q0: ArrayLike) -> Floats:
+        """Displacements q1 ⊖ q0 [m, rad], shape (..., nv), as of MuJoCo's mj_differentiatePos.
+
+        The inverse of `integrate`: integrate(q0, difference(q1, q0)) is q1.
+
+        Args:
+            q1: Positions at the end, shape (..., nq).
+            q0: Positions at the beginning, shape (..., nq).
+        """
+        return configuration.difference(self, self._rows("q0", q0), self._rows("q1", q1))
+
+    def _rows(self, name: str, value: ArrayLike) -> Floats:
+        """An array of positions or velocities, (..., nq) or (..., nv)."""
+        size, word = (self.nv, "nv") if name == "v" else (self.nq, "nq")
+        array = floats(value, name)
+        if array.shape[-1:] != (size,):
+            raise PoiseError(
+                f"{name} has shape {array.shape}, expected (..., {size}): {word} of {self.name!r}"
+            )
+        return array
+
     def with_base(self, base: Literal["free", "fixed"]) -> Character:
         """The same character with its root free to move, or welded to the world where it rests."""
         root = self.links[0]
@@ -260,7 +318,7 @@ class Character:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the character to a YAML file, lossless."""
-        from poise.characters import save_character
+        from poise.model.formats import save_character
 
         save_character(self, path)
 
@@ -286,8 +344,47 @@ class Character:
     def __hash__(self) -> int:
         return self._hash
 
+    def __repr__(self) -> str:
+        return (
+            f"Character({self.name!r}, {len(self.links)} links, nv={self.nv}, {self.mass:.4g} kg)"
+        )
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Character, (self.name, self.links, dict(self.limbs))
+
+
+def free_object(
+    name: str,
+    shape: Shape | Sequence[Shape],
+    *,
+    mass: float | None = None,
+    density: float | None = None,
+    pos: Vector = (0.0, 0.0, 0.0),
+    quat: Vector = (1.0, 0.0, 0.0, 0.0),
+) -> Character:
+    """A rigid object that moves freely: a character of one link, with one free joint, "root".
+
+    Its density is uniform: center of mass and inertia are those of its shapes.
+
+    Args:
+        name: Of the object and of its link.
+        shape: Its shape, or several, in the object's frame; where they overlap, both count.
+        mass: Total mass [kg].
+        density: Instead of a mass [kg/m^3]; 1000, that of water, if neither is given.
+        pos: Where it starts: its origin in the world [m].
+        quat: How it is turned there, w x y z.
+    """
+    shapes = (shape,) if isinstance(shape, Shape) else shape
+    root = (Joint("root", "free"),)
+    link = Link.from_shapes(
+        name, None, shapes, density=density, mass=mass, pos=pos, quat=quat, joints=root
+    )
+    return Character(name, (link,))
+
+
+def is_free_object(character: Character) -> bool:
+    """Whether a character is an object: nothing moves it but a free joint."""
+    return [joint.kind for joint in character.joints] == ["free"]
 
 
 def _character(value: object) -> Character:
@@ -313,4 +410,6 @@ __all__ = [
     "Shape",
     "ShapeKind",
     "Vector",
+    "free_object",
+    "is_free_object",
 ]

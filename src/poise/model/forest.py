@@ -23,17 +23,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from poise.errors import PoiseError, shorten
-from poise.math.pose import Pose, quat_from_z, quat_matrix
+from poise.math.arrays import Floats, Ints
+from poise.math.pose import Pose
+from poise.math.rotation import quat_from_z, quat_matrix
 from poise.model.inertia import composite_inertia, fixed_mass, merge_inertia
 
 if TYPE_CHECKING:
     from poise.model.character import Character, Joint, Link
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 KINDS = {"free": 0, "ball": 1, "hinge": 2, "slide": 3}
 """Number of each joint kind in `Forest.kind`."""
 
@@ -64,7 +63,7 @@ class Forest:
 
     # inertia in the internal frame; zeros for massless bodies
     mass: Floats  # [kg], shape (nb,)
-    mc: Floats  # mass times centre of mass [kg m], shape (nb, 3)
+    mc: Floats  # mass times center of mass [kg m], shape (nb, 3)
     Io: Floats  # about the internal origin, xx yy zz xy xz yz [kg m^2], shape (nb, 6)
 
     # joints, one entry per velocity; spring_q and rest_q per coordinate
@@ -93,7 +92,7 @@ class Forest:
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of what the core is asked about, for one state, by name."""
+        """Shapes of the arguments of the core's queries, for one state, by name."""
         per_dof = ("v", "a", "tau", "target_v", "target_a", "kp", "kd")
         return {
             **dict.fromkeys(("q", "target_q"), (self.nq,)),

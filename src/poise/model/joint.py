@@ -8,15 +8,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from poise.errors import (
-    CharacterError,
+from poise.errors import CharacterError, unknown_name
+from poise.model.validation import (
+    Vector,
     check_direction,
     check_name,
     check_number,
     check_vector,
-    unknown_name,
+    read_only,
+    set_fields,
 )
-from poise.model.values import Vector, read_only, set_fields
 
 JointKind = Literal["free", "ball", "hinge", "slide"]
 SIZES = {"free": (7, 6), "ball": (4, 3), "hinge": (1, 1), "slide": (1, 1)}

@@ -13,7 +13,7 @@ are the same if they differ by less than `TOLERANCE`, relatively. What a number 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from poise.errors import PoiseError
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from poise.model.character import Character, Link
     from poise.model.joint import Joint
     from poise.model.shape import Shape
-    from poise.motion.clip import Clip
 
 TOLERANCE = 1e-9
 """Numbers that differ by less, relatively, are the same."""
@@ -41,7 +40,7 @@ JOINT_NUMBERS = {
 
 
 def differences(one: Character, two: Character, *, kinematics: bool = False) -> Iterator[str]:
-    """In what the body of one character differs from that of another, most telling first.
+    """In what the body of one character differs from that of another, the most important first.
 
     Args:
         one: A character.
@@ -76,22 +75,32 @@ def same_character(one: Character, two: Character) -> bool:
     return colors[0] == colors[1] and next(differences(one, two), None) is None
 
 
-def check_clip_fits(clip: Clip, character: Character) -> None:
-    """Refuse a clip whose coordinates mean something else for a character.
+class OfCharacter(Protocol):
+    """A motion: it has a name, and the character whose coordinates it holds."""
+
+    name: str
+
+    @property
+    def character(self) -> Character:
+        """The character."""
+
+
+def check_clip_fits(clip: OfCharacter, character: Character) -> None:
+    """Raises an error if the coordinates of a clip mean something else for a character.
 
     Args:
         clip: A motion.
-        character: Who shall follow it; masses, shapes and limits may differ from those of the
-            clip's own character.
+        character: The character that tracks it; masses, shapes and limits may differ from those of
+            the clip's own character.
     """
     if clip.character is character:
         return
     found = next(differences(clip.character, character, kinematics=True), None)
     if found is None:
         return
-    who = f"{clip.character.name!r}, not of this {character.name!r}"
+    bodies = f"{clip.character.name!r}, not of this {character.name!r}"
     raise PoiseError(
-        f"clip {clip.name!r} is a motion of {who}: {found}; load_clip(source, character) and "
+        f"clip {clip.name!r} is a motion of {bodies}: {found}; load_clip(source, character) and "
         "clip.retargeted(character) put it onto another body"
     )
 
@@ -209,7 +218,7 @@ def _size(character: Character) -> float:
     """The largest distance between two joints, or from a joint to a shape [m]."""
     found = []
     for link in character.links:
-        # where a free root rests does not tell of its size
+        # the resting place of a free root is no measure of its size
         found += [] if _is_free(link) else [*link.pos]
         found += [x for joint in link.joints for x in joint.pos]
         found += [

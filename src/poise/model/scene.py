@@ -14,8 +14,9 @@ import numpy as np
 
 from poise import _core
 from poise.errors import PoiseError, unknown_name
+from poise.math.arrays import Floats
 from poise.model.character import Character
-from poise.model.forest import Floats, Forest, compile_forest
+from poise.model.forest import Forest, compile_forest
 
 if TYPE_CHECKING:
     from poise.simulation.world import World

@@ -11,9 +11,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.errors import CharacterError, check_direction, check_vector, unknown_name
-from poise.math.pose import Pose, product, quat_from_z, quat_matrix
-from poise.model.values import Matrix, Vector, read_only, set_fields
+from poise.errors import CharacterError, unknown_name
+from poise.math.pose import Pose
+from poise.math.rotation import product, quat_from_z, quat_matrix
+from poise.model.validation import (
+    Matrix,
+    Vector,
+    check_direction,
+    check_vector,
+    read_only,
+    set_fields,
+)
 
 ShapeKind = Literal["sphere", "capsule", "box", "cylinder", "mesh"]
 SHAPE_SIZES = {"sphere": 1, "capsule": 2, "box": 3, "cylinder": 2, "mesh": 0}
@@ -33,7 +41,7 @@ class Shape:
             hull of its vertices.
         size: Sphere (radius,); capsule (radius, half length of its cylinder); cylinder (radius,
             half length); box half sizes [m]; mesh ().
-        pos: Origin of the shape's frame, the centre of all but meshes, in the link's frame [m].
+        pos: Origin of the shape's frame, the center of all but meshes, in the link's frame [m].
         quat: Orientation in the link's frame, w x y z; normalised.
         color: Red, green, blue and, if not 1, alpha, each in 0..1; or None.
         vertices: Corners of a mesh in the shape's frame [m]; () for all others.
@@ -71,7 +79,7 @@ class Shape:
         radius: float,
         color: Vector | None = None,
     ) -> Shape:
-        """A capsule whose axis runs from start to end (the centres of its caps) [m]."""
+        """A capsule whose axis runs from start to end (the centers of its caps) [m]."""
         a, b = check_vector("capsule: start", start, 3), check_vector("capsule: end", end, 3)
         along = [y - x for x, y in zip(a, b, strict=True)]
         middle = tuple((x + y) / 2 for x, y in zip(a, b, strict=True))
@@ -127,7 +135,7 @@ class Shape:
         return faces
 
     def inertia(self, mass: float) -> NDArray[np.float64]:
-        """Inertia about the centre, in the shape's axes [kg m^2], shape (3, 3)."""
+        """Inertia about the center, in the shape's axes [kg m^2], shape (3, 3)."""
         if self.kind == "mesh":
             second = mass * self._moments[2]
             return float(np.trace(second)) * np.eye(3) - second
@@ -148,7 +156,7 @@ class Shape:
 
     @cached_property
     def _moments(self) -> tuple[float, Vector, NDArray[np.float64]]:
-        """Volume, centre, and second moment about it per volume, of a mesh.
+        """Volume, center, and second moment about it per volume, of a mesh.
 
         Sums over tetrahedra between an inner point o and the triangles a b c of the hull, with
         V = det(a, b, c) / 6 and s = a + b + c, all from o:

@@ -1,22 +1,161 @@
-"""Checks of a whole character: one tree, different names, and something to move for each joint."""
+"""Checks of the values that make up a character, and of the whole: one tree, different names, and
+something to move for each joint."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from poise.errors import CharacterError, check_name, shorten, unknown_name
+from poise.errors import (
+    LARGEST,
+    LONGEST_NAME,
+    CharacterError,
+    ReadOnly,
+    shorten,
+    unknown_name,
+)
 from poise.model.inertia import composite_inertia
-from poise.model.values import tuple_of
 
 if TYPE_CHECKING:
     from poise.model.character import Character, Link
 
+SMALLEST_LENGTH = 1e-12
+"""Axes and quaternions shorter than this have no direction."""
+
+SLACK = 1e-6
+"""Relative slack for inertias: files carry about six digits."""
+
 SINGULAR = 1e-12
 """A joint that carries less inertia than this, relative to what hangs on it, is singular."""
+
+Vector = tuple[float, ...]
+Matrix = tuple[Vector, Vector, Vector]
+T = TypeVar("T")
+C = TypeVar("C", bound=type)
+
+
+def read_only(remedy: str) -> Callable[[C], C]:
+    """Make a frozen dataclass say what to do instead of an assignment."""
+
+    def decorate(cls: C) -> C:
+        def refuse(self: object, name: str, value: Any) -> None:
+            raise ReadOnly(f"{name} of a {cls.__name__} cannot be assigned: {remedy}")
+
+        cls.__setattr__ = refuse  # type: ignore[method-assign,assignment]
+        return cls
+
+    return decorate
+
+
+def set_fields(value: object, fields: Mapping[str, object]) -> None:
+    """Set the checked fields of a frozen dataclass that is being made."""
+    for key, x in fields.items():
+        object.__setattr__(value, key, x)
+
+
+def tuple_of(kind: type[T], where: str, values: object) -> tuple[T, ...]:
+    """A sequence of one type as a tuple."""
+    if not isinstance(values, Iterable) or isinstance(values, (str, bytes)):
+        raise CharacterError(f"{where} must be a sequence of {kind.__name__}, got {values!r:.80}")
+    found = tuple(values)
+    for i, value in enumerate(found):
+        if not isinstance(value, kind):
+            raise CharacterError(f"{where}[{i}] must be a {kind.__name__}, got {value!r:.80}")
+    return found
+
+
+# ---- values
+
+
+def check_name(where: str, value: object) -> str:
+    """Return a name, or say what makes a usable one."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise CharacterError(f"{where} must be a printable, non-empty string, got {value!r:.80}")
+    if len(value) > LONGEST_NAME:
+        raise CharacterError(
+            f"{where} must have at most {LONGEST_NAME} characters, got {len(value)}: {value!r:.80}"
+        )
+    return value
+
+
+def check_number(where: str, value: object, *, least: float | None = None) -> float:
+    """Return a finite float, at least `least` if that is given; -0 becomes 0."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise CharacterError(f"{where} must be a number, got {value!r:.80}")
+    try:
+        number = float(value) + 0.0
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number) or abs(number) > LARGEST:
+        raise CharacterError(f"{where} must be finite and below {LARGEST:g} in size, got {number}")
+    if least is not None and number < least:
+        raise CharacterError(f"{where} must be at least {least:g}, got {number:g}")
+    return number
+
+
+def check_vector(where: str, value: object, size: int) -> tuple[float, ...]:
+    """Return `size` finite floats as a tuple."""
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        value = value.tolist()
+    numbers = f"{size} numbers" if size != 1 else "a sequence of 1 number"
+    if not isinstance(value, (list, tuple)):
+        raise CharacterError(f"{where} must be {numbers}, got {value!r:.80}")
+    if len(value) != size:
+        raise CharacterError(f"{where} must be {numbers}, got {len(value)}")
+    return tuple(check_number(f"{where}[{i}]", x) for i, x in enumerate(value))
+
+
+def check_direction(where: str, value: object, size: int) -> tuple[float, ...]:
+    """Return `size` numbers scaled to length one; an axis or quaternion of length zero is refused.
+
+    What is already of length one to rounding stays as it is, bit for bit.
+    """
+    vector = check_vector(where, value, size)
+    length = math.hypot(*vector)
+    if length < SMALLEST_LENGTH:
+        unit = "(0, 0, 1)" if size == 3 else "(1, 0, 0, 0)"
+        raise CharacterError(f"{where} has length zero; it needs a direction, such as {unit}")
+    if abs(length - 1.0) <= 1e-15:
+        return vector
+    return tuple(x / length + 0.0 for x in vector)
+
+
+def check_inertia(where: str, value: object) -> tuple[tuple[float, ...], ...]:
+    """Return a physical inertia, 3x3 and symmetric; three numbers are its diagonal.
+
+    The principal moments a <= b <= c of any distribution of mass obey 0 <= a and c <= a + b.
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 2:
+        value = value.tolist()
+    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != 3:
+        raise CharacterError(
+            f"{where} must be 3x3 numbers, or the 3 of its diagonal, got {value!r:.80}"
+        )
+    if isinstance(value[0], (list, tuple, np.ndarray)):
+        inertia = np.array([check_vector(f"{where}[{i}]", row, 3) for i, row in enumerate(value)])
+    else:
+        inertia = np.diag(check_vector(where, value, 3))
+    size = np.abs(inertia).max()
+    if np.abs(inertia - inertia.T).max() > SLACK * size:
+        raise CharacterError(f"{where} must be symmetric, got {inertia.tolist()}")
+    inertia = (inertia + inertia.T) / 2.0 + 0.0
+    a, b, c = np.linalg.eigvalsh(inertia)
+    moments = f"its principal moments are {a:.6g}, {b:.6g}, {c:.6g} kg m^2"
+    if a < -SLACK * size:
+        raise CharacterError(f"{where} must be positive; {moments}")
+    if c - a - b > SLACK * size:
+        raise CharacterError(
+            f"{where} is not physical: {moments}, and none may be larger than the sum of the others"
+        )
+    return tuple(tuple(row) for row in inertia.tolist())
+
+
+# ---- the whole character
 
 
 def depth_first(name: str, links: tuple[Link, ...]) -> tuple[Link, ...]:

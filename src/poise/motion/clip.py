@@ -26,12 +26,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core
-from poise.errors import LARGEST, ClipError, UnfollowableTarget, warn_user
+from poise.errors import LARGEST, ClipError, Sealed, UnfollowableTarget, warn_user
 from poise.math.arrays import Floats, Mask, Progress, count, floats, number
 from poise.model import configuration
 from poise.model.character import Character
 from poise.model.scene import scene_of
-from poise.model.sealed import Sealed
 from poise.motion import editing
 from poise.simulation.command import Target
 from poise.simulation.state import State

@@ -28,10 +28,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import Contacts, feet_of, positions, runs
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import feet_of, positions
 from poise.characters import MOTIONS
 from poise.errors import ClipError, PoiseError, shorten
-from poise.math.arrays import Floats, Mask, Progress
+from poise.math.arrays import Floats, Mask, Progress, runs
 from poise.math.filtering import lowpass
 from poise.measure import tracking_error
 from poise.model import configuration

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from poise.anatomy.contact_schedule import Contacts, Point
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import Point
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats

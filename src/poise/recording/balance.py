@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics, measure
-from poise.anatomy.contact_schedule import feet_of, positions, runs
+from poise.anatomy.feet import feet_of, positions
 from poise.errors import PoiseError
 from poise.math import rotation
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, runs
 from poise.model.character import Character
 from poise.recording.metrics import all_contacts
 from poise.recording.recording import Recording
@@ -51,7 +51,7 @@ class Stance(NamedTuple):
     com: Floats
     cop: Floats
     cmp: Floats
-    support: measure.Support
+    support: measure.Polygons
     feet: tuple[str, ...]
     stands: Bools
     moved: Floats
@@ -101,7 +101,7 @@ def stance_of(recording: Recording, copy: int = 0) -> Stance:
         com,
         reaction.point,
         measure.centroidal_moment_pivot(com, reaction.force),
-        measure.polygon_of(at, touching),
+        measure.convex_hulls(at, touching),
         feet,
         stands,
         _moved(at, owner, stands),

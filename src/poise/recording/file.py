@@ -29,7 +29,7 @@ from poise.io.files import parse_json, suffix_of, write_atomically
 from poise.math.arrays import number
 from poise.model.character import Character
 from poise.model.formats import yaml
-from poise.model.formats.yaml_read import LARGEST_TEXT as MOST_TEXT
+from poise.model.formats.yaml import LARGEST_TEXT as MOST_TEXT
 from poise.model.scene import scene_of
 from poise.model.shape import Shape
 from poise.recording.frames import TABLES, Array, Frames, layout

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poise.errors import PoiseError, unknown_name
+from poise.errors import PoiseError, Sealed, unknown_name
 from poise.math.arrays import Floats, finite, number
 from poise.model.character import Character
 from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, scene_of
-from poise.model.sealed import Sealed
 from poise.motion.clip import Clip
 from poise.recording.frames import Array, Frames
 from poise.recording.notes import Note, block_of, contacts_in, note_of

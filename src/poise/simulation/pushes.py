@@ -14,7 +14,6 @@ from poise.errors import LARGEST, PoiseError, unknown_name
 from poise.math.arrays import Floats, number
 
 if TYPE_CHECKING:
-    from poise.motion.clip import Clip
     from poise.simulation.world import World
 
 DIRECTIONS = {
@@ -145,27 +144,6 @@ def parse_push(text: str) -> Push:
         )
     except PoiseError as error:
         raise PoiseError(f"{where}: {error}") from None
-
-
-def heading_at(clip: Clip, t: float) -> float:
-    """Which way a character looks at time t [s] of a clip, from +x counterclockwise [rad].
-
-    A character whose front nobody can tell looks along +x in its rest pose, and so does one whose
-    root hangs on the world.
-    """
-    from poise.anatomy.body import body_of
-    from poise.errors import ClipError
-    from poise.motion.editing.cutting import heading_of
-
-    character = clip.character
-    try:
-        x, y, _ = body_of(character).frame[:, 0]
-    except ClipError:
-        x, y = 1.0, 0.0
-    turned = 0.0
-    if character.joints and character.joints[0].kind == "free":
-        turned = float(heading_of(clip, clip.q(t)))
-    return math.remainder(math.atan2(y, x) + turned, 2.0 * math.pi)
 
 
 def _direction(text: str) -> str | tuple[float, float, float]:

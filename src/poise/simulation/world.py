@@ -28,7 +28,7 @@ from poise.math.arrays import (
 )
 from poise.model.character import Character
 from poise.model.forest import Part
-from poise.model.overrides import model_overrides, with_projectiles
+from poise.model.inertia import model_overrides, with_projectiles
 from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, scene_of
 from poise.model.shape import Shape

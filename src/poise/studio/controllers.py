@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from poise.anatomy.body import place_of
+from poise.anatomy.feet import check_can_stand
 from poise.control.asked_profiles import profiled
 from poise.control.balance import Balance, Paced
 from poise.control.balance.balance import OBJECTIVES
@@ -30,7 +32,7 @@ from poise.simulation.world import World
 from poise.studio.crowd_reference import CrowdReference, LoopedClip
 from poise.studio.scene import Setup
 from poise.studio.snapshot import BALANCE, Controls, Tuning
-from poise.trials.balance_trial import STEPS, check_can_stand, place_of
+from poise.trials.balance_trial import STEPS
 
 NAMES = (*CONTROLLERS, BALANCE)
 """Names of the controllers."""

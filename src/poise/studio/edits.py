@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from poise import dynamics, measure
+from poise.anatomy import body
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
-from poise.motion.editing.cutting import heading_of
+from poise.math.rotation import quat_matrix
 from poise.simulation import pushes
 from poise.simulation.state import State
 from poise.simulation.world import World
@@ -137,11 +137,13 @@ def object_place(simulation: Simulation, request: AddObject, character: int) -> 
 def heading(simulation: Simulation, character: int) -> float:
     """Heading of a character now, from +x counterclockwise [rad]; -1 is that of the clip."""
     motion = simulation.setup.motion
-    front = pushes.heading_at(motion.clip, 0.0)
+    clip = motion.clip
+    front = body.heading(clip.character, clip.q(0.0))
     if character < 0 or not motion.is_free:
         return front
     q = simulation.world.state.q[simulation.setup.index.part(character).q]
-    return front + float(heading_of(motion.clip, q) - heading_of(motion.clip, motion.clip.q(0.0)))
+    yaw = [float(body.root_yaw(clip.character, x)) for x in (q, clip.q(0.0))]
+    return front + (yaw[0] - yaw[1])
 
 
 def _chest(simulation: Simulation, character: int) -> int:

@@ -13,22 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
+from poise.anatomy.body import place_of
 from poise.control.asked_profiles import AskedProfile
 from poise.control.balance.balance import OBJECTIVES
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError, unknown_name
-from poise.math.pose import quat_matrix
+from poise.math.arrays import Progress
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character
 from poise.recording import Recording
 from poise.studio import edits, requests
 from poise.studio.controllers import BALANCE_DT, NAMES, check_balance, tuned
-from poise.studio.jobs import Material, Progress, save
+from poise.studio.jobs import Material, save
 from poise.studio.library import Library
 from poise.studio.requests import Request
 from poise.studio.scene import Setup, object_of, set_up
 from poise.studio.simulation import Simulation
 from poise.studio.snapshot import Controls
-from poise.trials.balance_trial import place_of
 
 if TYPE_CHECKING:
     from poise.studio.session import Session

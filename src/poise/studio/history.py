@@ -18,7 +18,7 @@ import numpy as np
 from poise.control.named import Controller
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.model.objects import is_free_object
+from poise.model.character import is_free_object
 from poise.recording import Recording
 from poise.recording.frames import Frames
 from poise.recording.notes import Note as Frame

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from poise.errors import PoiseError, unknown_name
 from poise.io.archive import Archive
+from poise.math.arrays import Progress
 from poise.motion.clip import Clip
 from poise.recording import Recording, load_recording
 from poise.simulation.pushes import Push
@@ -36,7 +37,6 @@ MAX_WAITING = 12
 MAX_ENDED = 8
 """Jobs that have ended and are still listed."""
 
-Progress = Callable[[float], None]
 Work = Callable[[Progress], Any]
 
 

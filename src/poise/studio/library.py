@@ -9,7 +9,6 @@ import os
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from poise.anatomy.body import body_of
 from poise.characters import builtin_names, load_character
 from poise.errors import ClipError, PoiseError, unknown_name
 from poise.io.archive import Archive
+from poise.math.arrays import Progress
 from poise.measure import feet_links
 from poise.model.character import Character
 from poise.model.same_body import same_character
@@ -38,8 +38,6 @@ REST_FRAMES = 61
 """Frames of the rest pose that is prepared for balance."""
 
 HUMAN = ("arm", "left"), ("arm", "right"), ("leg", "left"), ("leg", "right")
-
-Progress = Callable[[float], None]
 
 
 class Library:

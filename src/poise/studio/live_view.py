@@ -11,7 +11,7 @@ import numpy as np
 
 from poise.dynamics import forward_kinematics
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model.scene import scene_of
 from poise.studio.marks import GoalHandles, Marks, ViewOptions, torque_colors
 from poise.studio.requests import Drag, Release, Request, SetGoal

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.anatomy.body import place_of
 from poise.dynamics import GRAVITY, forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.simulation.contact.contacts import Contacts
 from poise.studio.scene_index import SceneIndex
 from poise.studio.snapshot import Measures
-from poise.trials.balance_trial import place_of
 from poise.view.browser import Stage
 from poise.view.overlay import FORCE, PATH, POINT
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from poise import dynamics, measure
 from poise.math.arrays import Floats
+from poise.math.polygon import Polygons
 from poise.measure.centroid import Momentum
-from poise.measure.support import Support
 from poise.recording import Recording
 from poise.recording.notes import Note as Frame
 from poise.simulation.contact.contacts import Contacts, CoreContacts
@@ -142,7 +142,7 @@ def _fallen(index: SceneIndex, group: Group, q: Floats, contacts: Contacts) -> B
     return measure.fallen(group.character, q, own, ground=level)
 
 
-def _support(index: SceneIndex, support: Support) -> tuple[Floats, ...]:
+def _support(index: SceneIndex, support: Polygons) -> tuple[Floats, ...]:
     """Corners of the support polygons, on the ground."""
     flat, sizes = support
     height = index.ground(flat[..., 0], flat[..., 1])[..., None]

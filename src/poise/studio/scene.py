@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from poise.math.arrays import Floats
-from poise.model.character import Character
-from poise.model.objects import free_object
+from poise.model.character import Character, free_object
 from poise.model.scene import Scene, scene_of
 from poise.model.shape import Shape
 from poise.simulation.contact import GroundLike, HeightField

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics, measure
-from poise.anatomy.body import body_of
+from poise.anatomy.body import body_of, head_of
 from poise.anatomy.strength import MOMENTS
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.model.character import Character
+from poise.model.character import Character, is_free_object
 from poise.model.forest import KINDS, Part
-from poise.model.objects import is_free_object
 from poise.model.scene import Scene
 from poise.motion.checks.strength import JOINTS
 from poise.simulation.contact import HeightField, Plane, default_projectiles
@@ -222,7 +221,7 @@ def _indices(slices: Iterable[slice]) -> Ints:
 @lru_cache(maxsize=64)
 def _stands(character: Character) -> bool:
     try:
-        return bool(measure.head_of(character) and measure.feet_links(character))
+        return bool(head_of(character) and measure.feet_links(character))
     except PoiseError:
         return False
 

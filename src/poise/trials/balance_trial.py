@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from poise.anatomy.body import place_of
+from poise.anatomy.feet import check_can_stand
 from poise.control.balance import Balance
 from poise.control.balance.balance import OBJECTIVES
 from poise.errors import PoiseError, unknown_name
-from poise.math.arrays import choice, number
+from poise.math.arrays import Progress, choice, number
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.preprocess import load_preprocessed
@@ -21,7 +23,7 @@ from poise.recording import Recording
 from poise.simulation.pushes import Push
 from poise.simulation.run import run
 from poise.simulation.world import World
-from poise.trials.trial import Progress, Trial, body_of, trial_of_ready
+from poise.trials.trial import Trial, body_of, trial_of_ready
 
 CONTACTS = {"penalty": "thesis", "impulse": "cones"}
 """Models of contact, and the form of the balance that goes with each."""
@@ -76,31 +78,6 @@ def parse_goal(text: str) -> Goal:
         raise PoiseError(f"goal {text!r:.80}: it must be {GOAL_FORM}")
     x, y, z = (float(word) for word in found.groups()[1:])
     return Goal(found[1].strip(), (x, y, z))
-
-
-def place_of(character: Character, name: str) -> tuple[str, tuple[float, float, float]]:
-    """The link and the place in it [m] that a goal means.
-
-    A link is meant by its origin, a limb by its outer end. A hand that is no link of its own is the
-    outer end of its arm.
-
-    Args:
-        character: The character.
-        name: A link or a limb.
-    """
-    from poise.anatomy.contact_schedule import tip_of
-
-    links = [link.name for link in character.links]
-    if name in links:
-        return name, (0.0, 0.0, 0.0)
-    limb = name if name in character.limbs else name.replace("hand", "arm")
-    if limb not in character.limbs:
-        hands = [x.replace("arm", "hand") for x in character.limbs if "arm" in x]
-        known = dict.fromkeys((*links, *character.limbs, *hands))
-        raise PoiseError(f"goal: {unknown_name('link', name, known)}")
-    last = character.limbs[limb][-1]
-    tip = np.mean([point.pos for point in tip_of(character, last)], axis=0)
-    return last, (float(tip[0]), float(tip[1]), float(tip[2]))
 
 
 @dataclass(frozen=True)
@@ -283,22 +260,3 @@ def run_balance(
 
     run(world, balance, paced or trial.clip, trial.time, recording, tell, until)
     return recording
-
-
-def check_can_stand(character: Character) -> None:
-    """Refuse a character that hangs on the world, lies on it, or has no feet."""
-    from poise.anatomy.contact_schedule import feet_of
-
-    if not character.joints or character.joints[0].kind != "free":
-        raise PoiseError(
-            f"character {character.name!r} hangs on the world by its root; it cannot fall, and "
-            "needs no balance: poise track"
-        )
-    feet = {point.link for point in feet_of(character)}
-    if len(feet) > 1 and feet == {link.name for link in character.links if link.shapes}:
-        raise PoiseError(
-            f"character {character.name!r} lies on the ground with all its links, and has no feet; "
-            "it cannot fall, and needs no balance: poise track"
-        )
-    if not feet:
-        raise PoiseError(f"character {character.name!r} has no feet to stand on in its rest pose")

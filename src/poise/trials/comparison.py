@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from poise import measure
 from poise.control.named import named
 from poise.errors import Diverged, PoiseError
+from poise.math.arrays import Progress
 from poise.measure import Summary, TrackingError
 from poise.model.forest import KINDS
 from poise.recording import Recording
@@ -49,8 +50,6 @@ LOST = 0.5
 
 STEPS = 40
 """That the cost of a step is the mean of."""
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)

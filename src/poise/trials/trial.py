@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from poise.anatomy.body import heading
 from poise.control.asked_profiles import AskedProfile, profiled
 from poise.control.gains import ROOTS
 from poise.control.named import DEFAULT, Controller, named, named_controller
 from poise.errors import PoiseError, shorten, unknown_name
-from poise.math.arrays import number
+from poise.math.arrays import Progress, number
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.preprocess import load_preprocessed
 from poise.recording import Recording
-from poise.simulation.pushes import Push, heading_at
+from poise.simulation.pushes import Push
 from poise.simulation.run import run
 from poise.simulation.world import World
 
@@ -33,8 +34,6 @@ MOST_PUSHES = 8
 FREQUENCY = 16.0
 """How fast joints follow unless told otherwise [Hz]. Gains come from what a joint carries at rest,
 and a foot carries little, but has to stand: slower ones give way under dogs."""
-
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,10 @@ class Trial:
     @property
     def world_pushes(self) -> tuple[Push, ...]:
         """The pushes in world axes: forward is where the clip looks when a push starts."""
-        return tuple(push.in_world(heading_at(self.clip, push.at)) for push in self.pushes)
+        clip = self.clip
+        return tuple(
+            push.in_world(heading(clip.character, clip.q(push.at))) for push in self.pushes
+        )
 
     def _check_pushes(self) -> None:
         if len(self.pushes) > MOST_PUSHES:

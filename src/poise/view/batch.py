@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
-from poise.view.drawing import Primitive, quat_product
+from poise.math.rotation import multiply, quat_matrix
+from poise.view.drawing import Primitive
 from poise.view.solids import Part, parts_of, solid
 
 LEAST_ROOM = 8
@@ -96,7 +96,7 @@ def placed(pos: Floats, quat: Floats, parts: Sequence[Part]) -> tuple[Floats, Fl
     turned = np.array([UPSIDE_DOWN if part.turned else (1.0, 0.0, 0.0, 0.0) for part in parts])
     if not len(parts):
         return pos, quat
-    return pos + up[:, None] * quat_matrix(quat)[..., 2], quat_product(quat, turned)
+    return pos + up[:, None] * quat_matrix(quat)[..., 2], multiply(quat, turned)
 
 
 def _filled(rows: Floats, room: int, rest: Any) -> NDArray[np.float32]:

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats, floats
-from poise.math.pose import quat_matrix
+from poise.math.rotation import multiply, quat_matrix
 from poise.model.scene import SceneLike, scene_of
 from poise.view.batch import Batch, label, parts_in, placed
 from poise.view.colors import Colors
-from poise.view.drawing import drawing_of, quat_product
+from poise.view.drawing import drawing_of
 from poise.view.ghosts import thinner
 
 
@@ -89,7 +89,7 @@ class Bodies:
         turn = turn[:, self._link]
         pos = place[:, self._link] + self._offset
         pos += np.einsum("nkij,kj->nki", quat_matrix(turn), self._pos)
-        quat = quat_product(turn, self._quat)
+        quat = multiply(turn, self._quat)
         scale = self._scale * self._shown[..., None]
         rgba = np.broadcast_to(self._paint, (self.n, len(self._link), 4))
         for part, batch in zip(self._slices, self._batches, strict=True):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from poise.errors import PoiseError, check_vector, unknown_name
+from poise.errors import PoiseError, unknown_name
 from poise.model.character import Character
 from poise.model.scene import Scene
+from poise.model.validation import check_vector
 
 Rgb = Sequence[float]
 Colors: TypeAlias = "Rgb | Mapping[str, Rgb] | None"

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.dynamics import forward_kinematics
-from poise.errors import PoiseError, check_direction, check_number, check_vector, unknown_name
+from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats, finite, floats
+from poise.math.rotation import multiply, quat_matrix
 from poise.model.character import Shape
-from poise.model.forest import quat_matrix
 from poise.model.scene import Scene, SceneLike, scene_of
+from poise.model.validation import check_direction, check_number, check_vector
 from poise.recording import Recording
 from poise.view.colors import Colors, Rgb, check_rgb, shape_colors
 from poise.view.mesh import Mesh
@@ -117,7 +118,7 @@ def drawing_of(
     local = np.array([shape.pos for _, shape in shapes])
     turn = np.array([shape.quat for _, shape in shapes])
     at = position[index] + np.einsum("nij,nj->ni", quat_matrix(quaternion[index]), local)
-    pose = zip(at.tolist(), quat_product(quaternion[index], turn).tolist(), strict=True)
+    pose = zip(at.tolist(), multiply(quaternion[index], turn).tolist(), strict=True)
     return [
         _primitive(shape, pos, quat, rgb, opacity * alpha, group)
         for (_, shape), (pos, quat), (*rgb, alpha) in zip(shapes, pose, colors, strict=True)
@@ -240,19 +241,6 @@ def _mesh_of(shape: Shape) -> Mesh:
         kept = Mesh(np.array(shape.vertices), shape.triangles, convex=True)
         shape.__dict__["_drawn"] = kept
     return kept
-
-
-def quat_product(a: Floats, b: Floats) -> Floats:
-    """Products of quaternions, shape (..., 4)."""
-    w, x, y, z = np.moveaxis(a, -1, 0)
-    s, i, j, k = np.moveaxis(b, -1, 0)
-    rows = (
-        w * s - x * i - y * j - z * k,
-        w * i + x * s + y * k - z * j,
-        w * j - x * k + y * s + z * i,
-        w * k + x * j - y * i + z * s,
-    )
-    return np.stack(rows, axis=-1)
 
 
 def heading_of(quat: ArrayLike) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from poise.errors import PoiseError
 from poise.math.arrays import Floats, finite, floats, number, shaped
-from poise.model.forest import quat_from_z
+from poise.math.rotation import quat_from_z
 from poise.view.colors import Rgb
 from poise.view.drawing import Primitive
 from poise.view.mesh import Mesh

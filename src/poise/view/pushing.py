@@ -10,7 +10,7 @@ import numpy as np
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.simulation.pushes import Push
 from poise.view.drawing import drawing_of, heading_of, hull_points
 from poise.view.forces import LONGEST

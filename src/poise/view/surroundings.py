@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.math.arrays import Floats
-from poise.math.pose import quat_from_z
+from poise.math.rotation import quat_from_z
 from poise.model.shape import Shape
 from poise.simulation.contact import HeightField, Plane, default_projectiles
 from poise.simulation.world_config import WorldConfig

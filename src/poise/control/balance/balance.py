@@ -290,7 +290,7 @@ class Balance(Parts):
 
     def _explained(self, told: Told, i: int) -> dict[str, Any]:
         """Of one plan, for people: the ground alone changes the angular momentum."""
-        from poise.measure.pressure import center_of_pressure, centroidal_moment_pivot
+        from poise.measure.ground_reaction import center_of_pressure, centroidal_moment_pivot
 
         rate, com, cones = told.rate[i], told.com[i], self.form == "cones"
         force = rate[:3] - told.mass[i] * self.gravity

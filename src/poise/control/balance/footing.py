@@ -6,8 +6,7 @@ import numpy as np
 
 from poise.control.plant import Plant
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, number
-from poise.model.forest import Ints
+from poise.math.arrays import Floats, Ints, number
 from poise.simulation.contact.collision_model import FRICTION
 
 STICKIEST = 100.0

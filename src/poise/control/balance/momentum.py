@@ -32,9 +32,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poise.control.balance.polygon import nearest_inside
 from poise.control.balance.tasks import Tasks
 from poise.math.arrays import Floats
+from poise.math.polygon import nearest_point
 
 AHEAD = 0.3
 """Time for which the speed of the mass centre counts in the strain [s]: 1/ω of an upright body. The
@@ -86,11 +86,11 @@ def wish(
     mass = now.mass
     fz = mass * max(gravity, 1e-3)
     c, L = now.c[:2], now.A[:2] @ v
-    goal = nearest_inside(supports, center[0])
+    goal = nearest_point(supports, center[0])
     linear = mass * (gains[0] * (goal - c) + center[2]) + gains[1] * (mass * center[1] - L)
     height = max(now.c[2] - ground, 1e-3)
     pivot = c - (height / fz) * linear
-    pressure = nearest_inside(supports, pivot)
+    pressure = nearest_point(supports, pivot)
     away = pivot - pressure
     far = math.hypot(away[0], away[1])
     if far > reach:

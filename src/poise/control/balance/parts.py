@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from poise.anatomy.link_sets import links_of
+from poise.anatomy.names import links_of
 from poise.control.balance.asked import K_GOAL, Asked
 from poise.control.balance.cones import EDGES, Cones
 from poise.control.balance.goals import Goals
 from poise.control.balance.least_squares import check_weight
 from poise.control.balance.momentum import Wish, wish
 from poise.control.balance.plan import Ground, Rows
-from poise.control.balance.polygon import hull
 from poise.control.balance.soft_limits import SoftLimits
 from poise.control.balance.stance import (
     LEANS,
@@ -30,11 +29,11 @@ from poise.control.balance.stance import (
 )
 from poise.control.balance.tasks import Tasks, cross, matrices
 from poise.control.plant import ActsOnPlant
-from poise.errors import PoiseError
+from poise.errors import PoiseError, Sealed
 from poise.math.arrays import Floats, number
+from poise.math.polygon import convex_hull
 from poise.model.character import Character
 from poise.model.same_body import check_clip_fits
-from poise.model.sealed import Sealed
 from poise.motion.clip import Clip
 from poise.simulation.controller import Requirements
 
@@ -206,7 +205,7 @@ class Parts(ActsOnPlant, Sealed):
         if not weight.sum() > 1e-3:
             return None
         s = weight @ places[:, :2] / weight.sum()
-        corners = hull(places[weight > 0.3, :2], self.margin)
+        corners = convex_hull(places[weight > 0.3, :2], self.margin)
         if isinstance(self.center, str):
             there = self._soles.places(then)
             s_mot = weight @ there[:, :2] / weight.sum()

@@ -17,8 +17,7 @@ from poise.control.balance.cones import Cones, least_dear
 from poise.control.balance.least_squares import Reduced, hold, reduce
 from poise.control.balance.momentum import Wish, consistent_weight
 from poise.control.balance.tasks import Tasks, cross
-from poise.math.arrays import Floats
-from poise.model.forest import Ints
+from poise.math.arrays import Floats, Ints
 
 SOFT, FIRM = 10.0, 1e3
 """Weight of a support that has faded by half, and of one that stands, beside tracking at 1."""

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from poise.control.balance.polygon import hull, nearest_inside
 from poise.control.balance.tasks import Tasks
 from poise.errors import PoiseError, unknown_name
-from poise.math.arrays import Floats, number
+from poise.math.arrays import Floats, Ints, number
+from poise.math.polygon import convex_hull, nearest_point
 from poise.model.character import Character
-from poise.model.forest import Ints
 from poise.motion.clip import Clip
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def soles_of(character: Character, links: Sequence[str] | None = None) -> Soles:
         character: The character.
         links: Names; None is all feet.
     """
-    from poise.anatomy.contact_schedule import feet_of, tip_of
+    from poise.anatomy.feet import feet_of, tip_of
 
     if links is not None and not links:
         raise PoiseError("no supports: name a link that holds the character up, or take 'clip'")
@@ -125,7 +124,7 @@ def lean_of(center: Floats, corners: Floats, ground: float) -> float:
         corners: Of the soles [m], shape (m, 3).
         ground: Height of the ground [m].
     """
-    away = center[:2] - nearest_inside(hull(corners[:, :2]), center[:2])
+    away = center[:2] - nearest_point(convex_hull(corners[:, :2]), center[:2])
     return math.hypot(*away) / max(float(center[2]) - ground, 1e-3)
 
 
@@ -148,7 +147,7 @@ class Schedule:
     """
 
     def __init__(self, clip: Clip | Contacts, fade: float = 0.15, fps: float | None = None) -> None:
-        from poise.anatomy.contact_schedule import runs
+        from poise.math.arrays import runs
 
         contacts = clip.contacts if isinstance(clip, Clip) else clip
         if contacts is None:

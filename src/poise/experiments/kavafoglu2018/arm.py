@@ -132,5 +132,5 @@ def statics(kp: float) -> Floats:
 def _drop(world: poise.World, q: Floats) -> None:
     """Let the ball go so that it meets the middle of the lower body."""
     at, turn = poise.dynamics.forward_kinematics(world, q)
-    middle = at[1] + poise.math.pose.quat_matrix(turn[1]) @ np.array([0.0, 0.0, -0.15])
+    middle = at[1] + poise.math.rotation.quat_matrix(turn[1]) @ np.array([0.0, 0.0, -0.15])
     world.throw(middle + [0.0, 0.0, BALL_HEIGHT], (0.0, 0.0, 0.0))

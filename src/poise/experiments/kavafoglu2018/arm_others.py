@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 import poise
@@ -19,10 +17,9 @@ from poise.experiments.kavafoglu2018.arm_runs import (
     spd,
 )
 from poise.experiments.report import Claim, Item
+from poise.math.arrays import Progress
 
 SOFT_PD, STIFF_PD, OURS = "PD, critically damped", "PD, stiff", "inverse dynamics, 200"
-
-Progress = Callable[[float], None]
 
 
 def k1(progress: Progress) -> Item:

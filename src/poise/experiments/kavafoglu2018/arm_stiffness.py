@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -10,10 +9,9 @@ import numpy as np
 from poise.experiments.kavafoglu2018.arm import BALL_AT, DT, Run, pose_target, track, wave
 from poise.experiments.kavafoglu2018.arm_runs import figure, kane, mean_error
 from poise.experiments.report import Claim, Item, Table
+from poise.math.arrays import Progress
 
 STIFFNESSES = (30.0, 100.0, 300.0, 1000.0, 3000.0)  # [1/s²]
-
-Progress = Callable[[float], None]
 
 
 def k4(progress: Progress) -> Item:

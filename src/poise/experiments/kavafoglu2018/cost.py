@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 import poise
 from poise.experiments.report import Claim, Item, Table
+from poise.math.arrays import Progress
 from poise.trials.timing import best_of
 
 STEP, STIFFNESS = 1 / 100, 500.0  # [s], [1/s²]
 MANY = 1024  # states in a batch
-
-Progress = Callable[[float], None]
 
 
 def k9(progress: Progress) -> Item:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -13,14 +12,12 @@ import poise
 from poise import measure
 from poise.experiments import figures
 from poise.experiments.report import Claim, Item, Table
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, Progress
 
 STIFFNESS = 500.0  # [1/s²]
 PD_FREQUENCY = 2.0  # of PD with its additions [Hz]: about the most that is stable at its step
 STEP, PD_STEP = 1 / 100, 1 / 2000  # [s]
 FAR = 2.0  # PD is far above ours from this factor on
-
-Progress = Callable[[float], None]
 
 
 class Errors(NamedTuple):

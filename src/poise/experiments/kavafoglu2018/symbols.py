@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import poise
 from poise.experiments.report import Claim, Item, Table
-
-Progress = Callable[[float], None]
+from poise.math.arrays import Progress
 
 
 def k10(progress: Progress) -> Item:

@@ -10,11 +10,11 @@ from poise.experiments.macchietto2008.setup import (
     STEADY,
     SUBSETS,
     Outcome,
-    Progress,
     push_standing,
     stood_text,
 )
 from poise.experiments.report import Claim, Item, Table
+from poise.math.arrays import Progress
 from poise.simulation.pushes import Push
 
 SERIES = (

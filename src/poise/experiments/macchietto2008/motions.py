@@ -17,12 +17,12 @@ from poise.experiments.macchietto2008.setup import (
     SERVO,
     STEADY,
     SUBSETS,
-    Progress,
     controller_for,
     stood_text,
 )
 from poise.experiments.report import Claim, Item, Table
 from poise.math import rotation
+from poise.math.arrays import Progress
 from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.recording.balance import balance_table, stance_of

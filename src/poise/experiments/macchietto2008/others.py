@@ -8,17 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from poise import dynamics
-from poise.anatomy.contact_schedule import feet_of
+from poise.anatomy.feet import feet_of
 from poise.errors import Diverged
 from poise.experiments.figures import lines
 from poise.experiments.macchietto2008.motions import follow
-from poise.experiments.macchietto2008.setup import (
-    CHARACTER,
-    Progress,
-    random_push,
-    stood_text,
-)
+from poise.experiments.macchietto2008.setup import CHARACTER, random_push, stood_text
 from poise.experiments.report import Claim, Item, Table
+from poise.math.arrays import Progress
 from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.recording.balance import stance_of

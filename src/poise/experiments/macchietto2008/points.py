@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import Point, positions
+from poise.anatomy.body import place_of
+from poise.anatomy.feet import Point, positions
 from poise.control.balance import Balance
 from poise.errors import Diverged
 from poise.experiments.figures import lines
-from poise.experiments.macchietto2008.setup import Progress, standing, stood_text
+from poise.experiments.macchietto2008.setup import standing, stood_text
 from poise.experiments.report import Claim, Item
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, Progress
 from poise.recording import Recording
 from poise.recording.balance import balance_table, stance_of
 from poise.simulation.command import Command
 from poise.simulation.run import run
 from poise.simulation.world import World
-from poise.trials.balance_trial import STEPS, place_of
+from poise.trials.balance_trial import STEPS
 
 DRAG_TIME = 30.0  # [s]
 DRAGGED = {

@@ -7,19 +7,19 @@ ground at 1/120 s with ground forces inside friction cones, which the thesis nam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics, measure
-from poise.anatomy.contact_schedule import feet_of
+from poise.anatomy.feet import feet_of
 from poise.characters import load_character
 from poise.control.balance import Balance
 from poise.control.stable_pd import StablePD
 from poise.math import rotation
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, Progress
 from poise.model.character import Character
 from poise.motion import load_clip
 from poise.motion.limits import excesses
@@ -27,8 +27,6 @@ from poise.simulation.pushes import Push
 from poise.simulation.state import State
 from poise.simulation.world import World
 from poise.trials.balance_trial import CONTACTS, STEPS, STIFFNESS
-
-Progress = Callable[[float], None]
 
 CHARACTER = "humanoid-ball"
 SUBSETS = {

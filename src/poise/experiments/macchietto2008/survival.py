@@ -13,16 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from poise.experiments.macchietto2008.setup import (
-    SERVO,
-    SERVO_HZ,
-    SUBSETS,
-    Outcome,
-    Progress,
-    push_standing,
-)
+from poise.experiments.macchietto2008.setup import SERVO, SERVO_HZ, SUBSETS, Outcome, push_standing
 from poise.experiments.report import Claim, Item, Table
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, Progress
 from poise.simulation.pushes import Push
 
 LINKS = ("head", "chest", "pelvis")

@@ -11,8 +11,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from poise.experiments.macchietto2008.setup import Outcome, Progress, push_standing, stood_text
+from poise.experiments.macchietto2008.setup import Outcome, push_standing, stood_text
 from poise.experiments.report import Claim, Table
+from poise.math.arrays import Progress
 from poise.simulation.pushes import Push
 
 STIFFNESSES = (15.0, 25.0, 40.0, 60.0)

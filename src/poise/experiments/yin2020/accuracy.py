@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 import poise
@@ -11,6 +9,7 @@ from poise.experiments import figures
 from poise.experiments.report import Claim, Item, Table
 from poise.experiments.yin2020.following import Run, follow, is_stable, limb_error, own_units
 from poise.experiments.yin2020.setup import MODELS, clip_of, gains_of
+from poise.math.arrays import Progress
 
 STEPS = (1 / 1000, 1 / 600, 1 / 300, 1 / 240, 1 / 120, 1 / 60, 1 / 30)  # [s]
 SHOWN = (1 / 300, 1 / 120, 1 / 60, 1 / 30)  # in the figures [s]
@@ -19,8 +18,6 @@ WAYS = [(way, dtype) for dtype in ("float32", "float64") for way in ("MABA", "DF
 
 ANKLE, TOE = "right_foot", "front_right_paw"
 """Links whose errors the paper shows: a foot begins at the ankle, and the dog ends at its paws."""
-
-Progress = Callable[[float], None]
 
 
 def y1(progress: Progress) -> Item:

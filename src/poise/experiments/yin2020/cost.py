@@ -16,6 +16,7 @@ import poise
 from poise.experiments import figures
 from poise.experiments.report import Claim, Item, Table
 from poise.experiments.yin2020.setup import METHODS, Case, Tracker, clip_of, table_2
+from poise.math.arrays import Progress
 from poise.trials.timing import best_of
 
 ROWS = 20  # steps in one call
@@ -30,8 +31,6 @@ EXTRA = {  # Table 3 [%]: DF, SF, MABA
 CHAINS = (8, 16, 32, 64, 128, 256, 512)  # ball joints
 CLOSE = 150  # windows for times that hardly differ
 LARGEST_DENSE = 128  # of them for the cubic methods
-
-Progress = Callable[[float], None]
 
 
 def step_times(

@@ -11,7 +11,6 @@ What bounds a step h, with m the least inertia that a direction of the joints fe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import poise
@@ -19,6 +18,7 @@ from poise.experiments.report import Claim, Item, Table
 from poise.experiments.yin2020.accuracy import step
 from poise.experiments.yin2020.following import largest_step
 from poise.experiments.yin2020.setup import JOINTS, Tracker, clip_of, gains_of
+from poise.math.arrays import Progress
 from poise.trials.timing import best
 
 LADDER = tuple(
@@ -35,8 +35,6 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 DF, ROUGH_DF, MABA = WAYS
 FORMS = ("spd", "implicit")
-
-Progress = Callable[[float], None]
 
 
 def y6(progress: Progress) -> Item:

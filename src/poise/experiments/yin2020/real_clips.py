@@ -9,7 +9,6 @@ is skipped.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from poise.control.named import named_controller
 from poise.errors import Diverged
 from poise.experiments.report import Claim, Item, Table
 from poise.experiments.yin2020.setup import Tracker
+from poise.math.arrays import Progress
 from poise.recording import Recording
 from poise.simulation.run import run
 from poise.simulation.world import World
@@ -37,8 +37,6 @@ CLIPS = (
 DEGREES, METRES = 10.0, 0.03  # mean errors below these count as followed
 PAPER = "MABA, the paper's gains"
 AIR, GROUND = "in the air", "on the ground"
-
-Progress = Callable[[float], None]
 
 
 def y9(progress: Progress) -> Item:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from poise.errors import PoiseError
 from poise.interop.mujoco.states import check_model
 from poise.math.arrays import Floats, finite, floats
-from poise.model.formats.mujoco_compile import import_mujoco
+from poise.model.formats.mujoco_model import import_mujoco
 
 
 class DenseStablePD:

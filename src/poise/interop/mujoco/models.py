@@ -18,9 +18,8 @@ from poise.errors import CharacterError, PoiseError, shorten
 from poise.interop.mujoco.states import check_model
 from poise.math.arrays import number
 from poise.model.character import Character, Joint, Vector
-from poise.model.formats.mjcf_write import dump
-from poise.model.formats.mujoco_compile import floats, import_mujoco
-from poise.model.formats.mujoco_model import CUSTOM, LIMB, TreeReader
+from poise.model.formats.mjcf import dump
+from poise.model.formats.mujoco_model import CUSTOM, LIMB, TreeReader, floats, import_mujoco
 
 
 def character_of(model: Any) -> Character:

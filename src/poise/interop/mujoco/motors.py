@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.model.formats.mujoco_compile import import_mujoco
+from poise.model.formats.mujoco_model import import_mujoco
 
 
 class Motors:

@@ -14,7 +14,7 @@ from poise.interop.mujoco.gains import GainsLike, gains_of
 from poise.interop.mujoco.sources import Source, source_of
 from poise.math.arrays import Floats, choice, floats
 from poise.model.character import Character
-from poise.model.formats.mujoco_compile import import_mujoco
+from poise.model.formats.mujoco_model import import_mujoco
 from poise.model.scene import scene_of
 
 NOTHING: Any = object()

@@ -29,12 +29,13 @@ from typing import Any
 
 import numpy as np
 
-from poise.errors import CharacterError, check_name, check_number, unknown_name
+from poise.errors import CharacterError, unknown_name
 from poise.io.files import line_of_item, parse_json, read_text
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
+from poise.math.rotation import multiply, quat_matrix
 from poise.model.character import Character, Joint, JointKind, Link, Shape, Vector
-from poise.reference.spatial import multiply
+from poise.model.geometry import reach_below
+from poise.model.validation import check_name, check_number
 
 LARGEST_FILE = 16 * 2**20  # [bytes]
 MOST_JOINTS = 4096
@@ -84,7 +85,7 @@ def joint_order(path: Path) -> tuple[str, ...]:
 
 
 class _Reader:
-    """Turns a file into a character, and knows where in the file things are."""
+    """Turns a file into a character, and keeps their lines for errors."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text = text
@@ -250,22 +251,11 @@ def _standing(links: list[Link]) -> Link:
         R, p = R_WP @ quat_matrix(link.quat), p_WP + R_WP @ np.array(link.pos)
         poses[link.name] = R, p
         for shape in link.shapes:
-            lowest = min(lowest, (p + R @ np.array(shape.pos))[2] - _reach(shape, R))
+            lowest = min(lowest, (p + R @ np.array(shape.pos))[2] - reach_below(shape, R))
     root = links[0]
     if not math.isfinite(lowest):
         return root
     return replace(root, pos=(*root.pos[:2], root.pos[2] - float(lowest)))
-
-
-def _reach(shape: Shape, R: Floats) -> float:
-    """How far a shape reaches below its centre [m]; R turns its link into the world."""
-    down = np.abs((R @ quat_matrix(shape.quat))[2])
-    if shape.kind == "box":
-        return float(down @ np.array(shape.size))
-    radius, half = (*shape.size, 0.0)[:2]
-    if shape.kind == "cylinder":
-        return float(radius * math.sqrt(max(0.0, 1.0 - down[2] ** 2)) + half * down[2])
-    return float(radius + half * down[2])
 
 
 def _limbs(links: list[Link]) -> dict[str, tuple[str, ...]]:

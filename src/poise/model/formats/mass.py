@@ -28,12 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from poise.errors import CharacterError, check_name, check_number, unknown_name
+from poise.errors import CharacterError, unknown_name
 from poise.io.files import decode, read_bounded
 from poise.io.xml_elements import Element, parse_text
 from poise.math.arrays import Floats
-from poise.math.pose import quat_from_z, quat_matrix
+from poise.math.rotation import quat_from_z, quat_matrix
 from poise.model.character import Character, Joint, JointKind, Link, Shape, Vector
+from poise.model.validation import check_name, check_number
 
 LARGEST_FILE = 16 * 2**20  # [bytes]
 MOST_NODES = 4096

@@ -1,26 +1,213 @@
-"""A character from MuJoCo's model, as `poise.model.formats.mjcf` says."""
+"""MJCF and URDF through the `mujoco` package: elements and meshes in, MuJoCo's own model out."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from poise.errors import LARGEST, CharacterError, check_number, shorten
-from poise.io.xml_elements import Element
-from poise.math.pose import Pose, quat_matrix
-from poise.model.character import Character, Joint, Link, Vector
-from poise.model.formats.mujoco_compile import floats, import_mujoco, located
-from poise.model.formats.mujoco_shapes import can_touch, shapes_of
+from poise.errors import LARGEST, CharacterError, shorten
+from poise.io.files import read_bounded
+from poise.io.xml_elements import LARGEST_FILE, MOST_ELEMENTS, Element, named_at
+from poise.math.pose import Pose
+from poise.math.rotation import quat_matrix
+from poise.model.character import Character, Joint, Link, Shape, Vector
 from poise.model.joint import WIDEST
+from poise.model.validation import check_number
+
+LARGEST_SUM = 256 * 2**20  # of all files a model names, together [bytes]
+MOST_BODIES = 2000
+"""Bodies in one model, with what it replicates: MuJoCo takes seconds for these, and for 5000 in
+chains of 490 half a minute."""
+
+REPEATING = ("replicate", "composite", "flexcomp")
+
 
 CUSTOM = "poise."  # what our names under `custom` begin with
 LIMB = CUSTOM + "limb."
 
 Custom = Mapping[str, Vector | tuple[str, ...]]
 """What our writer kept under `custom`, by name."""
+
+
+@dataclass
+class Assets:
+    """Files that a model names, for MuJoCo to read from memory under names of our own."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    names: dict[Path, str] = field(default_factory=dict)
+    size: int = 0
+
+    def add(self, element: Element, key: str, file: Path) -> None:
+        """Read the file that an attribute of an element names, and put our name in its place."""
+        if file not in self.names:
+            data = read_bounded(file, LARGEST_FILE, CharacterError, named_at(file, element))
+            self.size += len(data)
+            if self.size > LARGEST_SUM:
+                raise element.error(f"too large: over {LARGEST_SUM >> 20} MB of meshes")
+            self.names[file] = f"file-{len(self.files)}{file.suffix.lower()}"
+            self.files[self.names[file]] = data
+        element.attributes[key] = self.names[file]
+
+
+def check_counts(root: Element) -> None:
+    """Refuse models that are too large, and few elements that stand for very many."""
+    bodies = 0
+    stack = [(root, 1)]
+    while stack:
+        element, times = stack.pop()
+        for key in ("count", "nrow", "ncol"):
+            for number in re.findall(r"[0-9]+", element.attributes.get(key, "")):
+                times *= max(1, int(number[:12]))
+        bodies += times if element.tag in ("body", "link", *REPEATING) else 0
+        if bodies > MOST_BODIES or times > MOST_ELEMENTS:
+            raise element.error(f"too large: over {MOST_BODIES} bodies")
+        stack += [(child, times) for child in element.children[::-1]]
+
+
+def import_mujoco() -> Any:
+    """The mujoco package, or a word on how to get it."""
+    try:
+        import mujoco
+    except ImportError as error:
+        raise CharacterError(
+            "MJCF and URDF are read through MuJoCo, which is not there: pip install poise[mujoco]"
+        ) from error
+    return mujoco
+
+
+def compile_model(root: Element, assets: Assets) -> Any:
+    """Have MuJoCo make an MjModel from elements and files; its errors come with file and line."""
+    mujoco = import_mujoco()
+    text, places = _to_text(root)
+    # its warnings would go to a file in the working directory
+    handler = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda _message: None)
+    try:
+        return mujoco.MjModel.from_xml_string(text, assets.files)
+    except MemoryError:
+        raise
+    except Exception as error:
+        message = " ".join(str(error).split())
+        found = re.search(r",? line ([0-9]+)", message)
+        at = located(root, message)
+        if found:
+            at = places[min(max(int(found[1]), 1), len(places)) - 1]
+            message = message.replace(found[0], "")
+        message = re.sub(r"^(XML )?(Error: )*", "", message)
+        if "mjMINVAL" in message:
+            message += "; give what moves mass, or put its joints on the next link"
+        raise at.error(f"MuJoCo does not take it: {message:.400}") from error
+    finally:
+        mujoco.set_mju_user_warning(handler)
+
+
+def _to_text(root: Element) -> tuple[str, list[Element]]:
+    """Elements as XML, one on each line, and the element of each line."""
+    lines: list[str] = []
+    places: list[Element] = []
+    stack: list[tuple[Element, bool]] = [(root, True)]
+    while stack:
+        element, begins = stack.pop()
+        places.append(element)
+        if not begins:
+            lines.append(f"</{element.tag}>")
+            continue
+        attributes = "".join(f" {key}={quoteattr(x)}" for key, x in element.attributes.items())
+        lines.append(f"<{element.tag}{attributes}{'' if element.children else '/'}>")
+        if element.children:
+            stack.append((element, False))
+            stack += [(child, True) for child in element.children[::-1]]
+    return "\n".join(lines), places
+
+
+def located(root: Element, message: str) -> Element:
+    """The body or joint that a message names first."""
+    first, found = len(message), root
+    for element in root.walk():
+        name = element.attributes.get("name")
+        if name and element.tag in ("body", "joint", "freejoint", "link"):
+            place = message.find(repr(name), 0, first)
+            if place >= 0:
+                first, found = place, element
+    return found
+
+
+def floats(x: Any) -> Vector:
+    """An array's row as plain floats."""
+    return tuple(float(value) for value in x)
+
+
+# ---- shapes from geoms
+
+
+def can_touch(m: Any, bodies: Sequence[int]) -> bool:
+    """Whether any geom of these bodies can touch something."""
+    own = np.isin(m.geom_bodyid, bodies)
+    return bool(np.any((m.geom_contype | m.geom_conaffinity)[own]))
+
+
+def shapes_of(m: Any, i: int, touching: bool) -> tuple[Shape, ...]:
+    first, n = int(m.body_geomadr[i]), int(m.body_geomnum[i])
+    shapes = []
+    for g in range(first, first + n):
+        if touching and not (m.geom_contype[g] or m.geom_conaffinity[g]):
+            continue
+        shape = _shape(m, g)
+        if shape:
+            shapes.append(shape)
+    return tuple(shapes)
+
+
+def _shape(m: Any, g: int) -> Shape | None:
+    kinds = import_mujoco().mjtGeom
+    place: Any = (floats(m.geom_pos[g]), floats(m.geom_quat[g]), _color(m, g))
+    size = floats(m.geom_size[g])
+    kind = int(m.geom_type[g])
+    if kind == int(kinds.mjGEOM_SPHERE):
+        return Shape("sphere", size[:1], *place)
+    if kind == int(kinds.mjGEOM_CAPSULE):
+        return Shape("capsule", size[:2], *place)
+    if kind == int(kinds.mjGEOM_CYLINDER):
+        return Shape("cylinder", size[:2], *place)
+    if kind == int(kinds.mjGEOM_BOX):
+        return Shape("box", size, *place)
+    if kind == int(kinds.mjGEOM_MESH):
+        return _mesh(m, int(m.geom_dataid[g]), place)
+    return None
+
+
+def _mesh(m: Any, k: int, place: Any) -> Shape | None:
+    """The convex hull of a mesh; None if it is flat."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    first, n = int(m.mesh_vertadr[k]), int(m.mesh_vertnum[k])
+    vertices = np.array(m.mesh_vert[first : first + n], dtype=np.float64)
+    try:
+        corners = vertices[ConvexHull(vertices).vertices]
+        return Shape.mesh([floats(x) for x in corners], *place)
+    except (QhullError, CharacterError):
+        return None
+
+
+def _color(m: Any, g: int) -> Vector | None:
+    """The geom's own colour, else that of its material."""
+    color = np.array(m.geom_rgba[g], dtype=np.float64)
+    if floats(color) == (0.5, 0.5, 0.5, 1.0):
+        if m.geom_matid[g] < 0:
+            return None
+        color = np.array(m.mat_rgba[m.geom_matid[g]], dtype=np.float64)
+    # single precision: take the number that was written
+    return floats(np.clip(np.round(color, 6), 0.0, 1.0))
+
+
+# ---- the character
 
 
 def character_from_model(model: Any, root: Element, name: str, custom: Custom) -> Character:
@@ -130,7 +317,7 @@ class TreeReader:
         return {i: name or fresh_name(f"body-{i}", taken) for i, name in given.items()}
 
     def inertia(self, i: int) -> tuple[float, Any]:
-        """Mass, and inertia about the centre of mass in link axes."""
+        """Mass, and inertia about the center of mass in link axes."""
         m = self.model
         mass, moments = float(m.body_mass[i]), m.body_inertia[i]
         # what is fixed to the world may be anything

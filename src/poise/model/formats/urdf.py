@@ -28,8 +28,13 @@ from poise.errors import LARGEST
 from poise.io.xml_elements import DEEPEST, Element, parse_xml
 from poise.model.character import Character, Link, Vector
 from poise.model.formats.mjcf import DIRECTORIES
-from poise.model.formats.mujoco_compile import Assets, check_counts, compile_model
-from poise.model.formats.mujoco_model import character_from_model, with_base
+from poise.model.formats.mujoco_model import (
+    Assets,
+    character_from_model,
+    check_counts,
+    compile_model,
+    with_base,
+)
 
 SPHERICAL = ("spherical", "ball")
 MESHES = (".stl", ".obj", ".msh")

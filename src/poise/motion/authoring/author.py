@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.anatomy import contact_schedule as feet
-from poise.anatomy.contact_schedule import Contacts, runs
+from poise.anatomy import feet
+from poise.anatomy.contact_schedule import Contacts
 from poise.errors import ClipError, unknown_name
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, runs
 from poise.model.character import Character
 from poise.motion.authoring import terms as spacetime_terms
 from poise.motion.authoring.spacetime import (

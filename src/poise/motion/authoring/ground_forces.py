@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
-from poise.anatomy import contact_schedule
-from poise.anatomy.contact_schedule import Point
+from poise.anatomy import feet
+from poise.anatomy.feet import Point
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
@@ -118,7 +118,7 @@ def find_ground_forces(
     tau = dynamics.inverse_dynamics(character, q, v, a)
     center = dynamics.center_of_mass(character, q)
     wrench = root_wrench(character, q, tau, center)
-    at = contact_schedule.positions(character, points, q) if points else np.zeros((len(q), 0, 3))
+    at = feet.positions(character, points, q) if points else np.zeros((len(q), 0, 3))
     arms = at - center[:, None]
     forces, response = cone_forces(character.mass, wrench, arms, stands, friction, center, barrier)
     left = wrench - _sum(forces, arms)

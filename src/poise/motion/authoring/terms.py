@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
 from poise import dynamics
-from poise.anatomy import contact_schedule
-from poise.anatomy.contact_schedule import Point
+from poise.anatomy import feet
+from poise.anatomy.feet import Point
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
 from poise.model import configuration
@@ -246,7 +246,7 @@ def _ground_forces(
 
 
 def _points(motion: Motion, points: Sequence[Point]) -> Floats:
-    return contact_schedule.positions(motion.character, points, motion.q)
+    return feet.positions(motion.character, points, motion.q)
 
 
 def _point_jacobians(motion: Motion, points: Sequence[Point]) -> Floats:

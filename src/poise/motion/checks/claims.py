@@ -14,14 +14,14 @@ import numpy as np
 from scipy.signal import savgol_filter
 
 from poise import dynamics
-from poise.anatomy import contact_schedule as feet
-from poise.anatomy.body import body_of
-from poise.anatomy.contact_schedule import Contacts, runs
-from poise.math.arrays import Floats, Mask
+from poise.anatomy import feet
+from poise.anatomy.body import body_of, size_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.math.arrays import Floats, Mask, runs
 from poise.motion.authoring import ground_forces
 from poise.motion.clip import Clip
 from poise.motion.editing import smoothing
-from poise.motion.foot_contact.detect import detect_contacts, size_of, speeds
+from poise.motion.foot_contact.detect import detect_contacts, speeds
 from poise.motion.limits import excesses
 
 FALL = 0.05  # of g

@@ -9,7 +9,7 @@ the footfalls, as Hildebrand 1965 (Science 150:701) and 1977 (Bioscience 27:766)
                  together, trot if left hind and right fore do, walk in between;
                  else canter if one hind comes together with the opposite fore, or gallop
 
-Published ranges are in `gait_ranges`. Both halves of a symmetrical gait should mirror each other.
+Published ranges are in `RANGES`. Both halves of a symmetrical gait should mirror each other.
 
 How people and dogs walk and run: published ranges of speed, cadence, length and duty factor.
 
@@ -33,17 +33,15 @@ from typing import NamedTuple
 import numpy as np
 
 from poise import dynamics
-from poise.anatomy.body import body_of
-from poise.anatomy.contact_schedule import feet_of, positions, runs
+from poise.anatomy.body import body_of, size_of
+from poise.anatomy.feet import feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.arrays import Floats, Mask
+from poise.math.arrays import Floats, Mask, runs
 from poise.model.character import Character
-from poise.motion.checks import gait
 from poise.motion.checks.claims import Analysis, Finding
 from poise.motion.clip import Clip
 from poise.motion.editing.mirroring import Mirror
-from poise.motion.foot_contact.detect import size_of
 
 # published ranges
 
@@ -140,7 +138,7 @@ RANGES: dict[str, Ranges] = {
 }
 
 
-def scaled(gait: str, leg: float) -> Ranges:
+def scale_ranges(gait: str, leg: float) -> Ranges:
     """The ranges of a gait for a leg of another length [m]."""
     ranges = RANGES[gait]
     size = leg / LEG["dog" if gait.startswith("dog") else "person"]
@@ -237,7 +235,7 @@ def findings(analysis: Analysis) -> list[Finding]:
         return [Finding(claim, None, where=str(error))]
     if not stride.name:
         return [Finding(claim, None, where="its footfalls are those of no gait in the table")]
-    return [*in_ranges(stride), mirrors(analysis, stride)]
+    return [*check_ranges(stride), mirrors(analysis, stride)]
 
 
 def stride_of(analysis: Analysis) -> Stride:
@@ -322,10 +320,10 @@ def leg_of(character: Character) -> float:
     return float(np.mean(hips))
 
 
-def in_ranges(stride: Stride) -> list[Finding]:
+def check_ranges(stride: Stride) -> list[Finding]:
     """Speed, cadence, length and duty factor against the published ranges."""
     name = stride.name
-    ranges = gait.scaled(name, stride.leg)
+    ranges = scale_ranges(name, stride.leg)
     steps = 2.0 if stride.legs == 2 else 1.0
     what = "steps" if stride.legs == 2 else "strides"
     values = (

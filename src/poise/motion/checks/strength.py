@@ -31,7 +31,7 @@ import numpy as np
 
 from poise import dynamics
 from poise.anatomy.body import Body, body_of
-from poise.anatomy.contact_schedule import feet_of
+from poise.anatomy.feet import feet_of
 from poise.anatomy.strength import MOMENTS, UNCONFIRMED
 from poise.math import rotation
 from poise.math.arrays import Floats

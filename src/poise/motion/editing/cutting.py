@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 
+from poise.anatomy.body import root_yaw
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, floats, number
@@ -196,9 +197,7 @@ def heading_of(clip: Clip, q: ArrayLike) -> Any:
     It is the turn about the vertical that is left when the root is brought upright the short way.
     """
     _root(clip, "have a heading")
-    rest = rotation.conjugate(clip.character.rest_q[3:7])
-    turn = rotation.multiply(np.asarray(q, dtype=np.float64)[..., 3:7], rest)
-    return 2.0 * np.arctan2(turn[..., 3], turn[..., 0])
+    return root_yaw(clip.character, q)
 
 
 def transform_frames(frames: Floats, angle: float, here: Floats, there: Floats) -> Floats:

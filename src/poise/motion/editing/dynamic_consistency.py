@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poise.anatomy import contact_schedule as feet
-from poise.anatomy.contact_schedule import Contacts, Point, runs
-from poise.math.arrays import Floats, Mask, Progress
+from poise.anatomy import feet
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import Point
+from poise.math.arrays import Floats, Mask, Progress, runs
 from poise.model.character import Character
 from poise.motion.authoring import ground_forces, terms
 from poise.motion.authoring.spacetime import Motion, Term, optimize

@@ -15,10 +15,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import Contacts, positions, runs
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import positions
 from poise.errors import ClipError
 from poise.math import rotation
-from poise.math.arrays import Floats, count, number
+from poise.math.arrays import Floats, count, number, runs
 from poise.model import configuration
 from poise.motion.clip import Clip
 from poise.motion.editing.cutting import UP, check_angle, heading_of, resample, transform_frames

@@ -10,7 +10,6 @@ times the angle; a slide s times the distance.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -18,16 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.anatomy.contact_schedule import Contacts, Point
+from poise.anatomy.body import size_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import Point
+from poise.anatomy.names import opposite_of
 from poise.errors import ClipError, shorten
 from poise.math import rotation
 from poise.math.arrays import Floats
 from poise.model.character import Character, Joint
 from poise.motion.clip import Clip
-from poise.motion.foot_contact.detect import size_of
-
-WORDS = {"left": "right", "right": "left"}
-LETTERS = {"l": "r", "r": "l"}
 
 LEAN = 0.95
 """The image of an axis may lean by this cosine against the axis on the other side: skeletons of
@@ -68,7 +66,7 @@ class Mirror:
     def of(character: Character) -> Mirror:
         """The mirror of a character; ClipError lists what has no image."""
         names = [link.name for link in character.links]
-        pairs = {name: opposite(name, names) for name in names}
+        pairs = {name: opposite_of(name, names) for name in names}
         alone = sorted(name for name, image in pairs.items() if image is None)
         if alone:
             raise ClipError(
@@ -138,7 +136,7 @@ class Mirror:
         """Contacts in the mirror; where the soles are alike, on the same points."""
         points = tuple(self._point(point) for point in contacts.points)
         same = [
-            next((i for i, own in enumerate(contacts.points) if _alike(own, point)), -1)
+            next((i for i, own in enumerate(contacts.points) if _is_same_point(own, point)), -1)
             for point in points
         ]
         if sorted(same) != list(range(len(points))):
@@ -193,33 +191,6 @@ class Mirror:
                     )
 
 
-def opposite(name: str, known: list[str]) -> str | None:
-    """The name of the same part on the other side; the name itself for a part in the middle.
-
-    Knows left and right anywhere in a name, and l and r at its beginning, at its end, or between
-    separators, where the other name exists: LThumb, lfemur, foot_l, upper.R.arm. None if a name
-    says left or right and the other side is missing.
-    """
-    if re.search("left|right", name, re.IGNORECASE):
-        other = re.sub("left|right", lambda m: _like(m[0], WORDS[m[0].lower()]), name, flags=re.I)
-        return other if other in known else None
-    for pattern in (r"^[lr]", r"(?<=[._ -])[lr](?=[._ -]|$)", r"[LR]$"):
-        flags = re.IGNORECASE if pattern != r"[LR]$" else 0
-        other = re.sub(
-            pattern, lambda m: _like(m[0], LETTERS[m[0].lower()]), name, count=1, flags=flags
-        )
-        if other != name and other in known:
-            return other
-    return name
-
-
-def _like(word: str, other: str) -> str:
-    """The other word, written in capitals as this one is."""
-    if word.isupper():
-        return other.upper()
-    return other.capitalize() if word[0].isupper() else other
-
-
 def _normal(character: Character, pairs: dict[str, str | None]) -> Floats:
     """Across which direction the pairs lie in the rest pose: y, unless it is another one."""
     p, _ = dynamics.forward_kinematics(character, character.rest_q)
@@ -246,5 +217,5 @@ def _rest_turns(character: Character) -> dict[str, Floats]:
     return {link.name: R[i] for i, link in enumerate(character.links)}
 
 
-def _alike(a: Point, b: Point) -> bool:
+def _is_same_point(a: Point, b: Point) -> bool:
     return a[:2] == b[:2] and bool(np.allclose(a.pos, b.pos, atol=1e-6))

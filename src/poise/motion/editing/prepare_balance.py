@@ -37,16 +37,17 @@ from scipy.linalg import cho_solve_banded, cholesky_banded
 
 from poise import measure
 from poise.anatomy.body import body_of
-from poise.anatomy.contact_schedule import Contacts, positions, runs
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import positions
 from poise.errors import ClipError
-from poise.math.arrays import Floats, Mask, Progress
-from poise.math.polygon import Polygons, inside_by, nearest
+from poise.math.arrays import Floats, Mask, Progress, runs
+from poise.math.polygon import Polygons, nearest_points, shrink
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.editing.dynamic_consistency import make_consistent
 from poise.motion.foot_contact.repair import hold_standing_feet, repair_schedule
 from poise.motion.limits import excesses
-from poise.motion.retargeting.feet import ends_limb
+from poise.motion.retargeting.feet import is_limb_end
 from poise.motion.retargeting.retarget import retarget
 
 # shift of the center of mass
@@ -96,7 +97,7 @@ def smallest_com_shift(
     """
     k = len(center)
     if k < 3:
-        return nearest(polygons, center) - center if required.all() else np.zeros((k, 2))
+        return nearest_points(polygons, center) - center if required.all() else np.zeros((k, 2))
     lag = np.zeros(k)
     rho = np.zeros((2, k))
     rho[0, required] = RHO[0]
@@ -114,7 +115,7 @@ def smallest_com_shift(
         now = (shift, zmp(shift, lag))
         for i in range(2):
             bold = RELAX * now[i] + (1.0 - RELAX) * goal[i]
-            goal[i] = nearest(places[i], begin[i] + bold + dual[i]) - begin[i]
+            goal[i] = nearest_points(places[i], begin[i] + bold + dual[i]) - begin[i]
             dual[i] += bold - goal[i]
         off = [np.abs((now[i] - goal[i])[rho[i] > 0.0]).max(initial=0.0) for i in range(2)]
         if off[0] < CLOSE[0] and off[1] < CLOSE[1]:
@@ -235,7 +236,7 @@ def com_over_support(clip: Clip) -> ComOverSupport:
     Args:
         clip: A clip with contacts.
     """
-    support = measure.polygon_of(*_standing(clip))
+    support = measure.convex_hulls(*_standing(clip))
     center = measure.center_of_mass(clip.character, clip.frames)[:, :2]
     return ComOverSupport(measure.support_margin(support, center), _speed(center, clip.fps))
 
@@ -283,17 +284,18 @@ def _desired_com(
     character: Character, contacts: Contacts, q: Floats, fps: float, margin: float
 ) -> tuple[Floats, Mask]:
     """Desired center of mass of frames [m], (k, 2), and when it counts, (k,)."""
-    support = measure.polygon_of(positions(character, contacts.points, q), np.asarray(contacts.on))
-    polygons = inside_by(support, margin)
+    at = positions(character, contacts.points, q)
+    support = measure.convex_hulls(at, np.asarray(contacts.on))
+    polygons = shrink(support, margin)
     com = measure.center_of_mass(character, q)
     center = com[:, :2]
     walks = _speed(center, fps) > FAST
-    zmp_constraint = ZmpConstraint(inside_by(support, EDGE), polygons.some & ~walks, com[:, 2])
+    zmp_constraint = ZmpConstraint(shrink(support, EDGE), (polygons.size > 0) & ~walks, com[:, 2])
     required = np.zeros(len(center), dtype=bool)
     shift = np.zeros_like(center)
     for _ in range(ROUNDS):
         # a shift may slow it down where it was fast
-        slow = polygons.some & (_speed(center + shift, fps) < SLOW)
+        slow = (polygons.size > 0) & (_speed(center + shift, fps) < SLOW)
         if not (slow & ~required).any():
             break
         required |= slow
@@ -327,7 +329,7 @@ def _level_feet(clip: Clip, notes: list[str], progress: Progress) -> Clip:
 def _has_legs(character: Character, contacts: Contacts) -> bool:
     """Whether anything that stands is at the end of a leg or an arm."""
     body = body_of(character)
-    return any(ends_limb(body, foot) for foot in contacts.feet)
+    return any(is_limb_end(body, foot) for foot in contacts.feet)
 
 
 def _is_level(clip: Clip) -> bool:

@@ -43,14 +43,16 @@ from scipy.ndimage import binary_dilation, median_filter
 from scipy.signal import savgol_filter
 
 from poise import dynamics, measure
-from poise.anatomy.contact_schedule import Contacts, feet_of, positions, runs
+from poise.anatomy.body import size_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import feet_of, positions
 from poise.errors import ClipError
-from poise.math.arrays import Floats, Mask, number
+from poise.math.arrays import Floats, Mask, number, runs
 from poise.math.filtering import lowpass, pad_length
 from poise.model import configuration
 from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.foot_contact.detect import detect_contacts, size_of, speeds
+from poise.motion.foot_contact.detect import detect_contacts, speeds
 from poise.motion.foot_contact.locking import FADE, fade_offsets, move_points
 
 NOISE = (10.0, 20.0)

@@ -21,20 +21,11 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.ndimage import uniform_filter1d
 
-from poise import dynamics
-from poise.anatomy.contact_schedule import (
-    Contacts,
-    Point,
-    feet_of,
-    positions,
-    runs,
-    surface_points,
-    tip_of,
-)
+from poise.anatomy.body import size_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import Point, feet_of, positions, tip_of
 from poise.errors import ClipError
-from poise.math import rotation
-from poise.math.arrays import Floats, Mask, number
-from poise.model.character import Character
+from poise.math.arrays import Floats, Mask, number, runs
 from poise.motion.clip import Clip
 
 HEIGHTS = (0.06, 0.08)
@@ -115,15 +106,6 @@ def ground_height(clip: Clip, contacts: Contacts | None = None) -> float:
     low = np.where(contacts.on, z, np.inf).min(axis=1)
     stands = np.isfinite(low)
     return float(np.median(low[stands])) if stands.any() else float(z.min())
-
-
-def size_of(character: Character) -> float:
-    """Half the largest extent of a character in its rest pose [m]; for a human, the leg."""
-    p, R = dynamics.forward_kinematics(character, character.rest_q)
-    cloud = [p]
-    for i, link in enumerate(character.links):
-        cloud += [p[i] + rotation.rotate(R[i], surface_points(s)) for s in link.shapes]
-    return float(np.ptp(np.concatenate(cloud), axis=0).max()) / 2.0
 
 
 def speeds(p: Floats, fps: float) -> Floats:

@@ -17,13 +17,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import Contacts, Point, positions, runs
-from poise.math.arrays import Floats, Mask
+from poise.anatomy.body import size_of
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import Point, positions
+from poise.math.arrays import Floats, Mask, runs
 from poise.math.filtering import lowpass
 from poise.model.character import Character
 from poise.motion import ik
 from poise.motion.clip import Clip
-from poise.motion.foot_contact.detect import size_of
 from poise.motion.limits import excesses
 
 FADE = 0.12

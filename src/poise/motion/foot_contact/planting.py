@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.ndimage import gaussian_filter1d, maximum_filter1d
 
-from poise.anatomy.contact_schedule import runs
 from poise.math import rotation
-from poise.math.arrays import Floats, Mask
+from poise.math.arrays import Floats, Mask, runs
 from poise.math.rotation import conjugate, multiply, rotate
 
 FADE = 0.25

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from poise import dynamics, measure
-from poise.anatomy.contact_schedule import Contacts, positions, runs
-from poise.math.arrays import Floats, Mask, Progress
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import positions
+from poise.math.arrays import Floats, Mask, Progress, runs
 from poise.math.filtering import lowpass
 from poise.model import configuration
 from poise.model.character import Character

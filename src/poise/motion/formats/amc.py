@@ -65,12 +65,12 @@ def parse(
     path = Path(path)
     if not (isinstance(fps, (int, float)) and math.isfinite(fps) and 0.0 < fps <= 1e5):
         raise ClipError(f"fps must be a positive number, got {fps!r:.80}")
-    skeleton = read_asf(_beside(path) if asf is None else Path(asf))
+    skeleton = read_asf(_find_skeleton(path) if asf is None else Path(asf))
     rig = skeleton.rig(float(fps), path.stem)
     return partial(clip_from_channels, path, rig, _read_frames(path, skeleton))
 
 
-def _beside(path: Path) -> Path:
+def _find_skeleton(path: Path) -> Path:
     """The skeleton that belongs to a motion."""
     names = [path.stem, path.stem.split("_")[0]]
     try:

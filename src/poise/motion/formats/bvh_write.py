@@ -13,8 +13,7 @@ from poise.anatomy.rig import AXES, IDENTITY, Rig, RigJoint, poses_of
 from poise.errors import CharacterError, ClipError
 from poise.io.files import write_atomically
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
-from poise.math.rotation import conjugate, multiply, rotate
+from poise.math.rotation import conjugate, multiply, quat_matrix, rotate
 from poise.model.character import Character
 from poise.motion.clip import Clip
 

@@ -29,8 +29,7 @@ from poise.characters import load_character
 from poise.errors import ClipError, PoiseError, shorten, unknown_name
 from poise.io.files import line_of_item, parse_json, read_text, write_atomically
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
-from poise.math.rotation import conjugate, multiply, rotate
+from poise.math.rotation import conjugate, multiply, quat_matrix, rotate
 from poise.model.character import Character, Joint, Link
 from poise.motion.clip import Clip
 
@@ -88,21 +87,21 @@ class Layout:
     def q(self, values: Floats, nq: int) -> Floats:
         """Coordinates of frames whose durations have been cut off."""
         q = np.empty((len(values), nq))
-        q[:, 3:7] = turned(unit(values[:, 3:7]))
-        q[:, :3] = raised(values[:, :3]) - rotate(q[:, 3:7], self.hips)
+        q[:, 3:7] = quat_to_z_up(unit(values[:, 3:7]))
+        q[:, :3] = to_z_up(values[:, :3]) - rotate(q[:, 3:7], self.hips)
         for p in self.pieces:
             part = values[:, p.at - 1 : p.at - 1 + p.size]
-            q[:, p.q : p.q + p.size] = turned(unit(part)) if p.size == 4 else p.sign * part
+            q[:, p.q : p.q + p.size] = quat_to_z_up(unit(part)) if p.size == 4 else p.sign * part
         return q
 
     def values(self, q: Floats) -> Floats:
         """The inverse of q."""
         values = np.empty((len(q), self.columns - 1))
-        values[:, :3] = lowered(q[:, :3] + rotate(q[:, 3:7], self.hips))
-        values[:, 3:7] = turned_back(q[:, 3:7])
+        values[:, :3] = to_y_up(q[:, :3] + rotate(q[:, 3:7], self.hips))
+        values[:, 3:7] = quat_to_y_up(q[:, 3:7])
         for p in self.pieces:
             part = q[:, p.q : p.q + p.size]
-            turned = turned_back(part) if p.size == 4 else p.sign * part
+            turned = quat_to_y_up(part) if p.size == 4 else p.sign * part
             values[:, p.at - 1 : p.at - 1 + p.size] = turned
         return values
 
@@ -164,24 +163,24 @@ def _hips(character: Character, names: set[str]) -> Floats:
     return middle
 
 
-def raised(p: Floats) -> Floats:
+def to_z_up(p: Floats) -> Floats:
     """Vectors with the file's y up, with z up."""
     raised: Floats = p[:, [0, 2, 1]] * [1.0, -1.0, 1.0]
     return raised
 
 
-def lowered(p: Floats) -> Floats:
+def to_y_up(p: Floats) -> Floats:
     """The inverse of raising."""
     lowered: Floats = p[:, [0, 2, 1]] * [1.0, 1.0, -1.0]
     return lowered
 
 
-def turned(q: Floats) -> Floats:
-    return np.concatenate([q[:, :1], raised(q[:, 1:])], axis=1)
+def quat_to_z_up(q: Floats) -> Floats:
+    return np.concatenate([q[:, :1], to_z_up(q[:, 1:])], axis=1)
 
 
-def turned_back(q: Floats) -> Floats:
-    return np.concatenate([q[:, :1], lowered(q[:, 1:])], axis=1)
+def quat_to_y_up(q: Floats) -> Floats:
+    return np.concatenate([q[:, :1], to_y_up(q[:, 1:])], axis=1)
 
 
 def unit(q: Floats) -> Floats:
@@ -242,9 +241,9 @@ def read(
             f"root (7), joints ({layout.columns - 8})",
         )
     reader.check_rotations(frames, layout)
-    fps, values, notes = _uniform(frames, layout, reader)
+    fps, values, notes = _resample(frames, layout, reader)
     if is_dog:
-        character, q = own_dog(values)
+        character, q = retarget_dog(values)
     else:
         assert character is not None
         q = layout.q(values, character.nq)
@@ -330,7 +329,7 @@ class _Reader:
         return ClipError(f"{self.name}:{line}: frame {frame} {message}")
 
 
-def _uniform(
+def _resample(
     frames: Floats, layout: Layout, reader: _Reader
 ) -> tuple[float, Floats, tuple[str, ...]]:
     """Rate, frames without durations, at equal steps of time, and what was done to them."""
@@ -362,10 +361,10 @@ def _uniform(
         f"resampled from {len(values)} to {len(t)} frames at {fps:.4g} fps: they last "
         f"{durations.min():.4g} to {durations.max():.4g} s"
     )
-    return fps, _between(values, layout, times, t), (note,)
+    return fps, _interpolate(values, layout, times, t), (note,)
 
 
-def _between(values: Floats, layout: Layout, times: Floats, t: Floats) -> Floats:
+def _interpolate(values: Floats, layout: Layout, times: Floats, t: Floats) -> Floats:
     """Frames at times t: numbers in between, quaternions along the shortest turn."""
     i = np.clip(np.searchsorted(times, t, side="right") - 1, 0, len(times) - 2)
     u = ((t - times[i]) / (times[i + 1] - times[i]))[:, None]
@@ -445,7 +444,7 @@ def _dog_twins() -> dict[str, tuple[str, Sequence[float] | None]]:
     return twins
 
 
-def own_dog(values: Floats) -> tuple[Character, Floats]:
+def retarget_dog(values: Floats) -> tuple[Character, Floats]:
     """Our dog, and its coordinates: every bone points where the file's points, to our scale."""
     character = load_character("dog")
     turns = _dog_turns(values)
@@ -455,13 +454,13 @@ def own_dog(values: Floats) -> tuple[Character, Floats]:
     twins, world = _dog_twins(), {}
     q = np.empty((len(values), character.nq))
     scale = character.links[0].pos[2] / DOG_HEIGHT
-    q[:, :3] = scale * raised(values[:, :3])
+    q[:, :3] = scale * to_z_up(values[:, :3])
     for link in character.links:
         joint, points = twins[link.name]
         world[link.name] = turns[joint]
         if points is not None:
             bone = children[link.name].pos if link.name in children else DOG_ENDS[link.name]
-            world[link.name] = multiply(turns[joint], _between_directions(bone, points))
+            world[link.name] = multiply(turns[joint], _rotation_between(bone, points))
         part = character.q_slice(link.joints[0])
         if link.parent is None:
             q[:, 3:7] = world[link.name]
@@ -472,11 +471,11 @@ def own_dog(values: Floats) -> tuple[Character, Floats]:
 
 def _dog_turns(values: Floats) -> dict[str, Floats]:
     """Orientations of the file's links in the world."""
-    turns = {"root": turned(unit(values[:, 3:7]))}
+    turns = {"root": quat_to_z_up(unit(values[:, 3:7]))}
     for p in dog_pieces():
         part = values[:, p.at - 1 : p.at - 1 + p.size]
         if p.size == 4:
-            turn = turned(unit(part))
+            turn = quat_to_z_up(unit(part))
         else:
             half = part[:, 0] / 2.0
             turn = np.stack([np.cos(half), 0.0 * half, -np.sin(half), 0.0 * half], axis=1)
@@ -484,7 +483,7 @@ def _dog_turns(values: Floats) -> dict[str, Floats]:
     return turns
 
 
-def _between_directions(a: Sequence[float], b: Sequence[float]) -> Floats:
+def _rotation_between(a: Sequence[float], b: Sequence[float]) -> Floats:
     """The shortest turn that takes direction a to direction b; they must not be opposite."""
     u, v = (np.array(x) / np.linalg.norm(x) for x in (a, b))
     return unit(np.array([[1.0 + u @ v, *np.cross(u, v)]]))

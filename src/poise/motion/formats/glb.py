@@ -23,8 +23,8 @@ from poise.dynamics import forward_kinematics
 from poise.errors import CharacterError, ClipError, PoiseError
 from poise.io.files import write_atomically
 from poise.math.arrays import Floats
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character
-from poise.model.forest import quat_matrix
 from poise.model.formats import yaml
 from poise.motion.clip import Clip
 from poise.motion.formats.glb_animation import MOST_FPS, MOST_POSES, Motion, rotations
@@ -92,8 +92,10 @@ def parse(
 
     def make(character: Character | None) -> Clip:
         with _errors_name(path):
-            if stored is not None and (character is None or _alike(character, stored.character)):
-                return _on(stored, character or stored.character, rate)
+            if stored is not None and (
+                character is None or _has_same_coordinates(character, stored.character)
+            ):
+                return _on_character(stored, character or stored.character, rate)
             return _from_nodes(motion, character, rate)
 
     return make
@@ -204,10 +206,10 @@ def _stored_clip(motion: Motion) -> Clip | None:
     q = to_float64(np.frombuffer(data, dtype="<f4").reshape(frames, -1))
     source = rig_from(ours.get("source"), f"{file.path}: {at}")
     clip = Clip(character, q, fps, source=source, name=file.text(ours, "name", ""))
-    return clip if _shows(motion, clip) else None
+    return clip if _nodes_follow(motion, clip) else None
 
 
-def _shows(motion: Motion, clip: Clip) -> bool:
+def _nodes_follow(motion: Motion, clip: Clip) -> bool:
     """Whether the nodes of a file move as the links of a clip do."""
     named = {motion.name(node): node for node in reversed(motion.order)}
     nodes = [named.get(link.name, -1) for link in clip.character.links]
@@ -230,7 +232,7 @@ def _shows(motion: Motion, clip: Clip) -> bool:
     return True
 
 
-def _alike(a: Character, b: Character) -> bool:
+def _has_same_coordinates(a: Character, b: Character) -> bool:
     """Whether the coordinates of one character are those of the other."""
 
     def layout(character: Character) -> list[Any]:
@@ -243,7 +245,7 @@ def _alike(a: Character, b: Character) -> bool:
     return layout(a) == layout(b) and np.allclose(one, two, rtol=0.0, atol=1e-9)
 
 
-def _on(clip: Clip, character: Character, fps: float | None) -> Clip:
+def _on_character(clip: Clip, character: Character, fps: float | None) -> Clip:
     """The clip on a character like its own, at another rate if that is given."""
     q, rate = clip.frames, clip.fps
     if fps is not None and fps != rate:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from poise.math.arrays import Floats
-from poise.model.forest import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.motion.formats.glb_file import GlbFile
 
 INTERPOLATIONS = ("LINEAR", "STEP", "CUBICSPLINE")

@@ -55,7 +55,7 @@ class Skeleton:
         bound = self._bound(stand)
         self.rest: Places = {node: bound.get(node, stand[node]) for node in self.joints}
         for node, (L, _) in self.rest.items():
-            if _flat(L[0]):
+            if _is_singular(L[0]):
                 motion.file.fail(f"nodes[{node}] ({motion.name(node)!r}) has a scale of zero")
         self._size = np.ptp([p[0] for _, p in self.rest.values()], axis=0).max()
         self._keep_places()
@@ -153,7 +153,7 @@ class Skeleton:
             if self._same_size(placed, stand):
                 for node in self.joints[self.joints.index(first) :]:
                     up = self.motion.parent[node]
-                    if node not in placed and up in placed and not _flat(stand[up][0][0]):
+                    if node not in placed and up in placed and not _is_singular(stand[up][0][0]):
                         own = np.linalg.solve(_matrix(stand[up]), _matrix(stand[node]))
                         placed[node] = placed[up] @ own
                 return {n: (m[None, :3, :3], m[None, :3, 3]) for n, m in placed.items()}
@@ -169,7 +169,7 @@ class Skeleton:
         inverse = inverse[: len(nodes)].copy()
         if len(inverse) < len(nodes) or np.abs(inverse).max() > 1e15:
             return {}
-        if any(_flat(matrix[:3, :3]) for matrix in inverse):
+        if any(_is_singular(matrix[:3, :3]) for matrix in inverse):
             return {}
         inverse = np.concatenate(
             [inverse[:, :3], np.tile([[[0.0, 0, 0, 1]]], (len(nodes), 1, 1))], 1
@@ -253,7 +253,7 @@ def _matrix(place: tuple[Floats, Floats]) -> Floats:
     return X
 
 
-def _flat(L: Floats) -> bool:
+def _is_singular(L: Floats) -> bool:
     """Whether a linear map has no inverse worth the name."""
     return not abs(np.linalg.det(L)) > 1e-9 * np.abs(L).max() ** 3
 
@@ -312,7 +312,7 @@ class Nodes:
         Args:
             axis: Which one; Blender takes a bone to point along the file's y axis.
         """
-        rest = np.array([_turn_to(np.array(axis), bone) for bone in self._bones()])
+        rest = np.array([_rotation_to(np.array(axis), bone) for bone in self._bones()])
         e = multiply(self.e, multiply(conjugate(self.rest_e), rest))
         return replace(self, e=e, rest_e=rest)
 
@@ -360,8 +360,10 @@ def nodes_of(clip: Clip) -> Nodes:
     links = {link.name: i for i, link in enumerate(character.links)}
     rigid = [i for i, name in enumerate(rig.names) if name not in links]
     if rigid:
-        P, E = (_swapped(x, rigid) for x in poses_of(character, rig, clip.frames))
-        rest_P, rest_E = (_swapped(x, rigid) for x in poses_of(character, rig, character.rest_q))
+        P, E = (_frames_first(x, rigid) for x in poses_of(character, rig, clip.frames))
+        rest_P, rest_E = (
+            _frames_first(x, rigid) for x in poses_of(character, rig, character.rest_q)
+        )
         p, e = np.concatenate([p, P], axis=1), np.concatenate([e, E], axis=1)
         rest_p = np.concatenate([rest_p, rest_P], axis=1)
         rest_e = np.concatenate([rest_e, rest_E], axis=1)
@@ -369,7 +371,7 @@ def nodes_of(clip: Clip) -> Nodes:
     above = {link.name: link.parent for link in character.links}
     for joint in rig.joints:  # a parent in the source is nearer than that among the links
         above[joint.name] = rig.names[joint.parent] if joint.parent >= 0 else None
-    order = _ordered(names, above)
+    order = _depth_first(names, above)
     index = {names[old]: new for new, old in enumerate(order)}
     ends = np.array([_end(character, rig, names[i], rest_e[0, i]) for i in order])
     return Nodes(
@@ -393,13 +395,13 @@ def align_signs(quat: Floats) -> Floats:
     return quat
 
 
-def _swapped(x: Floats, rows: list[int]) -> Floats:
+def _frames_first(x: Floats, rows: list[int]) -> Floats:
     """Rows of poses (joints, k, c) as (k, rows, c)."""
     swapped: Floats = x[rows].transpose(1, 0, 2)
     return swapped
 
 
-def _ordered(names: list[str], above: dict[str, str | None]) -> list[int]:
+def _depth_first(names: list[str], above: dict[str, str | None]) -> list[int]:
     """Indices depth-first, parents before children, else in the order given."""
     index = {name: i for i, name in enumerate(names)}
     below: list[list[int]] = [[] for _ in names]
@@ -434,7 +436,7 @@ def _end(character: Character, rig: Rig, name: str, R: Floats) -> Floats:
     return np.full(3, np.nan) if link is None else rotate(R, 2.0 * np.array(link.com))
 
 
-def _turn_to(axis: Floats, way: Floats) -> Floats:
+def _rotation_to(axis: Floats, way: Floats) -> Floats:
     """The shortest turn from an axis to a direction, as a quaternion."""
     way = way / np.linalg.norm(way)
     quat = np.array([1.0 + axis @ way, *np.cross(axis, way)])

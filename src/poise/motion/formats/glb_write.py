@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from poise import _core
 from poise.errors import ClipError
 from poise.math.arrays import Floats
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Shape
-from poise.model.forest import quat_matrix
 from poise.model.formats.yaml import dump as dump_character
 from poise.motion.clip import Clip
 from poise.motion.formats.glb_skeleton import Nodes, nodes_of
@@ -59,16 +59,16 @@ def triangles(shape: Shape) -> Triangles:
     if kind == "box":
         mesh = _box(size)
     elif kind == "cylinder":
-        mesh = _turned(*_cylinder(*size))
+        mesh = _revolve(*_cylinder(*size))
     elif kind == "mesh":
         mesh = _flat(np.array(shape.vertices)[shape.triangles])
     else:
-        mesh = _turned(*_capsule(size[0], size[1] if kind == "capsule" else 0.0))
+        mesh = _revolve(*_capsule(size[0], size[1] if kind == "capsule" else 0.0))
     R = quat_matrix(shape.quat)
     return Triangles(mesh.positions @ R.T + shape.pos, mesh.normals @ R.T, mesh.faces)
 
 
-def placed_triangles(shape: Shape, p: Floats, e: Floats) -> Triangles:
+def triangles_in_world(shape: Shape, p: Floats, e: Floats) -> Triangles:
     """A shape as triangles in the world, its link at position p [m] and orientation e (w x y z)."""
     mesh, R = triangles(shape), quat_matrix(e)
     return Triangles(mesh.positions @ R.T + p, mesh.normals @ R.T, mesh.faces)
@@ -102,7 +102,7 @@ def _cylinder(radius: float, half: float) -> tuple[Floats, Floats]:
     return points, normals
 
 
-def _turned(points: Floats, normals: Floats) -> Triangles:
+def _revolve(points: Floats, normals: Floats) -> Triangles:
     """A profile turned about z."""
     angle = 2.0 * math.pi * np.arange(SEGMENTS) / SEGMENTS
     c, s = np.cos(angle), np.sin(angle)
@@ -187,7 +187,10 @@ class Packer:
             type=TYPES[values.shape[1]],
         )
         if bounds:
-            accessor.min, accessor.max = plain(values.min(axis=0)), plain(values.max(axis=0))
+            accessor.min, accessor.max = (
+                json_floats(values.min(axis=0)),
+                json_floats(values.max(axis=0)),
+            )
         self.gltf.accessors.append(accessor)
         return len(self.gltf.accessors) - 1
 
@@ -224,7 +227,7 @@ class Packer:
         return b"".join(gltf.save_to_bytes())
 
 
-def plain(values: NDArray[Any]) -> list[float]:
+def json_floats(values: NDArray[Any]) -> list[float]:
     """Floats for JSON: those of 32 bits, which is what readers keep; no minus zero."""
     return [float(x) + 0.0 for x in np.asarray(values, dtype=np.float32)]
 
@@ -294,8 +297,8 @@ class _Writer(Packer):
             self.gltf.nodes.append(
                 self.lib.Node(
                     name=name,
-                    translation=plain(to_file(p[i])),
-                    rotation=plain(quat_to_file(e[i])),
+                    translation=json_floats(to_file(p[i])),
+                    rotation=json_floats(quat_to_file(e[i])),
                     children=nodes.children[i],
                 )
             )
@@ -334,7 +337,7 @@ class _Writer(Packer):
                 continue
             for shape in character.links[number].shapes:
                 # shapes are in the frames of links, not in those of bones
-                mesh = placed_triangles(shape, nodes.rest_p[i], nodes.link_rest_e[i])
+                mesh = triangles_in_world(shape, nodes.rest_p[i], nodes.link_rest_e[i])
                 parts.setdefault(self.material(shape.color), []).append(Part(mesh, i))
         inverse = np.zeros((len(nodes.names), 4, 4), dtype="<f4")
         R = quat_matrix(nodes.rest_e)[:, AXES][:, :, AXES].transpose(0, 2, 1)
@@ -397,7 +400,9 @@ class _Writer(Packer):
         key = linear_color(color)
         if key not in self.materials:
             surface = self.lib.PbrMetallicRoughness(
-                baseColorFactor=plain(np.array(key)), metallicFactor=0.0, roughnessFactor=0.8
+                baseColorFactor=json_floats(np.array(key)),
+                metallicFactor=0.0,
+                roughnessFactor=0.8,
             )
             self.gltf.materials.append(
                 self.lib.Material(

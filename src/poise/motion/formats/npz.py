@@ -24,21 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.anatomy.contact_schedule import Contacts, Point
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import Point
 from poise.anatomy.rig import AXES, Rig, RigJoint
 from poise.characters import as_builtin
-from poise.errors import (
-    CharacterError,
-    ClipError,
-    PoiseError,
-    check_vector,
-    shorten,
-    unknown_name,
-)
+from poise.errors import CharacterError, ClipError, PoiseError, shorten, unknown_name
 from poise.io.archive import Archive, pack, text_bytes
 from poise.io.files import parse_json, write_atomically
 from poise.model.character import Character
 from poise.model.formats import yaml
+from poise.model.validation import check_vector
 from poise.motion.clip import Clip
 from poise.motion.formats import amass
 
@@ -97,7 +92,7 @@ def read(
         raise ClipError(str(error)) from error
     contacts = _contacts(meta, on, f"{path}: contacts")
     try:
-        whose = _same(own, character)
+        whose = _checked_character(own, character)
         clip = Clip(whose, frames, fps, source=source, name=name, contacts=contacts, notes=notes)
     except PoiseError as error:
         raise ClipError(f"{path}: {error}") from error
@@ -108,7 +103,7 @@ def read(
     return clip
 
 
-def _same(own: Character, desired: Character | None) -> Character:
+def _checked_character(own: Character, desired: Character | None) -> Character:
     """The desired character, if it has the joints of the file's own."""
     if desired is None:
         return own

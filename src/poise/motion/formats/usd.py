@@ -25,11 +25,11 @@ import numpy as np
 
 from poise.errors import ClipError
 from poise.math.arrays import Floats
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Shape
-from poise.model.forest import quat_matrix
 from poise.motion.clip import Clip
 from poise.motion.formats.glb_skeleton import Nodes, nodes_of
-from poise.motion.formats.glb_write import linear_color, placed_triangles, triangles
+from poise.motion.formats.glb_write import linear_color, triangles, triangles_in_world
 
 SUFFIXES = (".usd", ".usda", ".usdc")
 
@@ -59,7 +59,7 @@ def write(clip: Clip, path: str | os.PathLike[str], *, skin: bool = True) -> Non
         if not target.parent.is_dir():
             raise ClipError(f"{path}: cannot be written: no folder {target.parent}")
         stage = Usd.Stage.CreateInMemory()
-        _fill(stage, clip, skin)
+        _fill_stage(stage, clip, skin)
         # usd-core chooses the format by the ending, so the part keeps it
         part = target.with_name(f".{target.stem}.{secrets.token_hex(4)}{target.suffix.lower()}")
         stage.GetRootLayer().Export(str(part))
@@ -73,7 +73,7 @@ def write(clip: Clip, path: str | os.PathLike[str], *, skin: bool = True) -> Non
                 part.unlink()
 
 
-def _fill(stage: Any, clip: Clip, skin: bool) -> None:
+def _fill_stage(stage: Any, clip: Clip, skin: bool) -> None:
     """Put character and motion onto a stage."""
     from pxr import Tf, UsdGeom
 
@@ -166,7 +166,7 @@ def _add_mesh(stage: Any, path: str, character: Character, nodes: Nodes) -> Any:
     points, faces, colors, joints, start = [], [], [], [], 0
     for i, number in enumerate(nodes.links):
         for shape in character.links[number].shapes if number >= 0 else ():
-            found = placed_triangles(shape, nodes.rest_p[i], nodes.link_rest_e[i])
+            found = triangles_in_world(shape, nodes.rest_p[i], nodes.link_rest_e[i])
             points.append(found.positions)
             faces.append(found.faces + start)
             colors.append(linear_color(shape.color))
@@ -234,7 +234,7 @@ def add_xforms(stage: Any, path: str, character: Character, nodes: Nodes) -> Any
     for i, number in enumerate(nodes.links):
         form = UsdGeom.Xform.Define(stage, paths[i])
         form.GetPrim().SetCustomDataByKey("poise:link", nodes.names[i])
-        _pose(form, p_rest[i], e_rest[i], p[:, i], e[:, i])
+        _set_pose(form, p_rest[i], e_rest[i], p[:, i], e[:, i])
         if number >= 0:
             for k, shape in enumerate(character.links[number].shapes):
                 _add_shape(stage, f"{paths[i]}/shape_{k}", shape)
@@ -259,7 +259,7 @@ def _paths(root: str, character: Character, nodes: Nodes) -> list[str]:
     return paths
 
 
-def _pose(form: Any, p_rest: Any, e_rest: Any, p: Any, e: Any) -> None:
+def _set_pose(form: Any, p_rest: Any, e_rest: Any, p: Any, e: Any) -> None:
     """Set where an Xform rests and, where it moves or there is one frame, where it is in each."""
     from pxr import Gf, UsdGeom
 
@@ -309,6 +309,6 @@ def _add_shape(stage: Any, path: str, shape: Shape) -> None:
         solid.CreateDisplayOpacityAttr([alpha])
     if pose:
         empty = np.empty((0, 3))
-        _pose(solid, np.array(shape.pos), np.array(shape.quat), empty, np.empty((0, 4)))
+        _set_pose(solid, np.array(shape.pos), np.array(shape.quat), empty, np.empty((0, 4)))
     if scale is not None:
         solid.AddScaleOp(UsdGeom.XformOp.PrecisionDouble).Set(scale)

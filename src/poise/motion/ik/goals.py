@@ -2,7 +2,7 @@
 
 Each goal has a target and a weight for every frame; a frame of weight 0 has no effect, and its
 target may be anything. The cost of a frame is the sum of weight times squared miss.
-`equations` evaluates them.
+`solver` evaluates them.
 
 `Report` has the residuals of a solution.
 """

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from poise import dynamics
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
+from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Joint
 
 

@@ -24,11 +24,11 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from poise import dynamics
-from poise.anatomy.contact_schedule import feet_of, positions, runs, tip_of
+from poise.anatomy.feet import feet_of, positions, tip_of
 from poise.errors import ClipError
 from poise.io.yaml_nodes import Node, Reader
 from poise.math import rotation
-from poise.math.arrays import Floats, Mask
+from poise.math.arrays import Floats, Mask, runs
 from poise.model import configuration
 from poise.model.character import Character, Link, Vector
 from poise.motion.authoring.spacetime import Travel, travel_power
@@ -38,7 +38,7 @@ from poise.motion.keyframes.keys import Keyframes, Reach, Stand
 from poise.motion.keyframes.targets import (
     FIRM,
     MISS,
-    freedoms_of,
+    dofs_of_link,
     joints_at_limit,
     limb_of,
     solve_limbs,
@@ -268,7 +268,7 @@ def place_feet(keys: Keyframes, times: Floats, q: Floats) -> Floats:
     for foot, limb in free.items():
         of = [s for s in stands if s.foot == foot]
         on = np.any([keys.standing(s, times).any(axis=1) for s in of], axis=0)
-        v = [i for x in limb for i in freedoms_of(character, x)]
+        v = [i for x in limb for i in dofs_of_link(character, x)]
         _check_steady(keys, foot, limb, times, solved, step[:, v], on)
         step[:, v] = _interpolate(step[:, v], on, keys.loop is not None)
     return configuration.integrate(character, q, step)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import tip_of
+from poise.anatomy.feet import tip_of
 from poise.characters import load_character
 from poise.errors import ClipError, PoiseError
 from poise.io.files import read_text

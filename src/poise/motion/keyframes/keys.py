@@ -1,10 +1,10 @@
 """Keyframes: a motion by its keys, and the smooth frames between them.
 
 Every joint has its own track of keys, so has the place and the turn of the root. Between the keys
-run cubic B-splines (`splines`): they pass through the keys and are twice continuously
+run cubic B-splines (`math.spline`): they pass through the keys and are twice continuously
 differentiable; a loop closes, any other motion begins and ends at rest. Then inverse kinematics
 brings limbs to their targets: `Reach` at the time of its key (`targets`), `Stand` with a
-foothold at all its frames (`feet`). Files: `file`.
+foothold at all its frames (`contacts`). Files: `file`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.anatomy.contact_schedule import Contacts, Point, feet_of, positions
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import Point, feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation, spline
 from poise.math.arrays import Floats, Mask, number

@@ -1,6 +1,6 @@
 """Inverse kinematics of keyframes: limbs to their targets.
 
-Only the limb of a link moves; root and trunk stay as they are keyed. Feet: `feet`.
+Only the limb of a link moves; root and trunk stay as they are keyed. Feet: `contacts`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics
-from poise.anatomy.contact_schedule import Point, positions, tip_of
+from poise.anatomy.feet import Point, positions, tip_of
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
@@ -123,7 +123,7 @@ def solve_limbs(
     """
     firm = len(goals) if firm is None else firm
     posture = np.full(character.nv, 1e9)
-    posture[[i for link in free for i in freedoms_of(character, link)]] = 1e-3
+    posture[[i for link in free for i in dofs_of_link(character, link)]] = 1e-3
     fixed = np.ones(character.nq, dtype=bool)
     for joint in (joint for link in free for joint in link.joints):
         fixed[character.q_slice(joint)] = False
@@ -183,7 +183,7 @@ def _bend(character: Character, q: Floats, free: Sequence[Link]) -> Floats:
     return configuration.integrate(character, q, step)
 
 
-def freedoms_of(character: Character, link: Link) -> list[int]:
+def dofs_of_link(character: Character, link: Link) -> list[int]:
     slices = [character.v_slice(joint) for joint in link.joints]
     return [i for v in slices for i in range(v.start, v.stop)]
 

@@ -1,20 +1,16 @@
-"""When and on what the feet of a target stand, as those of its source do.
+"""Feet and hands of a target that stand as those of its source do, and feet in the air.
 
 Feet are matched by limb. A foot of the target stands while any point of the source's foot does;
-whether on its heel, its toes or both says its own pitch (see `footing`).
+its own pitch decides whether on its heel, its toes or both (`foot_contact.planting`).
 
-Hands that stand, as those of a cartwheel: they are held in place as feet are.
+Hands that stand, as in a cartwheel, are held in place as feet are. Only a clip's own contacts have
+standing hands; detected contacts are those of feet. A hand is the end of an arm, and stands on its
+tip. If the source's does so with all of its points, upright within some degrees, the target's tip
+lies level; else it stands on its lowest point alone and may turn about it.
 
-A clip says by its own contacts that a hand stands; contacts that are detected are those of feet. A
-hand is the end of an arm, and stands on its tip. If the source's does so with all of its points,
-upright within some degrees, the target's tip lies level; else it stands on its lowest point alone
-and may turn about it.
-
-Feet in the air, turned no farther than their ankles let them.
-
-Captures lose feet: in somersaults and cartwheels they are bent by 90 degrees and more against the
-shin. The ground determines a foot that stands; one in the air follows its source as far as the
-joints of the target reach.
+Feet in the air turn no farther than their ankles allow. Captures lose feet: in somersaults and
+cartwheels they are bent by 90 degrees and more against the shin. The ground determines a standing
+foot; one in the air follows its source as far as the joints of the target reach.
 """
 
 from __future__ import annotations
@@ -29,22 +25,16 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from poise.anatomy.body import Body
-from poise.anatomy.contact_schedule import (
-    SOLE,
-    Contacts,
-    Point,
-    positions,
-    runs,
-    surface_points,
-    tip_of,
-)
+from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.feet import SOLE, Point, positions, tip_of
 from poise.errors import ClipError, shorten
 from poise.math import rotation
-from poise.math.arrays import Floats, Mask
+from poise.math.arrays import Floats, Mask, runs
 from poise.math.filtering import lowpass
 from poise.math.rotation import conjugate, exp, multiply, rotate
 from poise.model import configuration
 from poise.model.character import Character
+from poise.model.geometry import surface_points
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.detect import detect_contacts
 from poise.motion.foot_contact.planting import (
@@ -109,9 +99,9 @@ def match_feet(
     source, body = RestPose(found.source), RestPose(found.target)
     points = body.points
     theirs = source.points if clip.contacts is None else clip.contacts.points
-    pairs, odd = _same_feet(found, points, theirs)
+    pairs, odd = _pair_feet(found, points, theirs)
     if odd or not pairs:
-        why = _no_feet(odd, body.character, source.character)
+        why = _why_no_feet(odd, body.character, source.character)
         text = f"feet are not kept in place: {why}; {found.in_line()}"
         if required:
             raise ClipError(text)
@@ -164,7 +154,7 @@ def target_schedule(
     return Contacts((*points, *(point for point, _ in tips)), on)
 
 
-def _no_feet(odd: dict[str, str], one: Character, other: Character) -> str:
+def _why_no_feet(odd: dict[str, str], one: Character, other: Character) -> str:
     """Why feet of two characters do not match."""
     if odd:
         pairs = shorten([f"{ours!r} with {theirs!r}" for ours, theirs in odd.items()], 8)
@@ -183,7 +173,7 @@ def caller_stack_level() -> int:
     return max(level, 1)
 
 
-def _same_feet(
+def _pair_feet(
     found: Match, ours: tuple[Point, ...], theirs: tuple[Point, ...]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Feet of the target by those of the source of the same limb, and pairs that are no such.
@@ -197,14 +187,14 @@ def _same_feet(
     odd: dict[str, str] = {}
     for point in ours:
         limb = found.target.limb_of(point.foot)
-        if limb in limbs and ends_limb(found.target, point.foot):
+        if limb in limbs and is_limb_end(found.target, point.foot):
             other = limbs[limb]
             same = is_foot(found.target, point.foot) == is_foot(found.source, other)
             (pairs if same else odd)[point.foot] = other
     return pairs, odd
 
 
-def ends_limb(body: Body, foot: str) -> bool:
+def is_limb_end(body: Body, foot: str) -> bool:
     """Whether a foot ends a leg or an arm, which can move it to its place."""
     limb = body.limb_of(foot)
     return limb is not None and limb[0] in ("leg", "arm")
@@ -216,7 +206,7 @@ def is_foot(body: Body, name: str) -> bool:
     return where is None or where[2] in ("foot", "toe", "hand")
 
 
-def _along(body: RestPose, points: list[Point]) -> Floats:
+def _forward_distance(body: RestPose, points: list[Point]) -> Floats:
     """How far points are to the front at rest [m], shape (n,)."""
     forward = body.sole(points[0].foot)[:, 0]
     at = [body.at(x.link) + rotate(body.turned(x.link), np.array(x.pos)) for x in points]
@@ -227,7 +217,7 @@ def _along(body: RestPose, points: list[Point]) -> Floats:
 def _heel_and_toe(contacts: Contacts, foot: str, body: RestPose) -> tuple[Mask, Mask]:
     """When heel and toes of a foot of the source stand."""
     own = contacts.of(foot)
-    ahead = _along(body, [contacts.points[i] for i in own])
+    ahead = _forward_distance(body, [contacts.points[i] for i in own])
     on = contacts.on[:, own]
     if np.ptp(ahead) < SHORT:
         stands: Mask = np.asarray(on.any(axis=1))

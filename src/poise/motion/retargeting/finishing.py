@@ -13,15 +13,14 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from poise import dynamics
-from poise.anatomy.body import Body
-from poise.anatomy.contact_schedule import surface_points
-from poise.anatomy.tree_shape import SIDES
+from poise.anatomy.body import SIDES, Body
 from poise.math import rotation
 from poise.math.arrays import Floats, Progress
 from poise.math.filtering import lowpass
 from poise.math.rotation import multiply, rotate
 from poise.model import configuration
-from poise.model.character import Character, Shape
+from poise.model.character import Character
+from poise.model.geometry import swept_points
 from poise.motion import ik
 from poise.motion.foot_contact.planting import spread_in_time
 
@@ -114,7 +113,7 @@ def clearance_goals(character: Character, q: Floats, without: Collection[str]) -
         if link.name in without:
             continue
         for shape in link.shapes:
-            points, radius = _outline(shape)
+            points, radius = swept_points(shape)
             z = p[:, i, None, 2] + rotate(R[:, i, None], points)[..., 2] - radius
             goals += [
                 ik.Above(link.name, (radius,), tuple(point.tolist()), GROUND, f"{link.name} above")
@@ -181,12 +180,3 @@ def _bend(character: Character, name: str, angle: Floats, q: Floats) -> None:
         q[:, at] += angle[:, None]
     elif joint.kind == "ball":
         q[:, at] = multiply(q[:, at], rotation.turn(np.array(joint.axis), angle))
-
-
-def _outline(shape: Shape) -> tuple[Floats, float]:
-    """Points of a shape in the link's frame (n, 3) and how far it reaches around them [m]."""
-    if shape.kind not in ("sphere", "capsule"):
-        return surface_points(shape), 0.0
-    radius, half = (*shape.size, 0.0)[:2]
-    ends = np.array([[0.0, 0.0, half], [0.0, 0.0, -half]][: 2 if half else 1])
-    return np.array(shape.pos) + rotate(shape.quat, ends), radius

@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from poise.anatomy.body import Body, body_of
-from poise.anatomy.tree_shape import ROLES, SIDES
+from poise.anatomy.body import ROLES, SIDES, Body, body_of
 from poise.errors import ClipError, shorten, unknown_name
 from poise.io.files import read_text
 from poise.io.yaml_nodes import Node, Reader

@@ -1,14 +1,13 @@
-"""Any clip on any character: match, transfer, feet where they stand, inverse kinematics.
+"""Retargets any clip to any character: match, transfer, planted feet, inverse kinematics.
 
-`retarget` says what a target would do (`transfer`), finds on the source when its feet stand, gives
-the target's feet a place on the ground for each standing (`footing`), and its hands (`hands`), and
-solves for its joints (`ik`): limbs point as the source's do, the hips follow its path, and feet are
-at their places.
-At last what frames made for themselves is calmed in time (`finishing`).
-Weights are of squared radians and metres: a foot that stands may miss by a tenth of a millimetre
-for a degree of a limb, the hips give way by a centimetre for ten degrees.
+`retarget` computes the desired motion of the target (`transfer`), detects on the source when its
+feet stand, plants the target's feet and hands on the ground for each standing (`feet`,
+`foot_contact.planting`), and solves for its joints (`ik`): limbs point as the source's do, the hips
+follow its path, and feet are at their places. Finally corrections of single frames are smoothed in
+time (`finishing`). Weights are of squared radians and metres: a standing foot may be off by a tenth
+of a millimetre for a degree of a limb, the hips by a centimetre for ten degrees.
 
-A motion on the rig of a file: same joints, offsets and order, so that the two overlay.
+`on_rig` puts a motion on the rig of a file: same joints, offsets and order, so both overlay.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from poise.anatomy.body import Body
-from poise.anatomy.tree_shape import SIDES
+from poise.anatomy.body import SIDES, Body
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, Progress

@@ -19,18 +19,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.anatomy.body import Body
-from poise.anatomy.contact_schedule import Point, feet_of, surface_points
-from poise.anatomy.tree_shape import SIDES
+from poise.anatomy.body import SIDES, Body, size_of
+from poise.anatomy.feet import Point, feet_of
 from poise.math import rotation
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
-from poise.math.rotation import conjugate, multiply, rotate
+from poise.math.rotation import conjugate, multiply, quat_matrix, rotate
+from poise.model.geometry import surface_points
 from poise.motion.clip import Clip
 from poise.motion.editing.smoothing import uncut_segments
-from poise.motion.foot_contact.detect import size_of
 from poise.motion.retargeting.matching import Match, Pair
 
 # rest pose
@@ -389,6 +388,34 @@ def limb_bones(match: Match) -> list[tuple[Pair, Floats, Floats]]:
         if ours.any() and theirs.any():
             local = rotate(conjugate(target.turned(pair.target)), ours)
             found.append((pair, local, rotate(conjugate(source.turned(pair.source)), theirs)))
+    return found
+
+
+def limb_directions(match: Match, source: ArrayLike, target: ArrayLike) -> dict[str, Floats]:
+    """Angle between each link's bone and that of its source, frame by frame [degrees].
+
+    Upper and lower arms and legs, feet, trunk and head count, as far as both characters have them.
+    Trunks are not built alike: an angle that is the same in all frames is of the rigs.
+
+    Args:
+        match: Which link follows which: `poise.motion.retargeting.matching.match`.
+        source: Frames of the source, shape (k, nq).
+        target: Frames of the target, shape (k, nq).
+
+    Returns:
+        By link of the target, shape (k,).
+    """
+    ours, theirs = match.target.character, match.source.character
+    R_t = dynamics.forward_kinematics(ours, target)[1]
+    R_s = dynamics.forward_kinematics(theirs, source)[1]
+    at = {link.name: i for i, link in enumerate(ours.links)}
+    where = {link.name: i for i, link in enumerate(theirs.links)}
+    found = {}
+    for pair, mine, other in limb_bones(match):
+        a = rotation.rotate(R_t[:, at[pair.target]], mine)
+        b = rotation.rotate(R_s[:, where[pair.source]], other)
+        cross = np.linalg.norm(np.cross(a, b), axis=-1)
+        found[pair.target] = np.degrees(np.arctan2(cross, np.sum(a * b, axis=-1)))
     return found
 
 

@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from poise import _core
 from poise.errors import PoiseError
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, Ints
 from poise.math.pose import Pose
 from poise.model.scene import Scene
 from poise.model.shape import Shape
-
-Ints = NDArray[np.int32]
 
 KINDS = {name: kind.value for name, kind in _core.ShapeKind.__members__.items()}
 FIRST_CONVEX = KINDS["cylinder"]

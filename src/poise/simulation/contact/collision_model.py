@@ -12,14 +12,12 @@ from numpy.typing import ArrayLike
 
 from poise import _core
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, finite, floats, number
-from poise.model.character import Character
-from poise.model.objects import free_object
+from poise.math.arrays import Floats, Ints, finite, floats, number
+from poise.model.character import Character, free_object
 from poise.model.scene import Scene
 from poise.model.shape import Shape
 from poise.simulation.contact.colliders import (
     Colliders,
-    Ints,
     check_obstacles,
     colliders_of,
     reach,

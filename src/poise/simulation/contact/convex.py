@@ -18,8 +18,7 @@ from poise import _core
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.math.pose import quat_matrix
-from poise.math.rotation import multiply
+from poise.math.rotation import multiply, quat_matrix
 from poise.model.scene import Scene
 from poise.model.shape import Shape
 from poise.simulation.contact.colliders import FIRST_CONVEX

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.errors import PoiseError, check_direction
+from poise.errors import PoiseError, Sealed
 from poise.math.arrays import Floats, finite, floats, number
-from poise.model.sealed import Sealed
+from poise.model.validation import check_direction
 
 HIGHEST = 1e6  # of a height field [m]
 

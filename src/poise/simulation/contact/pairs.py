@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from poise import _core
 from poise.errors import PoiseError, unknown_name
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, Ints
 from poise.math.pose import Pose
 from poise.model.forest import Forest
 from poise.model.scene import Scene
 from poise.model.shape import Shape
-from poise.simulation.contact.colliders import Colliders, Ints
+from poise.simulation.contact.colliders import Colliders
 from poise.simulation.contact.convex import convex_of
 from poise.simulation.contact.ground import CoreGround
 

@@ -2,8 +2,8 @@
 
 The thesis names the bodies (Table 3.3), which all hang together by ball joints, their number, the
 mass and the height; all else comes from `anatomy`: the sixteen bodies are the sixteen segments of
-de Leva 1996, with a woman's shares of the mass and of the trunk, which fit height and weight better
-than a man's. The shapes are ours; centres and inertias are those of the shapes.
+de Leva 1996, with a woman's fractions of the mass and of the trunk, which fit height and weight
+better than a man's. The shapes are ours; centers of mass and inertias are those of the shapes.
 
 At q = 0 it stands upright and looks along +x, arms down, soles on z = 0. The frame of each link
 sits in the joint that moves it, that of the pelvis between the hips.

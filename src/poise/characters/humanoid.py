@@ -44,7 +44,7 @@ ANKLE = 0.065
 UPPER_ARM = 0.309
 FOREARM = 0.242
 
-# halves of the widths between the joints [m]; the shoulder's centre lies inside of the acromion
+# halves of the widths between the joints [m]; the shoulder's center lies inside of the acromion
 HIP_Y = 0.085
 SHOULDER_Y = 0.190
 

@@ -5,7 +5,7 @@ The thesis gives the mass, boxes of the density of water, ball joints with limit
 hand belongs to the forearm. It takes the links' masses from NASA's Man-Systems Integration
 Standards, but prints neither them nor the sizes; here masses and trunk are those of de Leva 1996
 for a man, and the lengths those of Winter 2009 (see `anatomy`). The height is ours: that of a man
-of 65 kg. Each box is as long as its link, and as thick as its mass asks for.
+of 65 kg. Each box is as long as its link, and as thick as its mass requires.
 
 At q = 0 it stands upright and looks along +x, arms down, soles on z = 0. The frame of each link
 sits in the joint that moves it, that of the pelvis between the hips.

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
+from poise.anatomy.contact_schedule import Contacts as ContactSchedule
+from poise.anatomy.feet import positions
 from poise.math.arrays import Floats, floats
-from poise.measure.touching import Copies, _check, _each, contacts_in
+from poise.measure.contact_rows import Copies, _check, _each, contacts_from, contacts_in
+from poise.model.character import Character
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.simulation.contact.contacts import Contacts, Ints
-
-if TYPE_CHECKING:
-    from poise.anatomy.contact_schedule import Contacts as ContactSchedule
-    from poise.model.character import Character
+from poise.simulation.world import World
 
 
 class Footing(NamedTuple):
@@ -49,8 +49,6 @@ def footing(
         contacts: Which points stand in each frame.
         ground: Height of the ground [m].
     """
-    from poise.anatomy.contact_schedule import positions
-
     at = positions(character, contacts.points, floats(q, "q"))
     phases = contacts.point_phases()
     skate, sink, rise = np.zeros((3, len(phases)))
@@ -63,7 +61,7 @@ def footing(
     return Footing(point, start, stop, skate, sink, rise)
 
 
-def slip(character: SceneLike, q: ArrayLike, v: ArrayLike, touches: Contacts) -> Floats:
+def slip(character: SceneLike, q: ArrayLike, v: ArrayLike, contacts: Contacts) -> Floats:
     """Speed at which the two sides of each contact slide along each other [m/s], shape (rows,).
 
     Times dt it is the way that a foot skates in the step.
@@ -72,33 +70,39 @@ def slip(character: SceneLike, q: ArrayLike, v: ArrayLike, touches: Contacts) ->
         character: The character, or a scene.
         q: Positions at the beginning of the step, where the contacts were found, (..., nq).
         v: Velocities at its end, shape (..., nv).
-        touches: Contacts of the step; their copies are counted along the leading axes of q.
+        contacts: Contacts of the step; their copies are counted along the leading axes of q.
 
     Returns:
-        NaN for what was thrown in, and for parts of the scene beside the character: q and v do
+        NaN for projectiles, and for parts of the scene beside the character: q and v do
         not hold them.
     """
     scene, q = scene_of(character), floats(q, "q")
-    touches = contacts_in(scene, touches)
-    shape = _check(touches, q.shape[:-1])
+    contacts = contacts_in(scene, contacts)
+    shape = _check(contacts, q.shape[:-1])
     state = _each(q, "q", shape, scene.nq), _each(v, "v", shape, scene.nv)
-    way = np.zeros((len(touches.copy), 3))
-    for link, sign in ((touches.link, 1.0), (touches.other, -1.0)):
+    way = np.zeros((len(contacts.copy), 3))
+    for link, sign in ((contacts.link, 1.0), (contacts.other, -1.0)):
         for one in np.unique(link[link >= 0]):
             rows = link == one
-            at, copy = touches.point[rows], touches.copy[rows]
+            at, copy = contacts.point[rows], contacts.copy[rows]
             way[rows] += sign * _point_velocity(scene, state, int(one), at, copy)
-    normal = touches.normal
+    normal = contacts.normal
     way -= np.sum(way * normal, axis=-1, keepdims=True) * normal
     speed: Floats = np.linalg.norm(way, axis=-1)
     return speed
 
 
-def sinking(touches: Contacts, copies: Copies = ()) -> Floats:
-    """Depth of the deepest contact of each copy, below zero a gap [m]; NaN without contacts."""
-    shape = _check(touches, copies)
+def sinking(contacts: Contacts | World, copies: Copies | None = None) -> Floats:
+    """Depth of the deepest contact of each copy, below zero a gap [m]; NaN without contacts.
+
+    Args:
+        contacts: Contacts, as of `world.contacts`; or a world.
+        copies: Shape of the leading axes; that of the world unless given.
+    """
+    contacts, copies = contacts_from(None, contacts, copies)
+    shape = _check(contacts, copies)
     deepest = np.full(int(np.prod(shape)), -np.inf)
-    np.maximum.at(deepest, touches.copy, touches.depth)
+    np.maximum.at(deepest, contacts.copy, contacts.depth)
     return np.where(np.isinf(deepest), np.nan, deepest).reshape(shape)
 
 

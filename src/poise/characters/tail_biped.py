@@ -3,8 +3,8 @@
 A runner like a small theropod, 1.2 m high, without arms: what a person does with arms, it must do
 with its tail. 16 links and 51 degrees of freedom: a free root and 15 ball joints. As in the
 thesis, the skeleton is roughly crafted and its density that of water; all numbers are ours. It
-stands on z = 0, its mass centre above its feet, and looks along +x; the frame of each link sits in
-the joint that moves it, with the axes of the world.
+stands on z = 0, its center of mass above its feet, and looks along +x; the frame of each link sits
+in the joint that moves it, with the axes of the world.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Contacts, chosen and summed: flat rows of many copies in, arrays with leading axes out."""
+"""Selection of contact rows, and sums per copy: flat rows in, arrays with leading axes out."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
+from poise.anatomy.feet import feet_of
 from poise.errors import PoiseError
 from poise.math.arrays import Floats, floats
 from poise.model.character import Character
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.simulation.contact import Contacts
+from poise.simulation.world import World
 
 Copies = int | tuple[int, ...]
 Links = str | int | slice | Sequence[str] | Sequence[int]
 
 NEAR = 1e-3
-"""A contact with a gap below this touches [m]; worlds report those that a step may close, too."""
+"""A contact with a gap below this contacts [m]; worlds report those that a step may close, too."""
 
 
 class Wrench(NamedTuple):
@@ -36,48 +38,48 @@ class Wrench(NamedTuple):
     torque: Floats
 
 
-# ---- which contacts
+# ---- selection
 
 
-def contacts_of(character: SceneLike, touches: Contacts, links: Links | None = None) -> Contacts:
+def contacts_of(character: SceneLike, contacts: Contacts, links: Links | None = None) -> Contacts:
     """Contacts of some links with all that is not among them, seen from those links.
 
-    Where the link is `other` in a row, the row is turned round: force and normal are always those
-    on the links asked for.
+    Where the link is `other` in a row, the row is reversed: force and normal are always those on
+    the selected links.
 
     Args:
         character: The character, or a scene. Of a character that is one part of the contacts'
             scene, only its own contacts count, and links have the character's indices.
-        touches: Contacts, as of `world.contacts`.
+        contacts: Contacts, as of `world.contacts`.
         links: Names or indices, or a slice as of `world.part(name).links`; None is the whole
-            scene, without what was thrown in.
+            scene, without projectiles.
     """
     scene = scene_of(character)
-    touches = contacts_in(scene, touches)
-    mine = np.zeros(_links_named(touches, scene.nl), dtype=bool)
+    contacts = contacts_in(scene, contacts)
+    mine = np.zeros(_links_named(contacts, scene.nl), dtype=bool)
     mine[_indices(scene, links)] = True
-    first = mine[touches.link]
-    second = (touches.other >= 0) & mine[np.maximum(touches.other, 0)]
-    return touches.turned(second & ~first).rows(first != second)
+    first = mine[contacts.link]
+    second = (contacts.other >= 0) & mine[np.maximum(contacts.other, 0)]
+    return contacts.turned(second & ~first).rows(first != second)
 
 
-def contacts_in(scene: Scene, touches: Contacts) -> Contacts:
+def contacts_in(scene: Scene, contacts: Contacts) -> Contacts:
     """The same contacts, with links numbered as those of a scene.
 
     The scene is the one that the contacts were found in, or a character that is one part of it.
-    Contacts that do not know where they were found stay as they are.
+    Contacts without a scene of their own stay as they are.
     """
-    check_touches(touches)
-    if not touches.parts or _alike(scene.characters, touches.characters):
-        return touches
-    parts = list(touches.parts)
+    check_contacts(contacts)
+    if not contacts.parts or _alike(scene.characters, contacts.characters):
+        return contacts
+    parts = list(contacts.parts)
     if len(scene.characters) > 1:
         raise PoiseError(
             f"the contacts are of a scene of {', '.join(parts)}, not of one of "
             f"{', '.join(scene.forest.parts)}: pass the world that they come from"
         )
     (one,) = scene.characters
-    pairs = list(zip(parts, touches.characters, strict=True))
+    pairs = list(zip(parts, contacts.characters, strict=True))
     found = [name for name, x in pairs if x == one] or [x for x, c in pairs if _alike((c,), (one,))]
     if not found:
         raise PoiseError(
@@ -89,29 +91,49 @@ def contacts_in(scene: Scene, touches: Contacts) -> Contacts:
             f"character {one.name!r} is several parts of the scene: {', '.join(found)}; "
             f"say whose contacts are meant, as by contacts.of({found[-1]!r})"
         )
-    return touches.renumbered(found[0])
+    return contacts.renumbered(found[0])
 
 
-def check_touches(touches: object) -> None:
-    """Refuse what is no contacts."""
-    if not isinstance(touches, Contacts):
+def contacts_from(
+    source: object, contacts: Contacts | World | None, copies: Copies | None
+) -> tuple[Contacts, Copies]:
+    """Contacts, and the shape of their leading axes.
+
+    Args:
+        source: A world whose contacts are meant where `contacts` is None.
+        contacts: Contacts; a world, or None with a world as source, means those of its last step.
+        copies: Shape of the leading axes; None is that of the world, else ().
+    """
+    world = source if contacts is None else contacts
+    if isinstance(world, World):
+        if copies is None:
+            copies = () if world.n == 1 else (world.n,)
+        return world.contacts, copies
+    check_contacts(contacts)
+    assert isinstance(contacts, Contacts)
+    return contacts, () if copies is None else copies
+
+
+def check_contacts(contacts: object) -> None:
+    """Raises an error for anything but contacts."""
+    if not isinstance(contacts, Contacts):
         raise PoiseError(
             "contacts come from world.contacts or recording.contacts(i), got "
-            f"{type(touches).__name__}"
+            f"{type(contacts).__name__}"
         )
 
 
-def ground_contacts(touches: Contacts, *, obstacles: bool = True) -> Contacts:
+def ground_contacts(contacts: Contacts, *, obstacles: bool = True) -> Contacts:
     """Contacts with what stands still: the ground and, unless said otherwise, obstacles."""
-    check_touches(touches)
-    return touches.rows(touches.other < 0 if obstacles else touches.other == -1)
+    check_contacts(contacts)
+    return contacts.rows(contacts.other < 0 if obstacles else contacts.other == -1)
 
 
-def closed(touches: Contacts, gap: float = NEAR) -> Contacts:
+def closed(contacts: Contacts, gap: float = NEAR) -> Contacts:
     """Contacts that touch: they press, or their gap [m] is below this."""
-    check_touches(touches)
-    presses = np.sum(touches.force * touches.normal, axis=-1) > 0.0
-    return touches.rows(presses | (touches.depth > -gap))
+    check_contacts(contacts)
+    presses = np.sum(contacts.force * contacts.normal, axis=-1) > 0.0
+    return contacts.rows(presses | (contacts.depth > -gap))
 
 
 def stacked(frames: Sequence[Contacts], n: int = 1) -> Contacts:
@@ -144,45 +166,48 @@ def feet_links(character: SceneLike) -> dict[str, list[int]]:
 # ---- sums
 
 
-def per_copy(touches: Contacts, values: ArrayLike, copies: Copies = ()) -> Floats:
+def per_copy(contacts: Contacts, values: ArrayLike, copies: Copies = ()) -> Floats:
     """Sum of a value for each contact over the contacts of each copy; 0 where there are none.
 
     Args:
-        touches: Contacts, k rows.
+        contacts: Contacts, k rows.
         values: One for each row, shape (k, ...).
         copies: Shape of the leading axes.
 
     Returns:
         The leading axes, then those of a value.
     """
-    shape = _check(touches, copies)
+    shape = _check(contacts, copies)
     given = floats(values, "values")
-    if given.ndim == 0 or len(given) != len(touches.copy):
+    if given.ndim == 0 or len(given) != len(contacts.copy):
         raise PoiseError(
-            f"values has shape {given.shape}, expected ({len(touches.copy)}, ...): one for each "
+            f"values has shape {given.shape}, expected ({len(contacts.copy)}, ...): one for each "
             "contact"
         )
     columns = given.reshape(len(given), math.prod(given.shape[1:])).T
-    sums = [np.bincount(touches.copy, column, math.prod(shape)) for column in columns]
+    sums = [np.bincount(contacts.copy, column, math.prod(shape)) for column in columns]
     # of no rows at all, bincount makes whole numbers
     return np.stack(sums, axis=-1).astype(np.float64).reshape((*shape, *given.shape[1:]))
 
 
-def contact_wrench(touches: Contacts, about: ArrayLike, copies: Copies = ()) -> Wrench:
+def contact_wrench(
+    contacts: Contacts | World, about: ArrayLike, copies: Copies | None = None
+) -> Wrench:
     """Sum of the forces of these contacts, and of their torques about a point.
 
     Args:
-        touches: Contacts, seen from what the force acts on: `contacts_of`.
+        contacts: Contacts, seen from what the force acts on: `contacts_of`; or a world.
         about: In the world [m], shape (3,) or (..., 3).
-        copies: Shape of the leading axes.
+        copies: Shape of the leading axes; that of the world unless given.
     """
-    shape = _check(touches, copies)
+    contacts, copies = contacts_from(None, contacts, copies)
+    shape = _check(contacts, copies)
     point = _each(about, "about", shape, 3)
-    torque = np.cross(touches.point - point[touches.copy], touches.force)
-    return Wrench(per_copy(touches, touches.force, shape), per_copy(touches, torque, shape))
+    torque = np.cross(contacts.point - point[contacts.copy], contacts.force)
+    return Wrench(per_copy(contacts, contacts.force, shape), per_copy(contacts, torque, shape))
 
 
-def link_wrenches(character: SceneLike, q: ArrayLike, touches: Contacts) -> Floats:
+def link_wrenches(character: SceneLike, q: ArrayLike, contacts: Contacts) -> Floats:
     """What contacts do to every link: force at its origin, and torque [N, N·m], (..., nl, 6).
 
     In the form that `poise.dynamics` takes as `external`. Contacts between links act on both.
@@ -190,31 +215,29 @@ def link_wrenches(character: SceneLike, q: ArrayLike, touches: Contacts) -> Floa
     Args:
         character: The character, or a scene.
         q: Positions at the beginning of the step, where the contacts were found, shape (..., nq).
-        touches: Contacts; their copies are counted along the leading axes of q.
+        contacts: Contacts; their copies are counted along the leading axes of q.
     """
     scene = scene_of(character)
-    touches = contacts_in(scene, touches)
+    contacts = contacts_in(scene, contacts)
     origin = dynamics.forward_kinematics(scene, q)[0]
-    shape = _check(touches, origin.shape[:-2])
+    shape = _check(contacts, origin.shape[:-2])
     origin = origin.reshape(-1, scene.nl, 3)
     total = np.zeros((len(origin), scene.nl, 6))
-    for link, sign in ((touches.link, 1.0), (touches.other, -1.0)):
-        here = (link >= 0) & (link < scene.nl)  # not the ground, and not what was thrown in
-        at = touches.copy[here], link[here]
-        force = sign * touches.force[here]
-        torque = np.cross(touches.point[here] - origin[at], force)
+    for link, sign in ((contacts.link, 1.0), (contacts.other, -1.0)):
+        here = (link >= 0) & (link < scene.nl)  # neither the ground nor projectiles
+        at = contacts.copy[here], link[here]
+        force = sign * contacts.force[here]
+        torque = np.cross(contacts.point[here] - origin[at], force)
         np.add.at(total, at, np.concatenate([force, torque], axis=-1))
     return total.reshape(*shape, scene.nl, 6)
 
 
-# ---- inside
+# ---- details
 
 
 @lru_cache(maxsize=64)
 def _feet(character: Character) -> dict[int, list[int]]:
     """Links of each foot, by the foot's own."""
-    from poise.anatomy.contact_schedule import feet_of
-
     at = {link.name: i for i, link in enumerate(character.links)}
     feet: dict[int, list[int]] = {}
     for foot, link in dict.fromkeys((point.foot, point.link) for point in feet_of(character)):
@@ -230,13 +253,13 @@ def _alike(some: Sequence[Character], others: Sequence[Character]) -> bool:
     return all(a is b or [x.name for x in a.links] == [x.name for x in b.links] for a, b in pairs)
 
 
-def _check(touches: Contacts, copies: Copies) -> tuple[int, ...]:
+def _check(contacts: Contacts, copies: Copies) -> tuple[int, ...]:
     """The leading axes as a tuple, if they hold the copies that the rows name."""
-    check_touches(touches)
+    check_contacts(contacts)
     shape = copies if isinstance(copies, tuple) else (copies,)
     if not all(isinstance(x, (int, np.integer)) and x >= 0 for x in shape):
         raise PoiseError(f"copies is {copies!r:.80}; it must be the shape of the leading axes")
-    most = int(touches.copy.max()) + 1 if len(touches.copy) else 0
+    most = int(contacts.copy.max()) + 1 if len(contacts.copy) else 0
     if math.prod(shape) < most:
         raise PoiseError(
             f"there are contacts of {most} copies or more, but copies={copies}; "
@@ -251,16 +274,16 @@ def _each(value: ArrayLike, name: str, shape: tuple[int, ...], *tail: int) -> Fl
     try:
         whole = np.broadcast_to(array, (*shape, *tail))
     except ValueError:
-        wanted = ", ".join(map(str, (*shape, *tail)))
+        expected = ", ".join(map(str, (*shape, *tail)))
         raise PoiseError(
-            f"{name} has shape {array.shape}, expected ({wanted}), or one for all copies"
+            f"{name} has shape {array.shape}, expected ({expected}), or one for all copies"
         ) from None
     return whole.reshape(math.prod(shape), *tail)
 
 
-def _links_named(touches: Contacts, nl: int) -> int:
+def _links_named(contacts: Contacts, nl: int) -> int:
     """How many links there are, with those of projectiles."""
-    return max([nl, *(int(x.max()) + 1 for x in (touches.link, touches.other) if len(x))])
+    return max([nl, *(int(x.max()) + 1 for x in (contacts.link, contacts.other) if len(x))])
 
 
 def _indices(scene: Scene, links: Links | None) -> list[int]:
