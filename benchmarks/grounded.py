@@ -79,7 +79,7 @@ def standing(character: Character, root: Array) -> bool:
 
 def apart(character: Character) -> list[tuple[str, str]]:
     """Pairs of links that never touch in our world."""
-    touch = World(character, dt=1 / 60, spares=0)._touch
+    touch = World(character, dt=1 / 60, projectiles=0)._touch
     assert touch is not None
     link = touch.collider_link
     pairs = zip(link[touch.pair_a].tolist(), link[touch.pair_b].tolist(), strict=True)

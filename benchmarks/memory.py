@@ -24,8 +24,8 @@ def resident(what):
         return int(re.search(what + r":\\s+(\\d+) kB", status.read())[1])
 
 def stand(n):
-    dtype, spares = sys.argv[1], int(sys.argv[3])
-    world = poise.World(human, n=n, dt=1 / 60, dtype=dtype, threads=1, spares=spares)
+    dtype, projectiles = sys.argv[1], int(sys.argv[3])
+    world = poise.World(human, n=n, dt=1 / 60, dtype=dtype, threads=1, projectiles=projectiles)
     world.step(servo(None, poise.Target(human.rest_q)), steps=10)
     assert len(world.contacts.copy) >= 4 * n and not world.diverged
     return world
@@ -49,25 +49,28 @@ def memory(plan: Plan) -> Section:
         return section
     rows = []
     for dtype in ("float64",) if plan.quick else ("float64", "float32"):
-        for spares in (8,) if plan.quick else (8, 0):
-            kept, peak = _measured(dtype, copies, spares)
-            rows.append((f"{dtype}, {spares} spares", f"{kept:.1f}", f"{peak:.1f}"))
-            section.numbers[f"{dtype}, {spares} spares"] = {"kept_kB": kept, "peak_kB": peak}
-            if spares:
-                claim = f"{dtype}, {spares} spares: at the peak"
+        for projectiles in (8,) if plan.quick else (8, 0):
+            kept, peak = _measured(dtype, copies, projectiles)
+            rows.append((f"{dtype}, {projectiles} projectiles", f"{kept:.1f}", f"{peak:.1f}"))
+            section.numbers[f"{dtype}, {projectiles} projectiles"] = {
+                "kept_kB": kept,
+                "peak_kB": peak,
+            }
+            if projectiles:
+                claim = f"{dtype}, {projectiles} projectiles: at the peak"
                 section.bounds.append(Bound(claim, peak, most=ASKED, unit="kB"))
     section.tables.append(Table("", ("", "kept", "at the peak"), rows))
     section.notes.append(
         "what the system says a process holds (VmRSS, VmHWM of /proc/self/status, 1 kB = 1000 "
         "bytes), after ten steps and a look at the contacts, beyond that with a world of eight; "
-        "one process for each row. Spares are the balls that wait to be thrown."
+        "one process for each row. Projectiles are the balls that wait to be thrown."
     )
     return section
 
 
-def _measured(dtype: str, copies: int, spares: int) -> tuple[float, float]:
+def _measured(dtype: str, copies: int, projectiles: int) -> tuple[float, float]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", CODE, dtype, str(copies), str(spares)]
+    command = [sys.executable, "-c", CODE, dtype, str(copies), str(projectiles)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"memory: {done.stderr}")

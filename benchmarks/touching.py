@@ -92,7 +92,7 @@ def box_case(
     """Boxes at rest in one scene."""
     shape = Shape("box", (0.1, 0.1, 0.05))
     boxes = [body(shape, name=f"box-{k}", pos=place(k)) for k in range(count)]
-    world = World(boxes, dt=DT, threads=1, spares=0)
+    world = World(boxes, dt=DT, threads=1, projectiles=0)
     steps = plan.rows if plan.quick else max(20, 1000 // count)
     return _case(name, world, None, steps, 1, plan)
 
@@ -132,7 +132,7 @@ def crowd_case(human: Character, count: int, plan: Plan) -> Case:
             pos=(APART * (k % side), APART * (k // side), human.links[0].pos[2]),
         )
         people.append(Character(f"one-{k}", (root, *human.links[1:]), human.limbs))
-    world = World(people, dt=DT, threads=1, spares=0)
+    world = World(people, dt=DT, threads=1, projectiles=0)
     kp, kd = np.full(human.nv, KP), np.full(human.nv, KD)
     kp[:6] = kd[:6] = 0.0
     gains = Gains(people, np.tile(kp, count), np.tile(kd, count))

@@ -22,7 +22,7 @@ from poise.view import recording_sheet, save_image
 DT, FREQUENCY = 1 / 60, 60.0  # [s], [Hz]
 LEVELS = np.linspace(2.0, 40.0, 20)  # impulses [N s], each given in 0.1 s
 WAYS = {"forward": (1, 0, 0), "back": (-1, 0, 0), "left": (0, 1, 0), "right": (0, -1, 0)}
-BALL, SPEED = 3.0, 6.0  # the mass of a spare [kg]; [m/s]
+BALL, SPEED = 3.0, 6.0  # the mass of a projectile [kg]; [m/s]
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--out", type=Path, default=Path("out/push-and-throw"))

@@ -33,7 +33,7 @@ heights = 0.25 * (np.sin(1.1 * x) * np.cos(0.9 * y) + np.sin(0.5 * x + 0.8 * y))
 hills = poise.HeightField(heights + rng.uniform(-0.02, 0.02, heights.shape), spacing=0.3)
 
 humanoid = poise.load_character("humanoid")
-world = poise.World(humanoid, n=n, dt=1 / 60, ground=hills, spares=0)
+world = poise.World(humanoid, n=n, dt=1 / 60, ground=hills, projectiles=0)
 q, v = np.tile(humanoid.rest_q, (n, 1)), np.zeros((n, humanoid.nv))
 columns = int(np.ceil(np.sqrt(1.25 * n)))
 q[:, 0] = 2.0 * (np.arange(n) // columns) - 3.5

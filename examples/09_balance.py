@@ -37,7 +37,7 @@ stance = poise.State(clip.q(0.0), np.zeros(character.nv))
 start = poise.State(np.tile(stance.q, (len(WAYS), 1)), np.zeros((len(WAYS), character.nv)))
 stood = {}
 for name, objectives in SETS.items():
-    crowd = poise.World(character, n=len(WAYS), dt=DT, self_collision=False, spares=0)
+    crowd = poise.World(character, n=len(WAYS), dt=DT, self_collision=False, projectiles=0)
     crowd.reset(start)
     crowd.push("head", FORCE * np.array(list(WAYS.values())), 0.1, at=0.1)
     poise.run(crowd, poise.Balance(crowd, objectives=objectives), stance, 2.6)
@@ -48,7 +48,7 @@ for name, objectives in SETS.items():
     print(f"{FORCE:g} N on the head, {name}: {', '.join(told)}")
 
 # ---- one that kicks, and is pushed while it stands on one leg
-world = poise.World(character, dt=DT, self_collision=False, spares=0)
+world = poise.World(character, dt=DT, self_collision=False, projectiles=0)
 world.reset(clip.state(0.0))
 balance = poise.Balance(world, supports=clip)  # its feet stand when the clip's do
 push = Push("chest", 60.0, "left", at=2.0)

@@ -140,7 +140,14 @@ def thrown_down(
     on = rough(shares.pop()) if ground == "field" else True
     n, nv = len(numbers), human.nv
     world = World(
-        human, n=n, dt=DT, dtype=dtype, threads=threads, ground=on, spares=0, on_divergence="freeze"
+        human,
+        n=n,
+        dt=DT,
+        dtype=dtype,
+        threads=threads,
+        ground=on,
+        projectiles=0,
+        on_divergence="freeze",
     )
     draws = [np.random.default_rng((2024, ground == "field", k)) for k in numbers]
     turn = np.array([draw.normal(size=4) for draw in draws])

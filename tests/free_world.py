@@ -9,7 +9,7 @@ import poise
 
 
 class World(poise.World):
-    """A poise.World with contact=None: no ground, no collisions, no joint limits, no spares."""
+    """A poise.World with contact=None: no ground, collisions, joint limits or projectiles."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ STONE = Shape("box", (0.2, 0.4, 0.1), pos=(0.35, 0.0, 0.1), color=(0.5, 0.4, 0.3
 
 def short(n: int = 1, frames: int = 4, **options: Any) -> Recording:
     """A ball that falls upon the ground beside an obstacle."""
-    world = World(BALL, n=n, dt=DT, **{"obstacles": [STONE], "spares": 2, **options})
+    world = World(BALL, n=n, dt=DT, **{"obstacles": [STONE], "projectiles": 2, **options})
     q = np.array([0.0, 0.8, 0.11, 1.0, 0.0, 0.0, 0.0])
     world.reset(State(q, np.zeros(6)))
     recording = Recording(world, fps=60.0)

@@ -21,12 +21,12 @@ STAND = poise.State(SQUAT.q(0.0), np.zeros(BALL.nv))
 def penalty(**options: Any) -> poise.World:
     """The thesis's ground: stiff springs, steps of a millisecond."""
     return poise.World(BALL, dt=1e-3, contact="penalty", stiffness=2e6, self_collision=False,
-                       spares=0, **options)  # fmt: skip
+                       projectiles=0, **options)  # fmt: skip
 
 
 def rigid(dt: float = 1 / 120, **options: Any) -> poise.World:
     """Impulses, large steps."""
-    return poise.World(BALL, dt=dt, self_collision=False, spares=0, **options)
+    return poise.World(BALL, dt=dt, self_collision=False, projectiles=0, **options)
 
 
 def stands(world: poise.World, balance: poise.Balance, motion: Any, duration: float) -> bool:
@@ -279,7 +279,7 @@ def test_supports_that_cannot_be_give_numbers(links: list[str]) -> None:
 @pytest.mark.parametrize("name", ["humanoid", "humanoid-51", "dog", "tail-biped"])
 def test_other_bodies_stand_and_are_pushed(name: str) -> None:
     character = poise.load_character(name)
-    world = poise.World(character, dt=1 / 60, self_collision=False, spares=0)
+    world = poise.World(character, dt=1 / 60, self_collision=False, projectiles=0)
     rest = poise.State(character.rest_q, np.zeros(character.nv))
     world.reset(rest)
     world.push("chest", (60.0, 30.0, 0.0), 0.1, at=0.1)

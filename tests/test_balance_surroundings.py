@@ -19,7 +19,7 @@ STAND = poise.State(SQUAT.q(0.0), np.zeros(BALL.nv))
 
 
 def world_of(n: int = 1, dt: float = 1 / 60, **options: Any) -> poise.World:
-    world = poise.World(BALL, n=n, dt=dt, self_collision=False, spares=0, **options)
+    world = poise.World(BALL, n=n, dt=dt, self_collision=False, projectiles=0, **options)
     world.reset(STAND)
     return world
 
@@ -183,7 +183,7 @@ def test_a_recording_does_not_change_what_it_records(fps: float) -> None:
     ends = []
     for record in (False, True):
         world = poise.World(BALL, dt=1e-3, contact="penalty", stiffness=2e6,
-                            self_collision=False, spares=0)  # fmt: skip
+                            self_collision=False, projectiles=0)  # fmt: skip
         world.reset(STAND)
         world.push("chest", (80.0, 0.0, 0.0), 0.1, at=0.05)
         kept = poise.Recording(world, fps=fps) if record else None

@@ -44,7 +44,7 @@ def ours(a: Shape, b: Shape, q: Array) -> World:
         dt=1e-6,
         gravity=(0, 0, 0),
         ground=False,
-        spares=0,
+        projectiles=0,
         threads=1,
     )
     world.reset(State(q))
@@ -159,7 +159,7 @@ def test_the_depth_in_the_plane_is_that_of_the_lowest_point(kind: str) -> None:
     rng = np.random.default_rng(4)
     q = np.zeros((n, 7))
     q[:, 2], q[:, 3:] = rng.uniform(0.02, 0.3, n), random_turns(rng, n)
-    world = World(body(shape), n=n, dt=1e-6, gravity=(0, 0, 0), spares=0)
+    world = World(body(shape), n=n, dt=1e-6, gravity=(0, 0, 0), projectiles=0)
     world.reset(State(q))
     world.step()
     seen = world.contacts
@@ -193,7 +193,9 @@ def test_a_ball_over_a_ramp_of_a_height_field_is_as_far_as_from_its_plane() -> N
     q = np.tile([0, 0, 0, 1.0, 0, 0, 0], (n, 1))
     q[:, :2] = rng.uniform(1.0, 3.5, (n, 2))
     q[:, 2] = 0.3 * q[:, 0] + rng.uniform(0.06, 0.112, n)
-    world = World(body(SOLIDS["sphere"]), n=n, dt=1e-6, gravity=(0, 0, 0), ground=field, spares=0)
+    world = World(
+        body(SOLIDS["sphere"]), n=n, dt=1e-6, gravity=(0, 0, 0), ground=field, projectiles=0
+    )
     world.reset(State(q))
     world.step()
     seen = world.contacts

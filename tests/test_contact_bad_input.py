@@ -26,8 +26,8 @@ def world(**options: Any) -> Callable[[], object]:
     return lambda: World(BRICK, **{"dt": DT, **options})
 
 
-def throw(*args: Any, spares: int = 8, n: int = 1, **options: Any) -> Callable[[], object]:
-    return lambda: World(BRICK, dt=DT, n=n, spares=spares).throw(*args, **options)
+def throw(*args: Any, projectiles: int = 8, n: int = 1, **options: Any) -> Callable[[], object]:
+    return lambda: World(BRICK, dt=DT, n=n, projectiles=projectiles).throw(*args, **options)
 
 
 ORIGIN, STILL = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
@@ -47,11 +47,14 @@ CASES: dict[str, Case] = {
     "ground text": (world(ground="grass"), ("ground", "Plane", "HeightField")),
     "ground a number": (world(ground=1.0), ("ground",)),
     "obstacle no shape": (world(obstacles=["rock"]), ("obstacles[0]", "Shape")),
-    "spares negative": (world(spares=-1), ("spares is -1",)),
-    "spares too many": (world(spares=1000), ("spares is 1000", "0 to 32")),
-    "spares true": (world(spares=True), ("spares",)),
-    "spares of no character": (world(spares=["ball"]), ("spares[0]", "Character")),
-    "spares of a humanoid": (world(spares=[HUMANOID]), ("spares[0]", "one free link")),
+    "projectiles negative": (world(projectiles=-1), ("projectiles is -1",)),
+    "projectiles too many": (world(projectiles=1000), ("projectiles is 1000", "0 to 32")),
+    "projectiles true": (world(projectiles=True), ("projectiles",)),
+    "projectiles of no character": (world(projectiles=["ball"]), ("projectiles[0]", "Character")),
+    "projectiles of a humanoid": (
+        world(projectiles=[HUMANOID]),
+        ("projectiles[0]", "one free link"),
+    ),
     "exclude an unknown link": (world(exclude=[("brick", "head")]), ("exclude", "'head'")),
     "exclude nothing": (world(exclude=None), ("exclude",)),
     "exclude a word": (world(exclude="ab"), ("exclude",)),
@@ -95,7 +98,10 @@ CASES: dict[str, Case] = {
     "throw with no turn": (throw(ORIGIN, STILL, quat=(0, 0, 0, 0)), ("quat", "length 0")),
     "throw for other copies": (throw(np.zeros((3, 3)), STILL, n=2), ("(3, ",)),
     "throw where nobody is": (throw(ORIGIN, STILL, n=2, where=[2]), ("where", "0 to 1")),
-    "throw without spares": (throw(ORIGIN, STILL, spares=0), ("nothing left", "no spares")),
+    "throw without projectiles": (
+        throw(ORIGIN, STILL, projectiles=0),
+        ("nothing left", "no projectiles"),
+    ),
     "memory of another world": (
         lambda: World(BRICK, dt=DT).reset(
             State(BRICK.rest_q, memory=World(HUMANOID, dt=DT).state.memory)
@@ -115,10 +121,10 @@ def test_bad_input_is_refused_and_named(name: str) -> None:
 
 
 def test_throwing_more_than_the_spares_says_so() -> None:
-    w = World(BRICK, dt=DT, spares=3)
+    w = World(BRICK, dt=DT, projectiles=3)
     for k in range(3):
         w.throw((2.0 + k, 0, 1), STILL)
-    with pytest.raises(PoiseError, match=r"all 3 spares are out.*spares="):
+    with pytest.raises(PoiseError, match=r"all 3 projectiles are out.*projectiles="):
         w.throw((6.0, 0, 1), STILL)
 
 
@@ -150,7 +156,7 @@ def test_a_brick_that_starts_in_the_ground_comes_out_without_a_leap() -> None:
 @pytest.mark.parametrize("kind", ["sphere", "capsule", "box"])
 def test_two_objects_in_one_place_come_apart_without_an_explosion(kind: str) -> None:
     pair = [body(SOLIDS[kind], 1.0, name, (0.01 * k, 0.02 * k, 1)) for k, name in enumerate("ab")]
-    w = World(pair, dt=DT, gravity=(0, 0, 0), ground=False, spares=0)
+    w = World(pair, dt=DT, gravity=(0, 0, 0), ground=False, projectiles=0)
     fastest = 0.0
     for _ in range(240):
         before = w.state.q.reshape(2, 7)[:, :3]
@@ -165,7 +171,7 @@ def test_two_objects_in_one_place_come_apart_without_an_explosion(kind: str) -> 
 
 def test_objects_at_exactly_one_place_come_apart_too() -> None:
     pair = [body(SOLIDS["sphere"], 1.0, name, (0, 0, 1)) for name in "ab"]
-    w = World(pair, dt=DT, gravity=(0, 0, 0), ground=False, spares=0)
+    w = World(pair, dt=DT, gravity=(0, 0, 0), ground=False, projectiles=0)
     w.step(steps=300)
     a, b = w.state.q.reshape(2, 7)[:, :3]
     assert np.isfinite(w.state.q).all()
@@ -245,7 +251,7 @@ def test_a_light_thing_under_a_heavy_one_neither_explodes_nor_sinks_through() ->
         body(Shape("box", (0.2, 0.2, 0.1)), 0.1, "light", (0, 0, 0.1)),
         body(Shape("box", (0.2, 0.2, 0.1)), 100.0, "heavy", (0, 0, 0.3)),
     ]
-    w = World(pair, dt=DT, spares=0)
+    w = World(pair, dt=DT, projectiles=0)
     start = float(energy(w))
     w.step(steps=300)
     place = w.state.q.reshape(2, 7)

@@ -67,7 +67,7 @@ def test_without_restitution_nothing_bounces() -> None:
 def test_two_balls_in_line_exchange_what_restitution_says(e: float) -> None:
     """Newton: v1' - v2' = -e (v1 - v2), and the momentum stays."""
     pair = [body(BALL, 1.0, "a", (0, 0, 1)), body(BALL, 3.0, "b", (0.5, 0, 1))]
-    world = World(pair, dt=1 / 240, restitution=e, friction=0.0, gravity=(0, 0, 0), spares=0)
+    world = World(pair, dt=1 / 240, restitution=e, friction=0.0, gravity=(0, 0, 0), projectiles=0)
     started(world, [2.0, *[0.0] * 11]).step(steps=120)
     v = world.state.v[[0, 6]]
     expected = [(1 - 3 * e) / 4 * 2.0, (1 + e) / 4 * 2.0]
@@ -76,14 +76,14 @@ def test_two_balls_in_line_exchange_what_restitution_says(e: float) -> None:
 
 def test_a_perfect_cradle_hands_the_speed_to_the_last_ball() -> None:
     row = [body(BALL, 1.0, f"ball-{k}", (0.25 * k, 0, 1)) for k in range(5)]
-    world = World(row, dt=1 / 240, restitution=1.0, friction=0.0, gravity=(0, 0, 0), spares=0)
+    world = World(row, dt=1 / 240, restitution=1.0, friction=0.0, gravity=(0, 0, 0), projectiles=0)
     started(world, [1.0, *[0.0] * 29]).step(steps=240)
     np.testing.assert_allclose(world.state.v[::6], [0, 0, 0, 0, 1], atol=1e-9)
 
 
 def test_two_surfaces_have_the_larger_of_their_restitutions() -> None:
     pair = [body(BALL, 1.0, "a", (0, 0, 1)), body(BALL, 1.0, "b", (0.5, 0, 1))]
-    world = World(pair, dt=1 / 240, restitution=[0.8, 0.2], gravity=(0, 0, 0), spares=0)
+    world = World(pair, dt=1 / 240, restitution=[0.8, 0.2], gravity=(0, 0, 0), projectiles=0)
     started(world, [1.0, *[0.0] * 11]).step(steps=120)
     v = world.state.v[[0, 6]]
     np.testing.assert_allclose(v[1] - v[0], 0.8, atol=1e-9)

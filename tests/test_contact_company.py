@@ -76,7 +76,7 @@ def test_a_link_does_not_touch_the_link_it_hangs_on() -> None:
 
 
 def test_two_humanoids_in_one_world_touch() -> None:
-    world = World([HUMANOID, HUMANOID], dt=DT, spares=0)
+    world = World([HUMANOID, HUMANOID], dt=DT, projectiles=0)
     parts = [world.part(name) for name in world.scene.forest.parts]
     q = np.array(world.state.q)
     q[parts[1].q.start] += 0.6
@@ -95,8 +95,8 @@ def test_two_humanoids_in_one_world_touch() -> None:
 
 
 def test_characters_far_apart_behave_as_alone() -> None:
-    both = World([HUMANOID, HUMANOID], dt=DT, spares=0)
-    alone = World(HUMANOID, dt=DT, spares=0)
+    both = World([HUMANOID, HUMANOID], dt=DT, projectiles=0)
+    alone = World(HUMANOID, dt=DT, projectiles=0)
     parts = [both.part(name) for name in both.scene.forest.parts]
     q = np.array(both.state.q)
     q[parts[1].q.start] += 50.0
@@ -135,7 +135,7 @@ def test_pushes_differ_from_copy_to_copy() -> None:
 def test_masses_differ_from_copy_to_copy() -> None:
     pair = [body(SOLIDS["sphere"], 1.0, name, (0.5 * k, 0, 1)) for k, name in enumerate("ab")]
     mass = np.array([[1.0, 1.0], [1.0, 3.0], [5.0, 1.0]])
-    world = World(pair, n=3, dt=1 / 240, gravity=(0, 0, 0), mass=mass, spares=0)
+    world = World(pair, n=3, dt=1 / 240, gravity=(0, 0, 0), mass=mass, projectiles=0)
     started(world, [2.0, *[0.0] * 11]).step(steps=120)
     common = 2.0 * mass[:, 0] / mass.sum(axis=1)
     np.testing.assert_allclose(world.state.v[:, 0], common, rtol=1e-6)

@@ -53,7 +53,7 @@ def crowd(copies: range | list[int], dtype: str, ground: str = "plane", threads:
         obstacles=[Shape("box", (0.3, 2.0, 0.2), pos=(0.5, 0.0, 0.2))],
         friction=draw["friction"][who],
         restitution=draw["restitution"][who],
-        spares=2,
+        projectiles=2,
     )
     q = np.tile(HUMANOID.rest_q, (len(who), 1))
     q[:, 2] += 0.3

@@ -109,7 +109,7 @@ def test_bodies_that_meet_keep_their_common_momentum(e: float, dt: float) -> Non
         body(SOLIDS[kind], mass, f"{kind}-{k}", (0.7 * k, 0.05 * k, 1.0))
         for k, (kind, mass) in enumerate([("sphere", 1.0), ("box", 2.0), ("capsule", 3.0)])
     ]
-    world = World(things, dt=dt, gravity=(0, 0, 0), ground=False, restitution=e, spares=0)
+    world = World(things, dt=dt, gravity=(0, 0, 0), ground=False, restitution=e, projectiles=0)
     v = 0.1 * rng.normal(size=18)
     v[0], v[12] = 3.0, -3.0
     world.reset(State(world.state.q, v))
@@ -140,7 +140,7 @@ def random_scenes(seed: int, n: int, dt: float, e: float, **world: object) -> tu
     rng = np.random.default_rng(seed)
     things = some_things(rng, int(rng.integers(1, 4)))
     mu = rng.uniform(0.0, 1.0, (n, 1))
-    scene = World(things, n=n, dt=dt, friction=mu, restitution=e, spares=0, **world)  # type: ignore[arg-type]
+    scene = World(things, n=n, dt=dt, friction=mu, restitution=e, projectiles=0, **world)  # type: ignore[arg-type]
     q = np.tile(scene.scene.forest.rest_q, (n, 1)).reshape(n, len(things), 7)
     # far enough apart not to overlap at the start
     q[:, :, :2] = [[0.9 * k, 0.0] for k in range(len(things))] + rng.uniform(-0.1, 0.1, 2)

@@ -127,7 +127,7 @@ def test_a_brick_on_a_pulled_sheet_comes_along_or_stays() -> None:
         dt=1 / 240,
         friction=0.4,
         ground_friction=0.0,
-        spares=0,
+        projectiles=0,
     )
     # together 30 / 12 = 2.5 < 0.4 g; or too fast: 0.4 g, and the sheet (90 - 0.4 * 2 g) / 10
     world.push("sheet/sheet", np.array([[30.0, 0, 0], [90.0, 0, 0]]), 1.0)

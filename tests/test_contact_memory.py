@@ -35,5 +35,7 @@ def test_a_standing_humanoid_of_4096_takes_less_than_64_kilobytes(dtype: str) ->
     )
     assert done.returncode == 0, done.stderr
     kilobytes = float(done.stdout)
-    print(f"{dtype}: {kilobytes:.1f} kB a character, its eight spare balls and contacts included")
+    print(
+        f"{dtype}: {kilobytes:.1f} kB a character, its eight projectile balls and contacts included"
+    )
     assert kilobytes < 64

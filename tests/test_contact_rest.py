@@ -68,7 +68,7 @@ def test_a_contact_says_who_touches_what_and_where() -> None:
 def test_a_stack_of_ten_boxes_stands_ten_seconds(dt: float) -> None:
     shape = Shape("box", (0.2, 0.2, 0.1))
     stack = [body(shape, name=f"box-{k}", pos=(0, 0, 0.1 + 0.2 * k)) for k in range(10)]
-    world = World(stack, dt=dt, spares=0)
+    world = World(stack, dt=dt, projectiles=0)
     world.step(steps=round(10 / dt))
     place = world.state.q.reshape(10, 7)
     # upright, where it was; each gap may be a millimetre deep
@@ -82,7 +82,7 @@ def test_a_stack_of_ten_boxes_stands_ten_seconds(dt: float) -> None:
 def test_every_box_of_a_stack_carries_those_above_it() -> None:
     shape = Shape("box", (0.2, 0.2, 0.1))
     stack = [body(shape, name=f"box-{k}", pos=(0, 0, 0.1 + 0.2 * k)) for k in range(5)]
-    world = World(stack, dt=DT, spares=0)
+    world = World(stack, dt=DT, projectiles=0)
     world.step(steps=600)
     seen = world.contacts
     for k in range(5):
@@ -164,7 +164,7 @@ def test_a_row_of_dominoes_falls_in_order() -> None:
     row = [
         body(Shape("box", size), 0.2, f"domino-{k}", (k * apart, 0, size[2])) for k in range(count)
     ]
-    world = World(row, dt=1 / 240, spares=0)
+    world = World(row, dt=1 / 240, projectiles=0)
     world.push("domino-0/domino-0", (2.0, 0, 0), 0.05, point=(0, 0, 0.09))
     fell: list[int] = []
     for _ in range(240 * 4):
@@ -180,7 +180,7 @@ def test_a_row_of_dominoes_falls_in_order() -> None:
 def test_dominoes_that_nobody_pushes_stand() -> None:
     size = (0.01, 0.05, 0.1)
     row = [body(Shape("box", size), 0.2, f"domino-{k}", (k * 0.1, 0, size[2])) for k in range(12)]
-    world = World(row, dt=DT, spares=0)
+    world = World(row, dt=DT, projectiles=0)
     world.step(steps=600)
     np.testing.assert_allclose(world.state.q.reshape(12, 7)[:, 3], 1.0, atol=1e-6)
 
@@ -216,7 +216,7 @@ def test_a_chain_over_the_edge_of_a_table_stays_or_slides_as_friction_says(
     count, length = 12, 0.1
     table = Shape("box", (1.5, 0.5, 0.5), pos=(-1.5, 0.0, 0.5))
     one = chain(count, length)
-    world = World(one, dt=1 / 240, obstacles=[table], friction=0.5, ground=False, spares=0)
+    world = World(one, dt=1 / 240, obstacles=[table], friction=0.5, ground=False, projectiles=0)
     q = np.array(one.rest_q)
     q[0] = -(count - over) * length
     world.reset(State(q))
@@ -256,7 +256,7 @@ def test_a_chain_without_any_damping_falls_off_a_table_and_comes_to_rest(dt: flo
     """Its links turn by half a radian in a step; the ground must not make energy of it."""
     table = Shape("box", (1.5, 0.5, 0.5), pos=(-1.5, 0.0, 0.5))
     one = chain(12)
-    world = World(one, dt=dt, obstacles=[table], friction=0.5, spares=0)
+    world = World(one, dt=dt, obstacles=[table], friction=0.5, projectiles=0)
     q = np.array(one.rest_q)
     q[0] = -0.4
     world.reset(State(q))

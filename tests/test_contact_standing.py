@@ -144,7 +144,7 @@ def test_the_torque_reported_is_the_torque_applied_and_within_the_limit(
     drive = driven(human, kp).drive
     assert drive is not None
     command = Command(drive=Drive(drive.gains, Target(crouch)))
-    world = World(human, dt=DT, spares=0)
+    world = World(human, dt=DT, projectiles=0)
     q = np.array(human.rest_q)
     q[2] += 0.1
     world.reset(State(q))
@@ -172,7 +172,7 @@ def test_the_drive_of_a_landing_humanoid_knows_of_the_ground() -> None:
     ]
     human = Character("free", tuple(links))
     command = driven(human, 1e4)
-    world = World(human, dt=DT, spares=0)
+    world = World(human, dt=DT, projectiles=0)
     q = np.array(human.rest_q)
     q[2] += 0.2
     world.reset(State(q))

@@ -32,7 +32,7 @@ from poise.math.rotation import quat_matrix
 from poise.model.shape import Shape
 from poise.simulation.contact import Plane
 from poise.simulation.contact.convex import Convex
-from poise.simulation.contact.convex_solid import solid_of
+from poise.simulation.contact.convex_patch import solid_of
 
 coal = pytest.importorskip("coal", reason="meshes meet through coal: pip install poise[coal]")
 
@@ -96,7 +96,7 @@ def test_a_stack_of_three_mesh_boxes_stands() -> None:
     for i in range(3):
         pos, quat = (0.02 * i, 0.0, 0.1 + 0.201 * i), turned(15 * i, (0, 0, 1))
         boxes.append(body(CUBE, name=f"box-{i}", pos=pos, quat=quat))
-    world = World(boxes, dt=DT, spares=0)
+    world = World(boxes, dt=DT, projectiles=0)
     world.step(steps=60)
     start = world.state.q.reshape(3, 7)[:, :3].copy()
     world.step(steps=240)
@@ -159,14 +159,15 @@ def near_poses(seed: int, n: int) -> Array:
 
 
 def seen(a: Shape, b: Shape, q: Array, reach: float = 0.1) -> Array:
-    """Touches of n pairs, (n, 4, 7), as far as the velocity `reach` would carry them in a step."""
-    world = World([body(a, name="a"), body(b, name="b")], dt=1.0 / 1024, spares=0)
+    """Contacts of n pairs, (n, 4, 7), as far as the velocity `reach` would carry them in a step."""
+    world = World([body(a, name="a"), body(b, name="b")], dt=1.0 / 1024, projectiles=0)
     finder = world._convex
     assert isinstance(finder, Convex)
     v = np.zeros((len(q), 12))
     v[:, 0] = reach * 1024
-    none = np.zeros((len(q), 0, 14))
-    return np.asarray(finder.touches(q, v, none, 1.0 / 1024, np.zeros(3))[:, 0])
+    many = World([body(a, name="a"), body(b, name="b")], n=len(q), dt=1.0 / 1024, projectiles=0)
+    none = many._core.projectiles()
+    return np.asarray(finder.contacts(q, v, none, 1.0 / 1024, np.zeros(3))[:, 0])
 
 
 def by_mujoco(a: Shape, b: Shape, q: Array) -> tuple[Array, Array]:
@@ -285,7 +286,7 @@ def test_a_mesh_box_touches_where_the_cores_own_box_does(other: str) -> None:
     found = []
     for box in (block(*half), Shape("box", half)):
         pair = [body(box, name="a"), body(PAIRED[other], name="b")]
-        world = World(pair, n=len(q), dt=1e-6, gravity=(0, 0, 0), ground=False, spares=0)
+        world = World(pair, n=len(q), dt=1e-6, gravity=(0, 0, 0), ground=False, projectiles=0)
         world.reset(State(q))
         world.step()
         depth = np.full(len(q), -np.inf)
@@ -317,7 +318,7 @@ def test_two_solids_that_collide_in_flight_keep_their_momentum(mesh: Shape) -> N
         body(mesh, 1.0, "a", (0.0, 0.0, 0.0)),
         body(gem(0.15, seed=3), 3.0, "b", (0.4, 0.05, 0.02)),
     ]
-    world = World(pair, dt=DT, gravity=(0, 0, 0), ground=False, restitution=0.5, spares=0)
+    world = World(pair, dt=DT, gravity=(0, 0, 0), ground=False, restitution=0.5, projectiles=0)
     started(world, [3.0, 0.0, 0.0, 1.0, 2.0, -1.0, -1.0, 0.0, 0.0, 0.0, 3.0, 0.0])
 
     def momentum() -> Array:
@@ -337,7 +338,7 @@ def test_collisions_of_meshes_add_no_energy() -> None:
     n = 24
     rng = np.random.default_rng(5)
     pair = [body(gem(0.12), 1.0, "a"), body(Shape("cylinder", (0.1, 0.05)), 2.0, "b")]
-    world = World(pair, n=n, dt=DT, gravity=(0, 0, 0), ground=False, spares=0)
+    world = World(pair, n=n, dt=DT, gravity=(0, 0, 0), ground=False, projectiles=0)
     q, v = np.zeros((n, 14)), rng.normal(size=(n, 12))
     way = rng.normal(size=(n, 3))
     way /= np.linalg.norm(way, axis=1, keepdims=True)
@@ -362,7 +363,7 @@ def test_a_ball_thrown_at_the_lamps_shade_bounces_off() -> None:
     ball = body(Shape("sphere", (0.05,)), 0.05, "ball")
     left = {}
     for convex in (True, False):
-        world = World(lamp, dt=1 / 240, convex=convex, restitution=0.5, spares=[ball])
+        world = World(lamp, dt=1 / 240, convex=convex, restitution=0.5, projectiles=[ball])
         world.throw((1.0, 0.0, 0.5), (-8.0, 0.0, 0.5))
         world.step(steps=25)
         left[convex] = world.thrown[0]
@@ -407,12 +408,12 @@ def test_a_mesh_bounces_as_high_as_its_restitution_allows(restitution: float) ->
     assert highest == pytest.approx(0.1 * restitution**2, rel=0.02, abs=1e-3)
 
 
-# spares
+# projectiles
 
 
 def test_a_thrown_mesh_lands_on_a_box() -> None:
     ball = body(SOLIDS["sphere"], pos=(3.0, 0.0, 0.1))
-    world = World(ball, dt=DT, obstacles=[TABLE], spares=[body(CUBE, name="brick")])
+    world = World(ball, dt=DT, obstacles=[TABLE], projectiles=[body(CUBE, name="brick")])
     world.step(steps=5)
     assert world.thrown[0, 0] == 0.0
     world.throw((0.0, 0.0, 0.5), (0.0, 0.0, 0.0))
@@ -423,7 +424,7 @@ def test_a_thrown_mesh_lands_on_a_box() -> None:
 def test_a_waiting_spare_touches_nothing() -> None:
     brick = body(CUBE, name="brick", pos=(0.0, 0.0, 0.3))
     thing = body(CUBE, name="thing", pos=(0.0, 0.0, 0.3))
-    world = World(thing, dt=DT, spares=[brick], gravity=(0, 0, 0))
+    world = World(thing, dt=DT, projectiles=[brick], gravity=(0, 0, 0))
     world.step(steps=10)
     assert not len(world.contacts.depth)
     assert np.array_equal(world.state.v, np.zeros(6))
@@ -541,7 +542,7 @@ NEEDS_COAL = {
     "obstacle": lambda: World(body(SOLIDS["sphere"]), dt=DT, obstacles=[DRUM]),
     "mesh on a box": lambda: World(body(CUBE), dt=DT, obstacles=[TABLE]),
     "two parts": lambda: World([body(CUBE, name="a"), body(SOLIDS["sphere"], name="b")], dt=DT),
-    "thrown mesh": lambda: World(body(SOLIDS["sphere"]), dt=DT, spares=[body(CUBE, name="b")]),
+    "thrown mesh": lambda: World(body(SOLIDS["sphere"]), dt=DT, projectiles=[body(CUBE, name="b")]),
 }
 
 

@@ -26,12 +26,17 @@ from poise.model.character import Character
 from poise.model.forest import Forest
 from poise.model.scene import scene_of
 from poise.model.shape import Shape
-from poise.simulation.contact import HeightField, Touch, compile_touch, default_spares
+from poise.simulation.contact import (
+    CollisionModel,
+    HeightField,
+    compile_collision_model,
+    default_projectiles,
+)
 
-# MemoryError: for copies by the billion; AttributeError: for what is no Touch
+# MemoryError: for copies by the billion; AttributeError: for what is no CollisionModel
 ALLOWED = (PoiseError, TypeError, ValueError, OverflowError, MemoryError, AttributeError)
 MEMORY = 4 << 30
-ODDS = np.array([6, 6, 6, 8, 6, 6, 2, 6, 8, 2, 10, 6, 6, 1, 1, 12, 8]) / 100
+ODDS = np.array([6, 4, 2, 6, 8, 6, 6, 2, 6, 8, 2, 10, 6, 6, 1, 1, 12, 8]) / 100
 HUGE = (2**31, 2**31 - 2**40, 2**50, 2**62, 2**63, -(2**63), 2**70, -1)
 
 
@@ -200,6 +205,28 @@ def dressed(rng: Generator, character: Character) -> Character:
     return Character(character.name, tuple(worn), character.limbs)
 
 
+QUERIES = {
+    "forward_kinematics": "q",
+    "link_velocities": "q v",
+    "inverse_dynamics": "q v a external gravity",
+    "forward_dynamics": "q v tau external gravity",
+    "mass_matrix": "q",
+    "jacobian": "q link point",
+    "jacobian_bias": "q v link point",
+    "center_of_mass": "q",
+    "centroidal_momentum": "q v",
+    "energy": "q v gravity",
+    "stable_pd": "q v target force external gravity form method limits",
+    "drive": "q v target form",
+    "kane_inverse_dynamics": "q v a external gravity as_printed",
+    "kane_control": "q v target external gravity target_velocity feedforward as_printed",
+}
+"""Functions of `_core.Dynamics`, and their arguments besides n."""
+
+TARGET = ("q", "v", "kp", "kd", "dt", "a", "past")
+"""Fields of `_core.ServoTarget`."""
+
+
 class Bench:
     """A character, its model, a world of n copies, and right arguments for every call."""
 
@@ -210,10 +237,10 @@ class Bench:
         self.forest: Forest = self.character.forest
         self.model = _core.Model(self.forest)
         self.n = int(rng.integers(1, 12))
-        self.spares = int(rng.integers(0, 3))
+        self.projectiles = int(rng.integers(0, 3))
         self.given = 0
-        self.scene = scene_of([self.character, *default_spares(self.spares)])
-        self.whole = self.scene.model if self.spares else self.model
+        self.scene = scene_of([self.character, *default_projectiles(self.projectiles)])
+        self.whole = self.scene.model if self.projectiles else self.model
         self.world = self.started(_core.World(**self.of_world()))
         self.gains = _core.Gains(**self.of_gains())
 
@@ -243,34 +270,39 @@ class Bench:
         kp, kd = self.rng.uniform(0, 9, (2, *shape))
         return {"model": self.model, "kp": kp, "kd": kd, "pin": self.rng.uniform(0, 9, (nl, 4))}
 
-    def numbers(self) -> Any:
+    def overrides(self) -> Any:
+        given = self.of_overrides()
+        return None if given is None else _core.ModelOverrides(self.model, **given)
+
+    def of_overrides(self) -> Any:
         forest, own = self.forest, (self.n,) if self.rng.random() < 0.5 else ()
         if self.rng.random() < 0.3:
             return None
-        numbers: list[Any] = [None] * 6
-        for i, x in enumerate((forest.mass, forest.mc, forest.Io, forest.armature, forest.effort)):
+        given = {}
+        for name in ("mass", "mc", "Io", "armature", "effort"):
             if self.rng.random() < 0.3:
-                numbers[i] = np.array(np.broadcast_to(x, (*own, *x.shape)), order="C")
-        return tuple(numbers)
+                x = getattr(forest, name)
+                given[name] = np.array(np.broadcast_to(x, (*own, *x.shape)), order="C")
+        return given
 
-    def touch(self) -> Touch:
+    def touch(self) -> CollisionModel:
         """Contact with a plane or a field, two obstacles, and links with each other.
 
         Where one of the obstacles is a cylinder, pairs are given from outside.
         """
-        rng, surfaces = self.rng, len(self.forest.link_body) + self.spares + 3
+        rng, surfaces = self.rng, len(self.forest.link_body) + self.projectiles + 3
         last = Shape("sphere", (0.3,), pos=(0.0, 1.0, 0.0))
         if rng.random() < 0.5:
             last = Shape("cylinder", (0.3, 0.2), pos=(0.0, 1.0, 0.0))
         own = (self.n, surfaces) if self.n > 1 and rng.random() < 0.5 else (surfaces,)
-        touch = compile_touch(
+        touch = compile_collision_model(
             self.scene,
             ground=HeightField(rng.normal(size=(3, 4)), 0.5) if rng.random() < 0.5 else True,
             obstacles=[Shape("box", (0.5, 0.5, 0.2), pos=(1.0, 0.0, 0.0)), last],
             model=str(rng.choice(["impulse", "penalty"])),
             friction=rng.random(own),
             restitution=rng.random(own),
-            spares=self.spares,
+            projectiles=self.projectiles,
             sweeps=10,
         )
         self.given = int((touch.collider_kind[touch.pair_b] > 2).sum())
@@ -278,7 +310,7 @@ class Bench:
 
     def of_touch(self) -> dict[str, Any]:
         touch = self.touch()
-        return {field.name: getattr(touch, field.name) for field in fields(Touch)}
+        return {field.name: getattr(touch, field.name) for field in fields(CollisionModel)}
 
     def of_throw(self) -> dict[str, Any]:
         q = np.array([*self.rng.normal(size=3), 1.0, 0.0, 0.0, 0.0])
@@ -290,13 +322,13 @@ class Bench:
         return {
             "model": self.model,
             "whole": self.whole if contact else self.model,
-            "touch": self.touch() if contact else None,
+            "collision_model": self.touch() if contact else None,
             "n": self.n,
             "dt": 0.01,
             "single_precision": bool(self.rng.random() < 0.5),
             "threads": int(self.rng.integers(1, 4)),
             "gravity": np.array([0.0, 0.0, -9.81]),
-            "numbers": None if contact and self.spares else self.numbers(),
+            "overrides": None if contact and self.projectiles else self.overrides(),
         }
 
     def of_write(self) -> dict[str, Any]:
@@ -346,28 +378,36 @@ class Bench:
         pairs = int(self.rng.integers(3)) if self.rng.random() < 0.5 else self.given
         touches = self.rng.normal(size=(self.n, pairs, 4, 7))
         touches[..., 0] = self.rng.choice([np.inf, 0.0, -0.01, np.nan])
-        return {"touches": touches}
+        return {"contacts": touches}
 
-    def of_step(self) -> dict[str, Any]:
+    def of_drive(self, steps: int = 1) -> dict[str, Any]:
         rng, nv, nl = self.rng, self.forest.nv, len(self.forest.link_body)
-        steps = int(rng.integers(1, 4))
         rows = steps if rng.random() < 0.5 else 0
         lead = (steps,) if rows else ()
         return {
-            "gains": self.gains if rng.random() < 0.8 else None,
+            "gains": self.gains,
             "target_q": self.poses((*lead, self.n) if rng.random() < 0.5 else lead),
             "target_v": self.rows(nv, lead=lead),
             "target_a": self.rows(nv, lead=lead),
             "strength": None if rng.random() < 0.5 else rng.random(nl),
             "pin": None if rng.random() < 0.5 else rng.random((self.n, nl)),
-            "force": self.rows(nv),
-            "acceleration": self.rows(nv),
-            "steps": steps,
             "rows": rows,
             "form": int(rng.integers(4)),
             "method": int(rng.integers(4)) if rng.random() < 0.5 else 0,
             "embedded": bool(rng.random() < 0.5),
             "feedforward": bool(rng.random() < 0.5),
+        }
+
+    def of_step(self) -> dict[str, Any]:
+        rng, nv = self.rng, self.forest.nv
+        steps = int(rng.integers(1, 4))
+        drive = self.of_drive(steps) if rng.random() < 0.8 else {}
+        return {
+            **{f"drive_{name}": value for name, value in drive.items()},
+            "force": self.rows(nv),
+            "acceleration": self.rows(nv),
+            "acceleration_mask": None,
+            "steps": steps,
         }
 
     def of_torques(self) -> dict[str, Any]:
@@ -388,7 +428,7 @@ class Bench:
         rng, nv, n = self.rng, self.forest.nv, self.n
         own = (n,) if rng.random() < 0.5 else ()
         return {
-            "overrides": self.numbers(),
+            "overrides": self.overrides(),
             "params": spoiled(rng, self.balance_params()),
             "q": self.poses((n,)),
             "v": self.rows(nv, some=False),
@@ -432,35 +472,52 @@ class Bench:
             setattr(made, name, value)
         return _core.BalancePlanner(self.model, made, overrides, 2).solve(**given)
 
-    def of_answer(self) -> dict[str, Any]:
-        rng, nv, nl = self.rng, self.forest.nv, len(self.forest.link_body)
-        gains = self.of_gains()
+    def of_target(self) -> dict[str, Any]:
+        nv, gains = self.forest.nv, self.of_gains()
         return {
-            "model": self.model,
-            "numbers": self.numbers(),
-            "what": int(rng.integers(12)),
-            "n": self.n,
-            "single_precision": bool(rng.random() < 0.5),
-            "q": self.poses((self.n,) if rng.random() < 0.5 else ()),
-            **{name: self.rows(nv) for name in ("v", "a", "tau")},
-            "external": self.rows(6 * nl),
-            "target_q": self.poses(),
-            "target_v": self.rows(nv),
+            "q": self.poses(),
+            "v": self.rows(nv),
             "kp": gains["kp"],
             "kd": gains["kd"],
-            "gravity": rng.normal(size=3),
             "dt": 0.01,
+            "a": self.rows(nv),
+            "past": None if self.rng.random() < 0.5 else self.poses((2,)).reshape(-1),
+        }
+
+    def of_query(self) -> dict[str, Any]:
+        """The name of a function of `_core.Dynamics`, and its arguments."""
+        rng, nv, nl = self.rng, self.forest.nv, len(self.forest.link_body)
+        known: dict[str, Any] = {
+            "q": self.poses((self.n,) if rng.random() < 0.5 else ()),
+            **{name: self.rows(nv) for name in ("v", "a", "tau", "force")},
+            "external": self.rows(6 * nl),
+            "gravity": rng.normal(size=3),
             "form": int(rng.integers(4)),
             "method": int(rng.integers(4)),
-            "limits": bool(rng.random() < 0.5),
             "link": int(rng.integers(nl)),
             "point": rng.normal(size=3),
-            "target_a": self.rows(nv),
-            "past": None if rng.random() < 0.5 else self.poses((2,)).reshape(-1),
-            "velocity": bool(rng.random() < 0.5),
-            "feedforward": bool(rng.random() < 0.5),
-            "as_printed": bool(rng.random() < 0.5),
+            **{
+                name: bool(rng.random() < 0.5)
+                for name in ("limits", "target_velocity", "feedforward", "as_printed")
+            },
         }
+        name = str(rng.choice(list(QUERIES)))
+        given = {key: known[key] for key in QUERIES[name].split() if key != "target"}
+        if "target" in QUERIES[name].split():
+            given |= {f"target_{key}": value for key, value in self.of_target().items()}
+        return {"query": name, "n": self.n, **given}
+
+    def dynamics(self, overrides: Any = None) -> Any:
+        return _core.Dynamics(self.model, overrides, bool(self.rng.random() < 0.5))
+
+    def ask(self, given: dict[str, Any], overrides: Any = None, core: Any = None) -> Any:
+        """Calls a function of `_core.Dynamics`."""
+        given = dict(given)
+        name = given.pop("query")
+        if "target_q" in given:
+            target = {key: given.pop(f"target_{key}") for key in TARGET}
+            given["target"] = _core.ServoTarget(**target)
+        return getattr(core or self.dynamics(overrides), name)(**given)
 
 
 def look(world: Any) -> None:
@@ -468,29 +525,44 @@ def look(world: Any) -> None:
     q, v = world.read()
     assert np.isfinite(q).all(), "q is not finite"
     assert np.isfinite(v).all(), "v is not finite"
-    world.time(), world.memory(), world.torque(), world.saturated(), world.spares()
-    for found in world.contacts():
-        assert np.isfinite(found).all(), "contacts are not finite"
+    world.time(), world.memory(), world.torque(), world.saturated(), world.projectiles()
+    world.restore_faults(world.fault_table())
+    found = world.contacts()
+    for name in ("copy", "collider", "other", "point", "normal", "impulse", "gap"):
+        assert np.isfinite(getattr(found, name)).all(), "contacts are not finite"
     copies, joints, times, singular = world.faults()
     assert len(copies) == len(joints) == len(times) == len(singular) <= len(q)
+
+
+def stepped(world: Any, given: dict[str, Any]) -> None:
+    """Steps a world, with a drive made of the arguments that begin with drive_."""
+    drive = {key[6:]: value for key, value in given.items() if key.startswith("drive_")}
+    rest = {key: value for key, value in given.items() if not key.startswith("drive_")}
+    world.step(drive=_core.Drive(**drive) if drive else None, **rest)
 
 
 def remade(bench: Bench, forest: dict[str, Any]) -> None:
     """A model of odd numbers that is taken must also be safe to step and to ask."""
     model = _core.Model(SimpleNamespace(**forest))
     bench.model = bench.whole = model
-    given = {**bench.of_world(), "model": model, "whole": model, "touch": None, "numbers": None}
+    given = {
+        **bench.of_world(),
+        "model": model,
+        "whole": model,
+        "collision_model": None,
+        "overrides": None,
+    }
     world = bench.started(_core.World(**given))
-    world.step(**{**bench.of_step(), "gains": None})
+    world.step(None, None, None, None, 2)
     look(world)
-    _core.answer(**{**bench.of_answer(), "model": model, "numbers": None})
+    bench.ask(bench.of_query())
 
 
 def touched(bench: Bench, touch: dict[str, Any]) -> None:
     """Odd contacts that are taken must be safe to step, too."""
-    given = {**bench.of_world(), "whole": bench.whole, "numbers": None}
-    world = bench.started(_core.World(**{**given, "touch": SimpleNamespace(**touch)}))
-    world.step(**{**bench.of_step(), "gains": None})
+    given = {**bench.of_world(), "whole": bench.whole, "overrides": None}
+    world = bench.started(_core.World(**{**given, "collision_model": SimpleNamespace(**touch)}))
+    world.step(None, None, None, None, 2)
     look(world)
 
 
@@ -500,20 +572,24 @@ def one_call(bench: Bench) -> tuple[str, dict[str, Any], Callable[[], Any]]:
     kinds: dict[str, tuple[Callable[[], dict[str, Any]], Callable[[dict[str, Any]], Any]]] = {
         "Model": (bench.of_model, lambda given: remade(bench, given)),
         "Gains": (bench.of_gains, lambda given: _core.Gains(**given)),
+        "overrides": (
+            lambda: bench.of_overrides() or {"mass": bench.forest.mass},
+            lambda given: _core.ModelOverrides(bench.model, **given),
+        ),
         "World": (bench.of_world, lambda given: _core.World(**given)),
         "write": (bench.of_write, lambda given: world.write(**given)),
         "push": (bench.of_push, lambda given: world.push(**given)),
         "drag": (bench.of_drag, lambda given: world.drag(**given)),
         "release": (bench.of_release, lambda given: world.release(**given)),
-        "meet": (bench.of_meet, lambda given: world.meet(**given)),
+        "meet": (bench.of_meet, lambda given: world.set_contacts(**given)),
         "touch": (bench.of_touch, lambda given: touched(bench, given)),
-        "throw": (bench.of_throw, lambda given: world.throw_spare(**given)),
-        "step": (bench.of_step, lambda given: world.step(**given)),
+        "throw": (bench.of_throw, lambda given: world.throw_projectile(**given)),
+        "step": (bench.of_step, lambda given: stepped(world, given)),
         "torques": (bench.of_torques, lambda given: world.torques(**given)),
         "balance": (bench.of_balance, lambda given: bench.solve_balance(**given)),
         "View": (lambda: {"array": rng.normal(size=5)}, lambda given: _core.View(**given).any()),
         "gravity": (lambda: {"gravity": np.zeros(3)}, lambda given: world.set_gravity(**given)),
-        "answer": (bench.of_answer, lambda given: _core.answer(**given)),
+        "query": (bench.of_query, lambda given: bench.ask(given, bench.overrides())),
         "look": (dict, lambda given: look(world)),
     }
     name = str(rng.choice(list(kinds), p=ODDS))
@@ -603,11 +679,13 @@ def test_the_same_numbers_in_another_layout_give_the_same_answer_or_none(seed: i
     bench = Bench(rng)
     taken = 0
     for _ in range(30):
-        given = {**bench.of_answer(), "numbers": None, "tau": rng.normal(size=bench.forest.nv)}
-        plain = _core.answer(**given)
+        given = bench.of_query()
+        given |= {key: rng.normal(size=bench.forest.nv) for key in ("a", "tau") if key in given}
+        core = _core.Dynamics(bench.model, None, False)
+        plain = bench.ask(given, core=core)
         name = str(rng.choice([key for key, x in given.items() if isinstance(x, np.ndarray)]))
         try:
-            again = _core.answer(**{**given, name: relaid(rng, given[name])})
+            again = bench.ask({**given, name: relaid(rng, given[name])}, core=core)
         except ALLOWED:
             continue
         taken += 1

@@ -52,7 +52,7 @@ def swing_and_twist(q: Array) -> tuple[float, float]:
 def test_a_hinge_comes_to_rest_at_its_limit(dt: float, side: int) -> None:
     """A tilted gravity leans the rod against the limit."""
     one = pendulum("hinge", (-0.4, 0.4), axis=(0, 1, 0))
-    world = World(one, dt=dt, gravity=(-side * 9.81, 0, -1.0), spares=0)
+    world = World(one, dt=dt, gravity=(-side * 9.81, 0, -1.0), projectiles=0)
     over = 0.0
     for _ in range(round(3 / dt)):
         world.step()
@@ -76,7 +76,7 @@ def test_a_hinge_inside_its_limits_swings_as_without_them() -> None:
 
 def test_a_slide_comes_to_rest_at_its_limit() -> None:
     one = pendulum("slide", (-0.2, 0.3), axis=(0, 0, 1))
-    world = World(one, dt=DT, spares=0)
+    world = World(one, dt=DT, projectiles=0)
     world.step(steps=120)
     assert float(world.state.q[0]) == pytest.approx(-0.2, abs=1e-3)
     world.gravity = (0, 0, 9.81)
@@ -96,7 +96,7 @@ def test_a_ball_comes_to_rest_within_its_swing_cone(lean: int) -> None:
     a = lean * math.pi / 3
     gravity = (9.81 * math.cos(a), 9.81 * math.sin(a), -2.0)
     kd = Gains(one, 0.0, 0.3)
-    world = World(one, dt=DT, gravity=gravity, spares=0)
+    world = World(one, dt=DT, gravity=gravity, projectiles=0)
     world.step(Command(drive=Drive(kd, Target(one.rest_q))), steps=600)
     swing, _ = swing_and_twist(world.state.q)
     assert swing == pytest.approx(0.5, abs=DEGREE)
@@ -106,7 +106,7 @@ def test_a_ball_comes_to_rest_within_its_swing_cone(lean: int) -> None:
 @pytest.mark.parametrize(("torque", "end"), [(1.0, 0.6), (-1.0, -0.3)])
 def test_a_ball_comes_to_rest_at_its_twist(torque: float, end: float) -> None:
     one = pendulum("ball", (0.5, -0.3, 0.6), axis=(0, 0, 1))
-    world = World(one, dt=DT, spares=0)
+    world = World(one, dt=DT, projectiles=0)
     world.step(Command(force=np.array([0.0, 0.0, torque])), steps=300)
     _, twist = swing_and_twist(world.state.q)
     assert twist == pytest.approx(end, abs=DEGREE)
@@ -159,7 +159,7 @@ def test_a_fallen_humanoid_lies_within_its_limits() -> None:
 
 def test_a_start_beyond_the_limits_comes_back_slowly_and_without_a_jolt() -> None:
     one = pendulum("hinge", (-0.4, 0.4), axis=(0, 1, 0))
-    world = World(one, dt=DT, gravity=(0, 0, 0), spares=0)
+    world = World(one, dt=DT, gravity=(0, 0, 0), projectiles=0)
     world.reset(State([1.4]))
     fastest = 0.0
     for _ in range(240):
@@ -175,6 +175,6 @@ def test_a_start_beyond_the_limits_comes_back_slowly_and_without_a_jolt() -> Non
 def test_a_drive_cannot_push_a_joint_through_its_limit() -> None:
     one = pendulum("hinge", (-0.4, 0.4), axis=(0, 1, 0))
     stiff = Gains(one, 1e5, 1e3)
-    world = World(one, dt=DT, spares=0)
+    world = World(one, dt=DT, projectiles=0)
     world.step(Command(drive=Drive(stiff, Target([1.5]))), steps=300)
     assert float(world.state.q[0]) == pytest.approx(0.4, abs=DEGREE)

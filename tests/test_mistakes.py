@@ -152,7 +152,7 @@ MISTAKES: list[tuple[Any, ...]] = [
     ("negative friction", lambda: world(friction=-1), "friction", "0 or more"),
     ("friction of two", lambda: world(friction=[1, 1]), "friction", "(2,)", "(13,)"),
     ("bounce above one", lambda: world(restitution=2), "restitution is above 1", "energy"),
-    ("negative spares", lambda: world(spares=-1), "spares is -1", "0 to 32"),
+    ("negative projectiles", lambda: world(projectiles=-1), "projectiles is -1", "0 to 32"),
     (
         "pair of links, no list",
         lambda: world(exclude=("head", "chest")),
@@ -166,7 +166,7 @@ MISTAKES: list[tuple[Any, ...]] = [
         "did you mean 'head'",
     ),
     ("one mass for all", lambda: world(mass=70.0), "mass has shape ()", "(13,)"),
-    ("type of NumPy", lambda: world(dtype=np.float32), "dtype", "'float64', 'float32'"),
+    ("type of NumPy", lambda: world(dtype=np.float16), "dtype", "'float64', 'float32'"),
     ("part misspelt", lambda: world().part("humnoid"), "'humnoid'", "did you mean 'humanoid'"),
     ("threads in words", lambda: world(threads="all"), "threads is 'all'", "whole number"),
     # ---- states
@@ -248,9 +248,9 @@ MISTAKES: list[tuple[Any, ...]] = [
     ),
     (
         "nothing to throw",
-        lambda: world(spares=0).throw((0, 2, 1), (0, 0, 0)),
-        "no spares",
-        "World(spares=...)",
+        lambda: world(projectiles=0).throw((0, 2, 1), (0, 0, 0)),
+        "no projectiles",
+        "World(projectiles=...)",
     ),
     (
         "push without time",

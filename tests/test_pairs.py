@@ -13,15 +13,17 @@ from objects import SOLIDS, body
 
 from poise import Character, Joint, Link, Shape, World, load_character
 from poise.model.scene import Scene, scene_of
-from poise.simulation.contact import Touch, compile_touch, default_spares
+from poise.simulation.contact import CollisionModel, compile_collision_model, default_projectiles
 
 WALL = Shape("box", (0.1, 2.0, 0.5), pos=(3.0, 0.0, 0.5))
 POST = Shape("cylinder", (0.1, 0.5), pos=(0.0, 3.0, 0.5))
 
 
-def compiled(scene: Scene, spares: int, **options: Any) -> Touch:
+def compiled(scene: Scene, projectiles: int, **options: Any) -> CollisionModel:
     none = np.zeros(scene.nl + len(options.get("obstacles", ())) + 1)
-    return compile_touch(scene, friction=none, restitution=none, spares=spares, **options)
+    return compile_collision_model(
+        scene, friction=none, restitution=none, projectiles=projectiles, **options
+    )
 
 
 def stand() -> Character:
@@ -43,7 +45,7 @@ def stand() -> Character:
 
 
 def pairs_by_the_rules(
-    scene: Scene, touch: Touch, self_collision: bool, apart: Sequence[set[int]]
+    scene: Scene, touch: CollisionModel, self_collision: bool, apart: Sequence[set[int]]
 ) -> set[tuple[int, int]]:
     """The pairs that may meet but for overlaps, found one by one, as sets of colliders."""
     forest, found = scene.forest, set()
@@ -87,7 +89,7 @@ SCENES: dict[str, tuple[list[Character], dict[str, Any]]] = {
 @pytest.mark.parametrize("excluding", [False, True])
 def test_pairs_are_those_of_the_rules(name: str, excluding: bool) -> None:
     characters, options = SCENES[name]
-    scene = scene_of([*characters, *default_spares(3)])
+    scene = scene_of([*characters, *default_projectiles(3)])
     names = scene.forest.link_names
     exclude = [(names[0], names[2]), (names[3], names[1])] if excluding else []
     touch = compiled(scene, 3, convex=True, exclude=exclude, **options)
@@ -124,16 +126,18 @@ def test_links_that_overlap_in_the_rest_pose_do_not_meet() -> None:
 
 
 def test_pairs_of_two_bodies_are_neighbours_and_the_last_spares_come_last() -> None:
-    characters = [load_character("humanoid"), load_character("dog"), *default_spares(4)]
+    characters = [load_character("humanoid"), load_character("dog"), *default_projectiles(4)]
     scene = scene_of(characters)
     touch = compiled(scene, 4, obstacles=[WALL])
     part = np.repeat(np.arange(6), [len(c.links) for c in characters])
     link, body = touch.collider_link, touch.collider_body
     of = np.where(link >= 0, part[link], -1)
     last = np.maximum(of[touch.pair_a], of[touch.pair_b])
-    spare = np.maximum(last - 1, 0)
-    assert (np.diff(spare) >= 0).all()
-    np.testing.assert_array_equal(touch.spare_pairs, [(spare <= k).sum() for k in range(5)])
+    projectile = np.maximum(last - 1, 0)
+    assert (np.diff(projectile) >= 0).all()
+    np.testing.assert_array_equal(
+        touch.projectile_pairs, [(projectile <= k).sum() for k in range(5)]
+    )
     for key in (of, body):
         rows = np.stack([key[touch.pair_a], key[touch.pair_b]], axis=1)
         runs = 1 + np.count_nonzero((np.diff(rows, axis=0) != 0).any(axis=1))

@@ -94,6 +94,20 @@ def test_links_are_where_mujoco_puts_them(name: str | int) -> None:
 
 
 @everybody
+def test_link_velocities_are_mujocos(name: str | int) -> None:
+    mujoco = pytest.importorskip("mujoco")
+    x = subject(name)
+    linear, angular = dynamics.link_velocities(x.character, x.q, x.v)
+    found = np.zeros((STATES, len(x.character.links), 6))
+    for data, rows in zip(x.data, found, strict=True):
+        for body, row in enumerate(rows, 1):
+            kind = mujoco.mjtObj.mjOBJ_XBODY
+            mujoco.mj_objectVelocity(x.mujoco, data, kind, body, row, 0)
+    assert_close(angular, found[..., :3])
+    assert_close(linear, found[..., 3:])
+
+
+@everybody
 def test_mass_matrix_matches_mujoco(name: str | int) -> None:
     x = subject(name)
     theirs = [peers.mujoco_mass_matrix(x.mujoco, data) for data in x.data]

@@ -37,7 +37,7 @@ def test_light_and_heavy_boxes_lie_still(mass: float) -> None:
 @pytest.mark.parametrize("kind", sorted(SOLIDS))
 def test_every_solid_comes_to_lie_on_the_ground(kind: str) -> None:
     n = 4
-    world = World(body(SOLIDS[kind]), n=n, dt=DT, contact="penalty", spares=0)
+    world = World(body(SOLIDS[kind]), n=n, dt=DT, contact="penalty", projectiles=0)
     q = np.zeros((n, 7))
     q[:, 2], q[:, 3:] = 0.45, random_turns(np.random.default_rng(1), n)
     world.reset(State(q))
@@ -97,7 +97,7 @@ def test_both_models_carry_a_standing_humanoid_alike() -> None:
     command = Command(drive=Drive(Gains(human, kp, 0.1 * kp), Target(human.rest_q)))
     forces = []
     for contact in ("impulse", "penalty"):
-        world = World(human, dt=DT, contact=contact, spares=0)
+        world = World(human, dt=DT, contact=contact, projectiles=0)
         world.step(command, steps=2000)
         forces.append(world.contacts.force.sum(axis=0))
         assert np.abs(world.state.v).max() < 0.05
@@ -106,7 +106,7 @@ def test_both_models_carry_a_standing_humanoid_alike() -> None:
 
 def test_pairs_of_bodies_meet_by_springs_too() -> None:
     pair = [body(BRICK, 2.0, "low", (0, 0, 0.1)), body(BRICK, 2.0, "high", (0, 0, 0.3))]
-    world = World(pair, dt=DT, contact="penalty", spares=0)
+    world = World(pair, dt=DT, contact="penalty", projectiles=0)
     world.step(steps=3000)
     place = world.state.q.reshape(2, 7)
     np.testing.assert_allclose(place[:, 2], [0.1, 0.3], atol=2e-3)

@@ -16,8 +16,8 @@ import poise
 from poise import Command, Recording, Shape, State, Target, World, dynamics, load_recording
 from poise.errors import PoiseError
 from poise.motion import load_clip
-from poise.simulation.contact import HeightField, Plane, Touches
-from poise.simulation.world_config import Settings
+from poise.simulation.contact import Contacts, HeightField, Plane
+from poise.simulation.world_config import WorldConfig
 
 pytestmark = pytest.mark.arithmetic
 
@@ -127,7 +127,7 @@ def test_every_frame_of_one_and_a_frame_each_second_of_several_can_be_resumed() 
 def test_frames_hold_what_the_world_says_of_itself(n: int) -> None:
     world = lively(n)
     recording = Recording(world, fps=20.0)
-    seen: list[tuple[State, Touches, Any, Any]] = []
+    seen: list[tuple[State, Contacts, Any, Any]] = []
     servo = poise.StablePD(HUMANOID)
     for k in range(180):
         if k == 60:
@@ -142,7 +142,7 @@ def test_frames_hold_what_the_world_says_of_itself(n: int) -> None:
         for mine, other in zip(recording.contacts(i), contacts, strict=True):
             assert np.array_equal(mine, other)
         assert np.array_equal(recording.torque[i], torque)
-        # a spare that waits is where it was, or nowhere: only what is out counts
+        # a projectile that waits is where it was, or nowhere: only what is out counts
         out = thrown[..., 0] == 1.0
         assert np.array_equal(recording.thrown(i)[..., 0], thrown[..., 0])
         assert np.array_equal(recording.thrown(i)[out], thrown[out])
@@ -258,7 +258,7 @@ def test_a_frame_that_is_not_there_is_refused() -> None:
 
 def test_a_world_remembers_all_it_was_built_with_but_its_threads() -> None:
     arguments = list(inspect.signature(World.__init__).parameters)
-    assert set(Settings._fields) == set(arguments) - {"self", "threads"}
+    assert set(WorldConfig._fields) == set(arguments) - {"self", "threads"}
 
 
 WORLDS: dict[str, dict[str, Any]] = {
@@ -267,7 +267,9 @@ WORLDS: dict[str, dict[str, Any]] = {
     "penalty": {"contact": "penalty", "dt": 0.001, "ground": Plane((0.1, 0.0, 1.0), -0.2)},
     "hills": {"ground": HILLS, "ground_friction": 0.3, "dtype": "float32"},
     "mesh": {"obstacles": [SOLIDS["mesh"], STONE], "exclude": [("ball", "stick/stick")]},
-    "spares": {"spares": [body(SOLIDS["box"], name="brick"), body(SOLIDS["mesh"], name="gem")]},
+    "projectiles": {
+        "projectiles": [body(SOLIDS["box"], name="brick"), body(SOLIDS["mesh"], name="gem")]
+    },
     "own numbers": {
         "n": 2,
         "mass": [[1.0, 2.0], [3.0, 4.0]],
@@ -278,7 +280,7 @@ WORLDS: dict[str, dict[str, Any]] = {
         "gravity": (0.1, 0.2, -3.0),
         "self_collision": False,
         "on_divergence": "raise",
-        "spares": 0,
+        "projectiles": 0,
     },
 }
 
@@ -302,7 +304,7 @@ def test_the_file_holds_the_whole_scene(name: str, tmp_path: Path) -> None:
     recording.append()
     recording.save(tmp_path / "a.npz")
     again = load_recording(tmp_path / "a.npz").world()
-    for field, one, two in zip(Settings._fields, world.settings, again.settings, strict=True):
+    for field, one, two in zip(WorldConfig._fields, world.settings, again.settings, strict=True):
         assert equal(one, two), field
     world.step(steps=200)
     again.step(steps=200)
@@ -450,7 +452,7 @@ def test_the_height_field_is_drawn_where_it_is_felt() -> None:
     from poise.view.surroundings import still_drawing
 
     pebble = body(Shape("sphere", (0.01,)), name="pebble")
-    world = World(pebble, dt=0.002, ground=HILLS, spares=0)
+    world = World(pebble, dt=0.002, ground=HILLS, projectiles=0)
     (hills,) = still_drawing(world.settings)
     assert hills.mesh is not None
     corners = hills.mesh.vertices + np.array(hills.pos)

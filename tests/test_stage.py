@@ -153,8 +153,8 @@ def test_links_are_painted_and_get_their_colours_back(stage: Stage) -> None:
 
 
 def test_what_is_not_shown_has_no_size(stage: Stage) -> None:
-    spares = [body(SOLIDS["sphere"], name=f"ball-{i}") for i in range(3)]
-    bodies = stage.bodies("thrown", spares)
+    projectiles = [body(SOLIDS["sphere"], name=f"ball-{i}") for i in range(3)]
+    bodies = stage.bodies("thrown", projectiles)
     bodies.update(bodies.scene.forest.rest_q, shown=[True, False, True])
     scale = sent(bodies.handles[0])["batched_scales"]
     assert scale[:, 0] == pytest.approx([0.1, 0.0, 0.1])

@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from poise.errors import PoiseError
-from poise.simulation.contact.touches import Touches
+from poise.simulation.contact.contacts import Contacts
 from poise.studio import Studio, requests
 from poise.studio.marks import force_arrows, torque_colors
 from poise.studio.page import free_port
@@ -185,7 +185,7 @@ def test_gaps_of_curves_are_bridged() -> None:
 
 
 def test_forces_on_a_link_are_one_arrow() -> None:
-    contacts = Touches(
+    contacts = Contacts(
         copy=np.zeros(3, dtype=np.int64),
         normal=np.tile([0.0, 0.0, 1.0], (3, 1)),
         depth=np.zeros(3),

@@ -32,7 +32,7 @@ def test_a_thrown_ball_flies_as_a_stone_does() -> None:
 
 
 def test_parked_balls_change_nothing_bit_for_bit() -> None:
-    worlds = [World(BRICK, n=3, dt=DT, spares=spares) for spares in (0, 8)]
+    worlds = [World(BRICK, n=3, dt=DT, projectiles=projectiles) for projectiles in (0, 8)]
     for world in worlds:
         started(world, [1.0, 0.2, 3.0, 0.1, 0.2, 0.3]).step(steps=200)
     assert np.array_equal(worlds[0].state.q, worlds[1].state.q)
@@ -77,27 +77,27 @@ def test_a_ball_knocks_a_humanoid_over() -> None:
 
 
 def test_each_copy_counts_its_own_spares() -> None:
-    world = World(BRICK, n=3, dt=DT, spares=2)
+    world = World(BRICK, n=3, dt=DT, projectiles=2)
     world.throw((2.0, 0, 1), (0, 0, 0), where=[0])
     world.throw((4.0, 0, 1), (0, 0, 0), where=[0, 2])
     assert world.thrown[:, :, 0].astype(int).sum(axis=1).tolist() == [2, 0, 1]
-    with pytest.raises(PoiseError, match="spares"):
+    with pytest.raises(PoiseError, match="projectiles"):
         world.throw((6.0, 0, 1), (0, 0, 0), where=[0])
     world.throw((6.0, 0, 1), (0, 0, 0), where=[1])
 
 
 def test_a_refused_throw_throws_nowhere() -> None:
-    world = World(BRICK, n=2, dt=DT, spares=1)
+    world = World(BRICK, n=2, dt=DT, projectiles=1)
     world.throw((2.0, 0, 1), (0, 0, 0), where=[0])
     before = world.thrown
-    with pytest.raises(PoiseError, match="spares"):
+    with pytest.raises(PoiseError, match="projectiles"):
         world.throw((4.0, 0, 1), (0, 0, 0))
     assert np.array_equal(world.thrown, before)
 
 
 def test_spares_may_be_objects_of_ones_own() -> None:
     crate = body(SOLIDS["box"], mass=4.0, name="crate")
-    world = World(BRICK, dt=DT, spares=[crate, crate])
+    world = World(BRICK, dt=DT, projectiles=[crate, crate])
     world.throw((2.0, 0.0, 0.5), (0, 0, 0))
     world.step(steps=240)
     force = world.contacts.force[world.contacts.link == 1, 2].sum()

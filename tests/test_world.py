@@ -512,8 +512,8 @@ def test_a_push_shorter_than_a_step_gives_its_impulse(duration: float) -> None:
 
 def test_a_push_starts_on_the_clock_of_each_copy() -> None:
     world = World(box(), n=3, dt=0.01, gravity=np.zeros(3))
-    world.reset(State(box().rest_q, time=[0.0, 0.05, 1.0]))
-    world.push("body", (2.0, 0.0, 0.0), 0.02, at=0.05)
+    world.reset(State(box().rest_q, time=[0.0, 0.05, 0.0]))
+    world.push("body", (2.0, 0.0, 0.0), 0.02, at=0.05, where=[0, 1])
     world.step(steps=4)
     np.testing.assert_allclose(world.state.v[:, 0], [0.0, 0.02, 0.0], atol=1e-15)
     world.step(steps=4)

@@ -10,7 +10,7 @@ from objects import body
 from poise import Character, Joint, Link, StablePD, State, World
 from poise.characters import load_character
 from poise.model.character import Shape
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 
 HUMANOID = load_character("humanoid")
 G = 9.81
@@ -31,7 +31,7 @@ CRATE = Character(
 """A box whose mass centre is not in its middle."""
 
 
-def rows(point: Any, force: Any = None, copy: Any = 0, normal: Any = (0, 0, 1)) -> Touches:
+def rows(point: Any, force: Any = None, copy: Any = 0, normal: Any = (0, 0, 1)) -> Contacts:
     """Contacts of link 0 with the ground."""
     point = np.atleast_2d(np.asarray(point, dtype=float))
     k = len(point)
@@ -39,7 +39,7 @@ def rows(point: Any, force: Any = None, copy: Any = 0, normal: Any = (0, 0, 1)) 
     whole = np.broadcast_to(np.array(copy, dtype=np.int64), (k,))
     zeros = np.zeros(k, dtype=np.int64)
     facing = np.broadcast_to(np.array(normal, dtype=float), (k, 3))
-    return Touches(whole, zeros, zeros - 1, point, facing, force, np.zeros(k))
+    return Contacts(whole, zeros, zeros - 1, point, facing, force, np.zeros(k))
 
 
 def standing(n: int = 1, dt: float = 1 / 60, **options: Any) -> tuple[World, StablePD, State]:

@@ -79,6 +79,29 @@ OutArray make_array(const std::vector<std::int64_t>& shape) {
     return nb::cast<OutArray>(made);
 }
 
+namespace {
+
+// memory of our own, for arrays that are made less often
+template <class T>
+nb::ndarray<nb::numpy, T> make_owned(const std::vector<std::int64_t>& shape) {
+    std::vector<std::size_t> sizes(shape.begin(), shape.end());
+    std::size_t count = 1;
+    for (const std::size_t s : sizes) count *= s;
+    T* data = new T[count];
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return nb::ndarray<nb::numpy, T>(data, sizes.size(), sizes.data(), owner);
+}
+
+}  // namespace
+
+nb::ndarray<nb::numpy, std::int64_t> make_ints(std::int64_t size) {
+    return make_owned<std::int64_t>({size});
+}
+
+nb::ndarray<nb::numpy, bool> make_bools(const std::vector<std::int64_t>& shape) {
+    return make_owned<bool>(shape);
+}
+
 std::vector<double> copy_in(nb::handle h, const char* name, const std::vector<std::int64_t>& shape,
                             bool finite) {
     const InArray a = array_in(h, name);

@@ -52,6 +52,8 @@ void check_finite(const double* p, std::int64_t count, const char* name);
 
 // a new array that Python owns
 OutArray make_array(const std::vector<std::int64_t>& shape);
+nb::ndarray<nb::numpy, std::int64_t> make_ints(std::int64_t size);
+nb::ndarray<nb::numpy, bool> make_bools(const std::vector<std::int64_t>& shape);
 
 std::vector<double> copy_in(nb::handle h, const char* name, const std::vector<std::int64_t>& shape,
                             bool finite = true);

@@ -61,12 +61,12 @@ double excess(const double* limit, const double* q) {
 }
 
 // Quantities of n states that the balance solver reads, by their names.
-nb::dict balance_tasks(const Model& model, nb::object numbers, std::int64_t n, nb::object q,
+nb::dict balance_tasks(const Model& model, nb::object overrides, std::int64_t n, nb::object q,
                        nb::object v, nb::object gravity, nb::object points) {
     if (n < 1) throw Error("n must be 1 or more");
     InArray keep[4];
     Query o{};
-    o.what = What::tasks;
+    o.quantity = Quantity::tasks;
     o.n = n;
     o.q = query_rows(q, "q", n, model.nq(), keep[0]);
     o.v = query_rows(v, "v", n, model.nv(), keep[1]);
@@ -80,11 +80,10 @@ nb::dict balance_tasks(const Model& model, nb::object numbers, std::int64_t n, n
     const std::int64_t nv = model.nv(), k = o.point_count, size = task_size(nv, k);
     std::vector<double> rows(n * size);
     o.out0 = rows.data();
-    OwnNumbers own;
-    const Numbers x = own.read(numbers, model, n);
+    const ModelParameters x = parameters_of(overrides, model, n);
     {
         nb::gil_scoped_release release;
-        kernel(n > 1 ? 2 : 0).answer(model.forest(), x, o, 0, n);
+        kernel(n > 1 ? 2 : 0).evaluate(model.forest(), x, o, 0, n);
     }
     // in the order of `task_size`
     const std::pair<const char*, std::vector<std::int64_t>> fields[] = {
@@ -172,7 +171,7 @@ BalanceSolution BalancePlanner::solve(nb::object q, nb::object v, nb::object tar
 
     // ---- tasks of the states
     Query now{}, drive{};
-    now.what = What::tasks;
+    now.quantity = Quantity::tasks;
     now.n = n;
     now.q = query_rows(q, "q", n, nq, keep[0]);
     now.v = query_rows(v, "v", n, nv, keep[1]);
@@ -194,8 +193,7 @@ BalanceSolution BalancePlanner::solve(nb::object q, nb::object v, nb::object tar
     then.v = query_rows(target_v, "target.v", n, nv, keep[4]);
     if (!then.q.p) throw Error("target.q is missing");
     model_.check_q(then.q.p, then.q.copy ? n : 1, "target.q");
-    OwnNumbers own_numbers;
-    const Numbers x = own_numbers.read(overrides_, model_, n);
+    const ModelParameters x = parameters_of(overrides_, model_, n);
     // copies with masses of their own have targets of their own, too
     const bool own =
         then.q.copy || then.v.copy || x.mass_stride || x.mc_stride || x.Io_stride || x.fixed_stride;
@@ -205,7 +203,7 @@ BalanceSolution BalancePlanner::solve(nb::object q, nb::object v, nb::object tar
     then.out0 = then_.data();
 
     // ---- desired accelerations of tracking
-    drive.what = What::drive;
+    drive.quantity = Quantity::drive;
     drive.n = n;
     drive.q = now.q;
     drive.v = now.v;
@@ -276,13 +274,13 @@ BalanceSolution BalancePlanner::solve(nb::object q, nb::object v, nb::object tar
     make(found.contact_points, out.contact_points, {n, c, 3});
     make(found.contact_forces, out.contact_forces, {n, c, 3});
     const Kernel& k = kernel(n > 1 ? 2 : 0);
-    if (!own) kernel(0).answer(model_.forest(), x, then, 0, 1);
+    if (!own) kernel(0).evaluate(model_.forest(), x, then, 0, 1);
     const std::int64_t lanes = k.lanes();
     const Pool::Work work = [&](std::int64_t from, std::int64_t to, int) {
         const std::int64_t begin = from * lanes, end = std::min(to * lanes, n);
-        k.answer(model_.forest(), x, now, begin, end);
-        if (own) k.answer(model_.forest(), x, then, begin, end);
-        k.answer(model_.forest(), x, drive, begin, end);
+        k.evaluate(model_.forest(), x, now, begin, end);
+        if (own) k.evaluate(model_.forest(), x, then, begin, end);
+        k.evaluate(model_.forest(), x, drive, begin, end);
         const Rows& ta = problem.target_a;
         for (std::int64_t i = begin; i < end && ta.p; ++i)
             for (std::int64_t j = 0; j < nv; ++j) a_des_[i * nv + j] += ta.p[i * ta.copy + j];

@@ -31,15 +31,16 @@ std::vector<double> lengths_in(nb::handle source, const char* name,
 
 }  // namespace
 
-const Touchables& OwnTouchables::read(nb::handle source, const Model& model, std::int64_t n) {
+const CollisionModel& CollisionModelReader::read(nb::handle source, const Model& model,
+                                                 std::int64_t n) {
     if (source.is_none()) return view_;
     const int kind = nb::cast<int>(source.attr("model"));
-    check_range(kind, 0, 3, "touch.model");
+    check_range(kind, 0, 3, "collision_model.model");
     view_.model = static_cast<ContactModel>(kind);
     view_.surfaces = nb::cast<int>(source.attr("surfaces"));
-    check_range(view_.surfaces, 1, 1 << 24, "touch.surfaces");
+    check_range(view_.surfaces, 1, 1 << 24, "collision_model.surfaces");
     view_.sweeps = nb::cast<int>(source.attr("sweeps"));
-    check_range(view_.sweeps, 1, 10001, "touch.sweeps");
+    check_range(view_.sweeps, 1, 10001, "collision_model.sweeps");
     view_.stiffness = nb::cast<double>(source.attr("stiffness"));
     view_.damping = nb::cast<double>(source.attr("damping"));
     view_.viscosity = nb::cast<double>(source.attr("viscosity"));
@@ -48,7 +49,7 @@ const Touchables& OwnTouchables::read(nb::handle source, const Model& model, std
     read_pairs(source, n);
     read_bounds(source, model);
     read_ground(source);
-    read_spares(source, model);
+    read_projectiles(source, model);
     view_.slots = view_.probes + view_.pair_slots + 3 * view_.bounds;
 
     const auto table = [&](const char* name, std::vector<double>& to, std::int64_t& stride) {
@@ -70,17 +71,17 @@ const Touchables& OwnTouchables::read(nb::handle source, const Model& model, std
     return view_;
 }
 
-// Arrays of counts: with none, one, two, ... of the spares.
-void OwnTouchables::read_spares(nb::handle source, const Model& model) {
-    Spares& s = view_.spares;
-    s.count = nb::cast<int>(source.attr("spares"));
-    check_range(s.count, 0, kMostSpares + 1, "touch.spares");
+// Arrays of counts: with none, one, two, ... of the projectiles.
+void CollisionModelReader::read_projectiles(nb::handle source, const Model& model) {
+    Projectiles& s = view_.projectiles;
+    s.count = nb::cast<int>(source.attr("projectiles"));
+    check_range(s.count, 0, kMostProjectiles + 1, "collision_model.projectiles");
     const Forest& f = model.forest();
     s.nb = f.nb - s.count;
     s.nq = f.nq - 7 * s.count;
     s.nv = f.nv - 6 * s.count;
     for (int i = s.nb; i < f.nb; ++i)
-        if (i < 0 || f.body[i].kind != Kind::free) throw Error("spares are free bodies");
+        if (i < 0 || f.body[i].kind != Kind::free) throw Error("projectiles are free bodies");
     const auto counts = [&](const char* name, std::int32_t last, std::int32_t* to) {
         const auto from = copy_ints(source.attr(name), name, s.count + 1);
         for (int k = 0; k <= s.count; ++k) {
@@ -89,12 +90,12 @@ void OwnTouchables::read_spares(nb::handle source, const Model& model) {
         }
         if (from[s.count] != last) throw Error(std::string(name) + " must end with all");
     };
-    counts("spare_colliders", view_.colliders, s.colliders);
-    counts("spare_probes", view_.probes, s.probes);
-    counts("spare_pairs", view_.pairs, s.pairs);
+    counts("projectile_colliders", view_.colliders, s.colliders);
+    counts("projectile_probes", view_.probes, s.probes);
+    counts("projectile_pairs", view_.pairs, s.pairs);
 }
 
-void OwnTouchables::read_colliders(nb::handle source, const Model& model) {
+void CollisionModelReader::read_colliders(nb::handle source, const Model& model) {
     const std::int64_t count = length(source, "collider_body");
     const auto body = copy_ints(source.attr("collider_body"), "collider_body", count);
     const auto link = copy_ints(source.attr("collider_link"), "collider_link", count);
@@ -132,7 +133,7 @@ void OwnTouchables::read_colliders(nb::handle source, const Model& model) {
     view_.root = root_.data();
 }
 
-void OwnTouchables::hold_bodies(int nb) {
+void CollisionModelReader::hold_bodies(int nb) {
     ball_.assign(nb, Ball{{0, 0, 0}, -1});
     const double far = std::numeric_limits<double>::infinity();
     for (int i = 0; i < nb; ++i) {
@@ -153,7 +154,7 @@ void OwnTouchables::hold_bodies(int nb) {
     view_.ball = ball_.data();
 }
 
-void OwnTouchables::read_probes(nb::handle source) {
+void CollisionModelReader::read_probes(nb::handle source) {
     const std::int64_t count = length(source, "probe_collider");
     const auto collider = copy_ints(source.attr("probe_collider"), "probe_collider", count);
     const auto point = lengths_in(source.attr("probe_point"), "probe_point", {count, 3});
@@ -177,7 +178,7 @@ void OwnTouchables::read_probes(nb::handle source) {
     view_.probes = static_cast<std::int32_t>(count);
 }
 
-void OwnTouchables::read_pairs(nb::handle source, std::int64_t n) {
+void CollisionModelReader::read_pairs(nb::handle source, std::int64_t n) {
     const std::int64_t count = length(source, "pair_a");
     const auto a = copy_ints(source.attr("pair_a"), "pair_a", count);
     const auto b = copy_ints(source.attr("pair_b"), "pair_b", count);
@@ -191,7 +192,7 @@ void OwnTouchables::read_pairs(nb::handle source, std::int64_t n) {
         if (collider_[a[i]].body < 0) throw Error("pair_a: an obstacle comes second");
         const bool kernel =
             collider_[a[i]].kind <= Solid::box && collider_[b[i]].kind <= Solid::box;
-        if (!kernel) check_range(points[i], kGivenTouches, kGivenTouches + 1, "pair_points");
+        if (!kernel) check_range(points[i], kGivenContacts, kGivenContacts + 1, "pair_points");
         pair_[i] = {a[i], b[i], slot, points[i], kernel ? -1 : view_.given_pairs++};
         slot += points[i];
         const int one = collider_[a[i]].body, two = collider_[b[i]].body;
@@ -214,13 +215,13 @@ void OwnTouchables::read_pairs(nb::handle source, std::int64_t n) {
     view_.pair = pair_.data();
     view_.pairs = static_cast<std::int32_t>(count);
     view_.pair_slots = slot - view_.probes;
-    GivenTouch none = {};
+    GivenContact none = {};
     none.gap = std::numeric_limits<double>::infinity();
-    given_.assign(n * view_.given_pairs * kGivenTouches, none);
+    given_.assign(n * view_.given_pairs * kGivenContacts, none);
     view_.given = given_.data();
 }
 
-void OwnTouchables::read_bounds(nb::handle source, const Model& model) {
+void CollisionModelReader::read_bounds(nb::handle source, const Model& model) {
     const std::int64_t count = length(source, "bound_body");
     const auto body = copy_ints(source.attr("bound_body"), "bound_body", count);
     const auto axis = copy_in(source.attr("bound_axis"), "bound_axis", {count, 3});
@@ -241,7 +242,7 @@ void OwnTouchables::read_bounds(nb::handle source, const Model& model) {
     view_.bounds = static_cast<std::int32_t>(count);
 }
 
-void OwnTouchables::read_ground(nb::handle source) {
+void CollisionModelReader::read_ground(nb::handle source) {
     Ground& g = view_.ground;
     const int kind = nb::cast<int>(source.attr("ground_kind"));
     check_range(kind, 0, 3, "ground_kind");

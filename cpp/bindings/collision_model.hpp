@@ -1,4 +1,4 @@
-// What can touch what, taken from Python's compiled form and checked.
+// The collision model of a world, read from Python's compiled form and checked.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace poise {
 
-class OwnTouchables {
+class CollisionModelReader {
   public:
-    // None, or poise.contact.Touch
-    const Touchables& read(nb::handle source, const Model& model, std::int64_t n);
-    const Touchables& view() const { return view_; }
+    // None, or poise.simulation.contact.CollisionModel
+    const CollisionModel& read(nb::handle source, const Model& model, std::int64_t n);
+    const CollisionModel& view() const { return view_; }
     // where the given pairs touch in the next step
-    GivenTouch* given() { return given_.data(); }
+    GivenContact* given() { return given_.data(); }
 
   private:
     void read_colliders(nb::handle source, const Model& model);
@@ -23,9 +23,9 @@ class OwnTouchables {
     void read_pairs(nb::handle source, std::int64_t n);
     void read_bounds(nb::handle source, const Model& model);
     void read_ground(nb::handle source);
-    void read_spares(nb::handle source, const Model& model);
+    void read_projectiles(nb::handle source, const Model& model);
 
-    Touchables view_ = {};
+    CollisionModel view_ = {};
     std::vector<Collider> collider_;
     std::vector<Probe> probe_;
     std::vector<ColliderPair> pair_;
@@ -33,7 +33,7 @@ class OwnTouchables {
     std::vector<std::int32_t> root_;
     std::vector<Ball> ball_;
     std::vector<Bound> bound_;
-    std::vector<GivenTouch> given_;
+    std::vector<GivenContact> given_;
     std::vector<double> height_, friction_, restitution_;
 };
 

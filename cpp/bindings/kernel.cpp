@@ -19,21 +19,21 @@ struct GainSet {
 template <class S>
 class WorldOf final : public WorldKernel {
   public:
-    WorldOf(const Forest& forest, const Numbers& x, const Touchables& touchables, std::int64_t n,
-            double dt, int threads)
-        : f(forest), touch_(touchables), n_(n), tiles_((n + lanes - 1) / lanes), dt_(dt),
+    WorldOf(const Forest& forest, const ModelParameters& x, const CollisionModel& collision_model,
+            std::int64_t n, double dt, int threads)
+        : f(forest), touch_(collision_model), n_(n), tiles_((n + lanes - 1) / lanes), dt_(dt),
           threads_(threads),
           own_(x.mass_stride || x.mc_stride || x.Io_stride || x.armature_stride || x.effort_stride),
           constants_((own_ ? tiles_ : 1) * f.nb), axis_((own_ ? tiles_ : 1) * f.nv),
           one_axis_(f.nb), q_(tiles_ * f.nq), v_(tiles_ * f.nv), tau_(tiles_ * f.nv),
-          spin_(tiles_ * f.nb), out_(tiles_ * touchables.spares.count + 1), scratch_(threads),
-          contact_(threads), flight_(threads) {
+          rotation_step_(tiles_ * f.nb), out_(tiles_ * collision_model.projectiles.count + 1),
+          scratch_(threads), contact_(threads), momentum_(threads) {
         seen_ = f;
-        if (touch_.spares.count) {
-            seen_.nb = touch_.spares.nb;
-            seen_.nq = touch_.spares.nq;
-            seen_.nv = touch_.spares.nv;
-            seen_.nl = f.nl - static_cast<int>(touch_.spares.count);  // each is one link
+        if (touch_.projectiles.count) {
+            seen_.nb = touch_.projectiles.nb;
+            seen_.nq = touch_.projectiles.nq;
+            seen_.nv = touch_.projectiles.nv;
+            seen_.nl = f.nl - static_cast<int>(touch_.projectiles.count);  // each is one link
         }
         for (std::size_t i = 0; i < out_.size(); ++i) out_[i] = constant_mask<S>(false);
         for (std::int64_t t = 0; t < (own_ ? tiles_ : 1); ++t)
@@ -46,7 +46,7 @@ class WorldOf final : public WorldKernel {
         for (int i = 0; i < threads; ++i) {
             scratch_[i] = new Scratch<S>(f);
             contact_[i] = touches() ? new ContactScratch<S>(f, touch_) : nullptr;
-            flight_[i] = flies(f) ? new Flight<S>(f.nb) : nullptr;
+            momentum_[i] = flies(f) ? new MomentumCorrection<S>(f.nb) : nullptr;
         }
         if (!touches()) return;
         impulses_.resize(tiles_ * 3 * touch_.slots);
@@ -58,7 +58,7 @@ class WorldOf final : public WorldKernel {
         for (int i = 0; i < threads_; ++i) {
             delete scratch_[i];
             delete contact_[i];
-            delete flight_[i];
+            delete momentum_[i];
         }
         delete[] report_;
         delete[] kept_;
@@ -105,12 +105,12 @@ class WorldOf final : public WorldKernel {
             if (which[i]) report_[i / lanes].forget(static_cast<int>(i % lanes));
     }
 
-    void read_spares(double* out) const override {
-        const int count = touch_.spares.count;
+    void read_projectiles(double* out) const override {
+        const int count = touch_.projectiles.count;
         for (std::int64_t i = 0; i < n_ * count; ++i) {
             const std::int64_t copy = i / count, t = copy / lanes;
             const int k = static_cast<int>(i % count), lane = static_cast<int>(copy % lanes);
-            double* to = out + i * kSpare;
+            double* to = out + i * kProjectile;
             *to++ = get(out_[t * count + k], lane) ? 1 : 0;
             for (int j = 0; j < 7; ++j)
                 *to++ = double(get(q_[t * f.nq + seen_.nq + 7 * k + j], lane));
@@ -118,15 +118,15 @@ class WorldOf final : public WorldKernel {
                 *to++ = double(get(v_[t * f.nv + seen_.nv + 6 * k + j], lane));
         }
     }
-    void write_spares(const double* in, const std::uint8_t* which) override {
-        const int count = touch_.spares.count;
+    void write_projectiles(const double* in, const std::uint8_t* which) override {
+        const int count = touch_.projectiles.count;
         if (!count) return;
         for (std::int64_t i = 0; i < tiles_ * lanes; ++i) {
             const std::int64_t copy = i < n_ ? i : n_ - 1, t = i / lanes;
             const int lane = static_cast<int>(i % lanes);
             if (!which[copy]) continue;
             for (int k = 0; k < count; ++k) {
-                const double* from = in + (copy * count + k) * kSpare;
+                const double* from = in + (copy * count + k) * kProjectile;
                 const bool out = from[0] != 0;
                 put(out_[t * count + k], lane, out);
                 // those that wait are high up and apart
@@ -138,7 +138,8 @@ class WorldOf final : public WorldKernel {
             unit_lane(f, lane, q_.data() + t * f.nq);
         }
         for (std::int64_t t = 0; t < tiles_; ++t)
-            respin(f, T(dt_), v_.data() + t * f.nv, spin_.data() + t * f.nb, *scratch_[0]);
+            update_rotation_steps(f, T(dt_), v_.data() + t * f.nv, rotation_step_.data() + t * f.nb,
+                                  *scratch_[0]);
     }
 
     std::int64_t count_contacts() const override {
@@ -183,7 +184,9 @@ class WorldOf final : public WorldKernel {
                     if (limits_) put(limited_[t * f.nv + k], lane, false);
                 }
             }
-            if (touched) respin(f, T(dt_), tv, spin_.data() + t * f.nb, *scratch_[0]);
+            if (touched)
+                update_rotation_steps(f, T(dt_), tv, rotation_step_.data() + t * f.nb,
+                                      *scratch_[0]);
         }
     }
 
@@ -233,27 +236,27 @@ class WorldOf final : public WorldKernel {
             tile.isotropic = g ? g->isotropic.data() : one_axis_.data();
             tile.q = q_.data() + t * f.nq;
             tile.v = v_.data() + t * f.nv;
-            tile.spin = spin_.data() + t * f.nb;
+            tile.rotation_step = rotation_step_.data() + t * f.nb;
             tile.tau = tau_.data() + t * f.nv;
             tile.limited = limits_ ? limited_.data() + t * f.nv : nullptr;
             tile.passive = passive_ || call.load.p;
             tile.limits = limits_;
             tile.seen = seen_;
-            const int out = spares_out(t);
+            const int out = thrown_projectiles(t);
             Forest whole = seen_;
             whole.nb += out;
             whole.nq += 7 * out;
             whole.nv += 6 * out;
-            Touchables near = touch_;
-            if (touch_.spares.count) {
-                near.colliders = touch_.spares.colliders[out];
-                near.probes = touch_.spares.probes[out];
-                near.pairs = touch_.spares.pairs[out];
+            CollisionModel near = touch_;
+            if (touch_.projectiles.count) {
+                near.colliders = touch_.projectiles.colliders[out];
+                near.probes = touch_.projectiles.probes[out];
+                near.pairs = touch_.projectiles.pairs[out];
             }
-            tile.out = out_.data() + t * touch_.spares.count;
+            tile.out = out_.data() + t * touch_.projectiles.count;
             tile.touch = touches() ? &near : nullptr;
             tile.contact = contact_[thread];
-            tile.flight = flight_[thread];
+            tile.momentum = momentum_[thread];
             tile.impulses = touches() ? impulses_.data() + t * 3 * touch_.slots : nullptr;
             tile.kept = kept_ ? kept_ + t : nullptr;
             tile.report = report_ ? report_ + t : nullptr;
@@ -268,10 +271,10 @@ class WorldOf final : public WorldKernel {
     static constexpr std::int64_t lanes = Traits<S>::lanes;
     static constexpr int kGains = 8;
 
-    // spares up to the last that is out in any copy of a tile
-    int spares_out(std::int64_t t) const {
-        int count = touch_.spares.count;
-        while (count && !any(out_[t * touch_.spares.count + count - 1])) --count;
+    // projectiles up to the last that is out in any copy of a tile
+    int thrown_projectiles(std::int64_t t) const {
+        int count = touch_.projectiles.count;
+        while (count && !any(out_[t * touch_.projectiles.count + count - 1])) --count;
         return count;
     }
     void find_kept(std::int64_t t) {
@@ -294,8 +297,8 @@ class WorldOf final : public WorldKernel {
         const Body& b = f.body[i];
         return b.kind != Kind::ball || (x[b.v] == x[b.v + 1] && x[b.v] == x[b.v + 2]);
     }
-    // which features the joints' own numbers call for
-    void look_at_axes(const Numbers& x, std::int64_t copy) {
+    // which features the joints' own parameters call for
+    void look_at_axes(const ModelParameters& x, std::int64_t copy) {
         const double* armature = x.armature + copy * x.armature_stride;
         const double* effort = x.effort + copy * x.effort_stride;
         for (int k = 0; k < f.nv; ++k) {
@@ -327,8 +330,8 @@ class WorldOf final : public WorldKernel {
         }
     }
 
-    Forest f, seen_;  // with the spares; what the user sees
-    Touchables touch_;
+    Forest f, seen_;  // with the projectiles; what the user sees
+    CollisionModel touch_;
     std::int64_t n_, tiles_;
     double dt_;
     int threads_;
@@ -337,12 +340,12 @@ class WorldOf final : public WorldKernel {
     Buffer<Axis<S>> axis_;
     Buffer<bool> one_axis_;
     Buffer<S> q_, v_, tau_;
-    Buffer<Quat<S>> spin_;
-    Buffer<MaskOf<S>> out_;      // (tiles, spares)
+    Buffer<Quat<S>> rotation_step_;
+    Buffer<MaskOf<S>> out_;      // (tiles, projectiles)
     Buffer<MaskOf<S>> limited_;  // (tiles, nv), if there are effort limits
     Buffer<Scratch<S>*> scratch_;
     Buffer<ContactScratch<S>*> contact_;
-    Buffer<Flight<S>*> flight_;
+    Buffer<MomentumCorrection<S>*> momentum_;
     Buffer<S> impulses_;
     Report<S>* report_ = nullptr;
     Kept* kept_ = nullptr;
@@ -350,34 +353,35 @@ class WorldOf final : public WorldKernel {
     int next_ = 0;
 };
 
-// Where a thread answers questions about the model that it was last asked about; models of more
-// degrees of freedom are not kept.
+// The evaluator of a thread, for the model of its last query; those of models with more degrees of
+// freedom are not kept.
 constexpr int kLargest = 256;
 template <class S>
-struct Desk {
-    Answer<S>* answer = nullptr;
-    ~Desk() { delete answer; }
+struct KeptEvaluator {
+    QueryEvaluator<S>* evaluator = nullptr;
+    ~KeptEvaluator() { delete evaluator; }
 };
 
 template <class S>
 class KernelOf final : public Kernel {
   public:
     int lanes() const override { return Traits<S>::lanes; }
-    WorldKernel* make_world(const Forest& forest, const Numbers& numbers,
-                            const Touchables& touchables, std::int64_t n, double dt,
+    WorldKernel* make_world(const Forest& forest, const ModelParameters& parameters,
+                            const CollisionModel& collision_model, std::int64_t n, double dt,
                             int threads) const override {
-        return new WorldOf<S>(forest, numbers, touchables, n, dt, threads);
+        return new WorldOf<S>(forest, parameters, collision_model, n, dt, threads);
     }
-    void answer(const Forest& forest, const Numbers& numbers, const Query& query,
-                std::int64_t begin, std::int64_t end) const override {
-        if (forest.nv > kLargest) return Answer<S>(forest).run(numbers, query, begin, end);
-        static thread_local Desk<S> desk;
-        if (!desk.answer || desk.answer->id() != forest.id) {
-            delete desk.answer;
-            desk.answer = nullptr;
-            desk.answer = new Answer<S>(forest);
+    void evaluate(const Forest& forest, const ModelParameters& parameters, const Query& query,
+                  std::int64_t begin, std::int64_t end) const override {
+        if (forest.nv > kLargest)
+            return QueryEvaluator<S>(forest).run(parameters, query, begin, end);
+        static thread_local KeptEvaluator<S> kept;
+        if (!kept.evaluator || kept.evaluator->id() != forest.id) {
+            delete kept.evaluator;
+            kept.evaluator = nullptr;
+            kept.evaluator = new QueryEvaluator<S>(forest);
         }
-        desk.answer->run(numbers, query, begin, end);
+        kept.evaluator->run(parameters, query, begin, end);
     }
     void balance(const BalanceProblem& problem, std::int64_t begin,
                  std::int64_t end) const override {

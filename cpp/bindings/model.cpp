@@ -23,7 +23,7 @@ Model::Model(nb::object forest) {
     check();
     plan();
     static std::atomic<std::int64_t> models{0};
-    view_.id = numbers_.id = ++models;
+    view_.id = parameters_.id = ++models;
 }
 
 void Model::read(nb::object forest) {
@@ -147,21 +147,21 @@ void Model::plan() {
     view_.link_E = link_E_.data();
     view_.spring_q = spring_q_.data();
     view_.effort_per_axis = per_axis_.data();
-    numbers_ = {0,
-                mass_.data(),
-                mc_.data(),
-                Io_.data(),
-                armature_.data(),
-                damping_.data(),
-                stiffness_.data(),
-                effort_.data(),
-                fixed_,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0};
+    parameters_ = {0,
+                   mass_.data(),
+                   mc_.data(),
+                   Io_.data(),
+                   armature_.data(),
+                   damping_.data(),
+                   stiffness_.data(),
+                   effort_.data(),
+                   fixed_,
+                   0,
+                   0,
+                   0,
+                   0,
+                   0,
+                   0};
 }
 
 std::uint64_t Model::signature() const {
@@ -217,34 +217,58 @@ Rows query_rows(nb::handle h, const char* name, std::int64_t n, std::int64_t siz
     return {keep.data(), 0, per_copy ? size : 0};
 }
 
-Numbers OwnNumbers::read(nb::handle given, const Model& model, std::int64_t n) {
-    Numbers x = model.numbers();
-    if (given.is_none()) return x;
+ModelOverrides::ModelOverrides(const Model& model, nb::object mass_in, nb::object mc_in,
+                               nb::object Io_in, nb::object armature_in, nb::object effort_in,
+                               nb::object fixed_in)
+    : mass(mass_in), mc(mc_in), Io(Io_in), armature(armature_in), effort(effort_in),
+      fixed(fixed_in), nb_(model.nb_()), nv_(model.nv()), mass_(read(mass, "mass", {nb_}, true)),
+      mc_(read(mc, "mc", {nb_, 3}, true)), Io_(read(Io, "Io", {nb_, 6}, true)),
+      armature_(read(armature, "armature", {nv_}, true)),
+      effort_(read(effort, "effort", {nv_}, false)), fixed_(read(fixed, "fixed", {4}, true)) {}
+
+ModelOverrides::Table ModelOverrides::read(nb::handle given, const char* name,
+                                           std::vector<std::int64_t> shape, bool finite) {
+    if (given.is_none()) return {};
+    const InArray a = array_in(given, name);
+    std::int64_t size = 1;
+    for (auto s : shape) size *= s;
+    const bool per_copy = a.ndim() == shape.size() + 1;
+    if (per_copy) {
+        const auto rows = static_cast<std::int64_t>(a.shape(0));
+        if (!copies_) copies_ = rows;
+        shape.insert(shape.begin(), copies_);
+    }
+    return {copy_in(given, name, shape, finite), per_copy ? size : 0};
+}
+
+ModelParameters ModelOverrides::over(const Model& model, std::int64_t n) const {
+    if (model.nb_() != nb_ || model.nv() != nv_)
+        throw Error("these overrides were made for a model of " + std::to_string(nb_) +
+                    " bodies and " + std::to_string(nv_) + " degrees of freedom");
+    if (copies_ && copies_ != n)
+        throw Error("these overrides have " + std::to_string(copies_) + " rows, there are " +
+                    std::to_string(n) + " copies");
+    ModelParameters x = model.parameters();
     x.id = 0;
-    if (!nb::isinstance<nb::tuple>(given) || nb::len(given) != 6)
-        throw Error("numbers must be a tuple of mass, mc, Io, armature, effort and fixed");
-    const nb::tuple all = nb::borrow<nb::tuple>(given);
-    const auto take = [&](int i, const char* name, std::vector<std::int64_t> shape,
-                          const double*& p, std::int64_t& stride, bool finite) {
-        nb::object one = all[i];
-        if (one.is_none()) return;
-        const InArray a = array_in(one, name);
-        std::int64_t size = 1;
-        for (auto s : shape) size *= s;
-        const bool per_copy = a.ndim() == shape.size() + 1;
-        if (per_copy) shape.insert(shape.begin(), n);
-        held_[i] = copy_in(one, name, shape, finite);
-        p = held_[i].data();
-        stride = per_copy ? size : 0;
+    const auto put = [](const Table& from, const double*& p, std::int64_t& stride) {
+        if (from.values.empty()) return;
+        p = from.values.data();
+        stride = from.stride;
     };
-    const std::int64_t bodies = model.nb_(), dofs = model.nv();
-    take(0, "mass", {bodies}, x.mass, x.mass_stride, true);
-    take(1, "mc", {bodies, 3}, x.mc, x.mc_stride, true);
-    take(2, "Io", {bodies, 6}, x.Io, x.Io_stride, true);
-    take(3, "armature", {dofs}, x.armature, x.armature_stride, true);
-    take(4, "effort", {dofs}, x.effort, x.effort_stride, false);
-    take(5, "fixed", {4}, x.fixed, x.fixed_stride, true);
+    put(mass_, x.mass, x.mass_stride);
+    put(mc_, x.mc, x.mc_stride);
+    put(Io_, x.Io, x.Io_stride);
+    put(armature_, x.armature, x.armature_stride);
+    put(effort_, x.effort, x.effort_stride);
+    put(fixed_, x.fixed, x.fixed_stride);
     return x;
+}
+
+ModelParameters parameters_of(nb::handle overrides, const Model& model, std::int64_t n) {
+    if (overrides.is_none()) return model.parameters();
+    if (!nb::isinstance<ModelOverrides>(overrides))
+        throw Error("overrides must be ModelOverrides or None");
+    return nb::cast<const ModelOverrides&>(overrides).over(model, n);
 }
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// The forest and its numbers, as Python hands them over.
+// The compiled forest and its parameters, from Python.
 #pragma once
 
 #include "arrays.hpp"
@@ -11,7 +11,7 @@ class Model {
     explicit Model(nb::object forest);
 
     const Forest& forest() const { return view_; }
-    const Numbers& numbers() const { return numbers_; }
+    const ModelParameters& parameters() const { return parameters_; }
     int nb_() const { return view_.nb; }
     int nq() const { return view_.nq; }
     int nv() const { return view_.nv; }
@@ -38,20 +38,37 @@ class Model {
     std::vector<std::int32_t> dof_parent_, dof_body_;
     double fixed_[4] = {};
     Forest view_{};
-    Numbers numbers_{};
+    ModelParameters parameters_{};
 };
 
 // (m,) is shared by all n states, (n, m) is one row each
 Rows query_rows(nb::handle h, const char* name, std::int64_t n, std::int64_t size, InArray& keep);
 
-// Numbers that replace the model's: (mass, mc, Io, armature, effort, fixed), each None, shared,
-// or one row per copy.
-class OwnNumbers {
+// Parameters in place of the model's: each None, shared by all copies, or one row per copy.
+class ModelOverrides {
   public:
-    Numbers read(nb::handle given, const Model& model, std::int64_t n);
+    ModelOverrides(const Model& model, nb::object mass, nb::object mc, nb::object Io,
+                   nb::object armature, nb::object effort, nb::object fixed);
+
+    // the model's parameters with these in their places, for n copies
+    ModelParameters over(const Model& model, std::int64_t n) const;
+    std::int64_t copies() const { return copies_; }  // rows of those that differ; 0: all are shared
+
+    const nb::object mass, mc, Io, armature, effort, fixed;  // as given
 
   private:
-    std::vector<double> held_[6];
+    struct Table {
+        std::vector<double> values;
+        std::int64_t stride = 0;
+    };
+    Table read(nb::handle given, const char* name, std::vector<std::int64_t> shape, bool finite);
+
+    std::int64_t copies_ = 0;
+    const std::int32_t nb_, nv_;
+    Table mass_, mc_, Io_, armature_, effort_, fixed_;
 };
+
+// the model's parameters, or with overrides (None or ModelOverrides) in their places
+ModelParameters parameters_of(nb::handle overrides, const Model& model, std::int64_t n);
 
 }  // namespace poise

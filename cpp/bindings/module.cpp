@@ -3,11 +3,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <memory>
 
 #include <nanobind/stl/map.h>
 
 #include "balance.hpp"
 #include "dispatch.hpp"
+#include "dynamics.hpp"
 #include "float_mode.hpp"
 #include "render.hpp"
 #include "sample.hpp"
@@ -16,120 +18,6 @@
 namespace poise {
 
 namespace {
-
-struct Sizes {
-    std::vector<std::int64_t> out0, out1;
-};
-
-Sizes result_sizes(What what, std::int64_t n, const Model& m) {
-    const std::int64_t nv = m.nv(), nl = m.nl();
-    switch (what) {
-        case What::forward_kinematics: return {{n, nl, 3}, {n, nl, 4}};
-        case What::mass_matrix: return {{n, nv, nv}, {}};
-        case What::jacobian: return {{n, 6, nv}, {}};
-        case What::jacobian_bias: return {{n, 6}, {}};
-        case What::center_of_mass: return {{n, 3}, {}};
-        case What::centroidal_momentum: return {{n, 6, nv}, {n, 6}};
-        case What::energy: return {{n, 2}, {}};
-        case What::stable_pd:
-        case What::drive:
-        case What::kane: return {{n, nv}, {n, nv}};
-        default: return {{n, nv}, {}};
-    }
-}
-
-nb::object answer(const Model& model, nb::object numbers, int what, std::int64_t n,
-                  bool single_precision, nb::object q, nb::object v, nb::object a, nb::object tau,
-                  nb::object external, nb::object target_q, nb::object target_v, nb::object kp,
-                  nb::object kd, nb::object gravity, double dt, int form, int method, bool limits,
-                  int link, nb::object point, nb::object target_a, nb::object past, bool velocity,
-                  bool feedforward, bool as_printed) {
-    if (what < 0 || what > static_cast<int>(What::kane)) throw Error("no such question");
-    if (form < 0 || form > 3 || method < 0 || method > 3) throw Error("no such form or method");
-    if (n < 0) throw Error("n must be 0 or more");
-    if (link < 0 || link >= model.nl()) throw Error("no such link");
-    const int nq = model.nq(), nv = model.nv(), nl = model.nl();
-    InArray keep[13];
-    Query o{};
-    o.what = static_cast<What>(what);
-    o.n = n;
-    const auto rows = [&](nb::handle h, const char* name, std::int64_t size, int i) {
-        return query_rows(h, name, n, size, keep[i]);
-    };
-    const auto needs = [&](const Rows& r, const char* name) {
-        if (!r.p) throw Error(std::string(name) + " is missing");
-    };
-    o.q = rows(q, "q", nq, 0);
-    needs(o.q, "q");
-    model.check_q(o.q.p, o.q.copy ? n : 1, "q");
-    o.v = rows(v, "v", nv, 1);
-    o.a = rows(a, "a", nv, 2);
-    o.tau = rows(tau, "tau", nv, 3);
-    o.external = rows(external, "external", 6 * static_cast<std::int64_t>(nl), 4);
-    o.target_q = rows(target_q, "target.q", nq, 5);
-    o.target_v = rows(target_v, "target.v", nv, 6);
-    o.kp = rows(kp, "kp", nv, 7);
-    o.kd = rows(kd, "kd", nv, 8);
-    if (o.what == What::forward_dynamics) needs(o.tau, "tau");
-    o.target_a = rows(target_a, "target.a", nv, 11);
-    o.past = rows(past, "target.past", 2 * static_cast<std::int64_t>(nq), 12);
-    o.velocity = velocity;
-    o.feedforward = feedforward;
-    o.as_printed = as_printed;
-    if (o.what == What::kane && !o.target_q.p) needs(o.a, "a");
-    if (o.past.p) model.check_q(o.past.p, o.past.copy ? 2 * n : 2, "target.past");
-    if (o.what == What::stable_pd || o.what == What::drive || o.target_q.p) {
-        needs(o.target_q, "target.q");
-        needs(o.kp, "kp");
-        needs(o.kd, "kd");
-        model.check_q(o.target_q.p, o.target_q.copy ? n : 1, "target.q");
-        // plain PD alone may look at the present: dt = 0
-        if (!(dt > 0 || (dt == 0 && o.what == What::drive)) || !std::isfinite(dt))
-            throw Error("dt is " + std::to_string(dt) + " s; it must be positive");
-        for (int i = 7; i < 9; ++i)
-            for (std::size_t k = 0; k < keep[i].size(); ++k)
-                if (keep[i].data()[k] < 0 || keep[i].data()[k] > 1e15)
-                    throw Error(std::string(i == 7 ? "kp" : "kd") + " of joint '" +
-                                model.joint_name(model.forest().dof_body[k % nv]) +
-                                "' must be 0 or more, and at most 1e15");
-    }
-    const Rows g = query_rows(gravity, "gravity", 1, 3, keep[9]);
-    const Rows p = query_rows(point, "point", 1, 3, keep[10]);
-    needs(g, "gravity");
-    needs(p, "point");
-    std::copy(g.p, g.p + 3, o.gravity);
-    std::copy(p.p, p.p + 3, o.point);
-    o.dt = dt;
-    o.form = static_cast<Form>(form);
-    o.method = static_cast<Method>(method);
-    o.limits = limits;
-    o.link = link;
-
-    const Sizes sizes = result_sizes(o.what, n, model);
-    OutArray out0 = make_array(sizes.out0);
-    OutArray out1 = make_array(sizes.out1.empty() ? std::vector<std::int64_t>{0} : sizes.out1);
-    std::vector<std::int32_t> fault(n, -1);
-    o.out0 = out0.data();
-    o.out1 = out1.data();
-    o.fault = fault.data();
-    OwnNumbers own;
-    const Numbers x = own.read(numbers, model, n);
-    const Kernel& k = kernel((n > 1 ? 2 : 0) + (single_precision ? 1 : 0));
-    if (n > 0) {
-        nb::gil_scoped_release release;
-        k.answer(model.forest(), x, o, 0, n);
-    }
-    for (std::int64_t i = 0; i < n; ++i)
-        if (fault[i] >= 0 && o.method == Method::pcg && o.what == What::stable_pd)
-            throw Error("conjugate gradients did not converge" +
-                        (n > 1 ? " in state " + std::to_string(i) : std::string()));
-        else if (fault[i] >= 0)
-            throw Error("the mass matrix is singular at joint '" + model.joint_name(fault[i]) +
-                        "'" + (n > 1 ? " of state " + std::to_string(i) : std::string()) +
-                        ": axes in line, or nothing to move; give the joint some armature");
-    if (sizes.out1.empty()) return nb::cast(out0);
-    return nb::make_tuple(out0, out1);
-}
 
 std::map<std::string, std::string> build_info() {
     std::map<std::string, std::string> out;
@@ -158,6 +46,13 @@ double multiply_add_rate(bool single_precision) {
         best = std::max(best, 10.0 * 200000 * k.lanes() / t.count());
     }
     return sink == -1 ? 0 : best;
+}
+
+// the type of a getter, for the stub
+auto returns(const std::string& name, const std::string& type) {
+    static std::vector<std::unique_ptr<std::string>> kept;  // nanobind keeps the pointer
+    kept.push_back(std::make_unique<std::string>("def " + name + "(self) -> " + type));
+    return nb::for_getter(nb::sig(kept.back()->c_str()));
 }
 
 void translate(const std::exception_ptr& p, void*) {
@@ -209,6 +104,26 @@ NB_MODULE(_core, m) {
     m.attr("MEMORY") = kMemory;
     m.attr("PUSHES") = kPushes;
 
+    nb::enum_<Form>(m, "Form", "How a drive uses its target; see poise.dynamics.stable_pd.")
+        .value("pd", Form::pd, "Explicit PD, K = 0.")
+        .value("explicit", Form::explicit_position, "Explicit position.")
+        .value("spd", Form::spd, "K = kd dt.")
+        .value("implicit", Form::implicit, "K = kd dt + kp dt².");
+    nb::enum_<Method>(m, "Method", "How stable PD is solved.")
+        .value("maba", Method::maba, "Articulated bodies, linear time.")
+        .value("df", Method::df, "Dense factorization.")
+        .value("sf", Method::sf, "Sparse factorization.")
+        .value("pcg", Method::pcg, "Conjugate gradients.");
+    nb::enum_<ContactModel>(m, "ContactModel")
+        .value("impulse", ContactModel::impulse, "Rigid contact by impulses.")
+        .value("penalty", ContactModel::penalty, "Springs and dampers.");
+    nb::enum_<Solid>(m, "ShapeKind")
+        .value("sphere", Solid::sphere)
+        .value("capsule", Solid::capsule)
+        .value("box", Solid::box)
+        .value("cylinder", Solid::cylinder)
+        .value("mesh", Solid::mesh);
+
     nb::class_<Model>(m, "Model", "A compiled forest.")
         .def(nb::init<nb::object>(), "forest"_a, floats)
         .def_prop_ro("nq", &Model::nq)
@@ -216,12 +131,39 @@ NB_MODULE(_core, m) {
         .def_prop_ro("nl", &Model::nl)
         .def_prop_ro("nb", &Model::nb_);
 
+    nb::class_<ModelOverrides>(m, "ModelOverrides",
+                               "Parameters in place of a model's; one row, or one per copy.")
+        .def(nb::init<const Model&, nb::object, nb::object, nb::object, nb::object, nb::object,
+                      nb::object>(),
+             "model"_a, "mass"_a.none() = nb::none(), "mc"_a.none() = nb::none(),
+             "Io"_a.none() = nb::none(), "armature"_a.none() = nb::none(),
+             "effort"_a.none() = nb::none(), "fixed"_a.none() = nb::none())
+        .def_prop_ro("copies", &ModelOverrides::copies,
+                     "Rows of those that differ from copy to copy; 0: all are shared.")
+        .def_ro("mass", &ModelOverrides::mass, returns("mass", "NDArray[numpy.float64] | None"),
+                "Masses of the bodies, shape (nb,), or None.")
+        .def_ro("mc", &ModelOverrides::mc, returns("mc", "NDArray[numpy.float64] | None"),
+                "Mass times center of mass, (nb, 3), or None.")
+        .def_ro("Io", &ModelOverrides::Io, returns("Io", "NDArray[numpy.float64] | None"),
+                "Inertia about the joint, (nb, 6), or None.")
+        .def_ro("armature", &ModelOverrides::armature,
+                returns("armature", "NDArray[numpy.float64] | None"),
+                "Rotor inertia, shape (nv,), or None.")
+        .def_ro("effort", &ModelOverrides::effort,
+                returns("effort", "NDArray[numpy.float64] | None"),
+                "Effort limits, shape (nv,), or None.")
+        .def_ro("fixed", &ModelOverrides::fixed, returns("fixed", "NDArray[numpy.float64] | None"),
+                "Mass, and mass times position, of links welded to the world, (4,), or None.");
+
     bind_sample(m);
     bind_render(m);
 
     nb::class_<Gains>(m, "Gains", "Gains of a forest, checked.")
         .def(nb::init<const Model&, nb::object, nb::object, nb::object>(), "model"_a, "kp"_a,
-             "kd"_a, "pin"_a);
+             "kd"_a, "pin"_a)
+        .def("__getstate__", &Gains::state)
+        .def("__setstate__",
+             [](Gains& gains, const Gains::State& state) { new (&gains) Gains(state); });
 
     nb::class_<View>(m, "View", "An array whose memory was looked up once.")
         .def(
@@ -230,47 +172,96 @@ NB_MODULE(_core, m) {
             "array"_a)
         .def("any", &View::any, "Whether a number in it is not zero.");
 
+    nb::class_<Drive>(m, "Drive", "Gains and a target, and how they act; see poise.Drive.")
+        .def(nb::init<nb::object, nb::object, nb::object, nb::object, int, nb::object, nb::object,
+                      nb::object, int, bool, nb::object>(),
+             "gains"_a, "target_q"_a, "target_v"_a.none(), "target_a"_a.none(), "rows"_a,
+             "strength"_a.none(), "pin"_a.none(), "form"_a, "method"_a, "embedded"_a,
+             "feedforward"_a)
+        .def_ro("target_q", &Drive::target_q, returns("target_q", "NDArray[numpy.float64]"),
+                "Target positions, (nq,) or (n, nq), or k such rows.")
+        .def_ro("target_v", &Drive::target_v, returns("target_v", "NDArray[numpy.float64] | None"),
+                "Target velocities, or None.")
+        .def_ro("target_a", &Drive::target_a, returns("target_a", "NDArray[numpy.float64] | None"),
+                "Target accelerations, or None.")
+        .def_ro("rows", &Drive::rows, "Number of target rows, one per step; 0: one target is held.")
+        .def_ro("strength", &Drive::strength, returns("strength", "NDArray[numpy.float64] | None"),
+                "Factor of gains and effort limits per link, (nl,) or (n, nl), or None.")
+        .def_ro("pin", &Drive::pin, returns("pin", "NDArray[numpy.float64] | None"),
+                "Weight of the pin of each link, (nl,) or (n, nl), or None.")
+        .def_ro("form", &Drive::form, returns("form", "int | NDArray[numpy.uint8]"),
+                "Index of the form, or of that of each degree of freedom, (nv,).")
+        .def_ro("method", &Drive::method, "Index of the method.")
+        .def_ro("embedded", &Drive::embedded, "Whether drive and dynamics are solved together.")
+        .def_ro("feedforward", &Drive::feedforward,
+                returns("feedforward", "bool | NDArray[numpy.bool_]"),
+                "Whether free roots get the force of the target's motion, or which, (nv,).");
+
+    nb::class_<Contacts>(m, "Contacts", "Contacts of the last step of all copies, one row each.")
+        .def_ro("copy", &Contacts::copy, returns("copy", "NDArray[numpy.int64]"),
+                "Index of the copy, shape (k,).")
+        .def_ro("collider", &Contacts::collider, returns("collider", "NDArray[numpy.int64]"),
+                "Index of the collider, shape (k,).")
+        .def_ro("other", &Contacts::other, returns("other", "NDArray[numpy.int64]"),
+                "The collider that it touches, or -1 for the ground.")
+        .def_ro("point", &Contacts::point, returns("point", "NDArray[numpy.float64]"),
+                "Where, in the world [m], shape (k, 3).")
+        .def_ro("normal", &Contacts::normal, returns("normal", "NDArray[numpy.float64]"),
+                "Unit vector towards `collider`, shape (k, 3).")
+        .def_ro("impulse", &Contacts::impulse, returns("impulse", "NDArray[numpy.float64]"),
+                "On `collider` [N s], shape (k, 3).")
+        .def_ro("gap", &Contacts::gap, returns("gap", "NDArray[numpy.float64]"),
+                "When the step began [m], shape (k,).");
+
+    nb::class_<ProjectileStates>(m, "Projectiles", "Projectiles of all copies.")
+        .def_ro("thrown", &ProjectileStates::thrown, returns("thrown", "NDArray[numpy.bool_]"),
+                "Whether each has been thrown, shape (n, k).")
+        .def_ro("q", &ProjectileStates::q, returns("q", "NDArray[numpy.float64]"),
+                "Position and quaternion, shape (n, k, 7).")
+        .def_ro("v", &ProjectileStates::v, returns("v", "NDArray[numpy.float64]"),
+                "Linear and angular velocity, shape (n, k, 6).");
+
     nb::class_<World>(m, "World", "n copies of a scene.")
         .def(nb::init<nb::object, nb::object, std::int64_t, double, bool, int, nb::object,
                       nb::object, nb::object>(),
              "model"_a, "whole"_a, "n"_a, "dt"_a, "single_precision"_a, "threads"_a, "gravity"_a,
-             "numbers"_a.none(), "touch"_a.none() = nb::none(), floats)
+             "overrides"_a.none(), "collision_model"_a.none() = nb::none(), floats)
         .def("correct_momentum", &World::correct_momentum, "on"_a,
              "Whether trees that nothing holds keep their momentum exactly.")
-        .def("read", &World::read)
+        .def("read", &World::read, "q (n, nq) and v (n, nv).")
         .def("write", &World::write, "q"_a, "v"_a, "time"_a, "memory"_a.none(), "which"_a.none(),
-             floats)
-        .def("time", &World::time)
-        .def("memory", &World::memory)
-        .def("torque", &World::torque)
-        .def("contacts", &World::contacts)
-        .def("saturated", &World::saturated)
-        .def("spares", &World::spares)
-        .def("throw_spare", &World::throw_spare, "q"_a, "v"_a, "which"_a.none(), floats)
-        .def("faults", &World::faults)
+             floats, "Sets the state of some copies; no memory is a cold start.")
+        .def("time", &World::time, "Clocks (n,) [s].")
+        .def("memory", &World::memory, "Pushes, projectiles and contact impulses (n, size).")
+        .def("torque", &World::torque, "Torques of the last step (n, nv).")
+        .def("contacts", &World::contacts, "Contacts of the last step.")
+        .def("saturated", &World::saturated, "Torques at their effort limits (n, nv).")
+        .def("projectiles", &World::projectiles, "Projectiles and whether they have been thrown.")
+        .def("throw_projectile", &World::throw_projectile, "q"_a, "v"_a, "which"_a.none(), floats,
+             "Throws a projectile; returns its index, or -1 if none is left.")
+        .def("faults", &World::faults,
+             "Copies, joints, times and singularity of those that diverged.")
+        .def("fault_table", &World::fault_table, "Body or -1, singularity and time (n, 3).")
+        .def("restore_faults", &World::restore_faults, "table"_a, "Freezes copies as in a table.")
         .def("push", &World::push, "link"_a, "force"_a, "torque"_a, "point"_a, "at"_a, "duration"_a,
-             "which"_a.none())
+             "which"_a.none(), "Adds a force and a torque on a link.")
         .def("drag", &World::drag, "link"_a, "to"_a, "velocity"_a, "point"_a, "stiffness"_a,
-             "damping"_a, "which"_a.none())
-        .def("release", &World::release, "link"_a, "which"_a.none())
-        .def("meet", &World::meet, "touches"_a)
-        .def("step", &World::step, "gains"_a.none(), "target_q"_a.none(), "target_v"_a.none(),
-             "target_a"_a.none(), "strength"_a.none(), "pin"_a.none(), "force"_a.none(),
-             "acceleration"_a.none(), "steps"_a, "rows"_a, "form"_a, "method"_a, "embedded"_a,
-             "feedforward"_a, "accelerated"_a.none() = nb::none(), floats)
+             "damping"_a, "which"_a.none(), "Adds or moves a spring that drags a link.")
+        .def("release", &World::release, "link"_a, "which"_a.none(),
+             "Ends pushes and springs of a link; -1 is all.")
+        .def("set_contacts", &World::set_contacts, "contacts"_a,
+             "Contacts of convex pairs (n, pairs, 4, 7): gap, normal, point.")
+        .def("step", &World::step, "drive"_a.none(), "force"_a.none(), "acceleration"_a.none(),
+             "acceleration_mask"_a.none(), "steps"_a, floats,
+             "Advances all copies; returns how many are frozen.")
         .def("torques", &World::torques, "q"_a, "v"_a, "gains"_a, "target_q"_a, "target_v"_a.none(),
-             "load"_a.none(), "gravity"_a, "form"_a, "method"_a, floats)
+             "load"_a.none(), "gravity"_a, "form"_a, "method"_a, floats,
+             "Torques of a drive at given states (n, nv), for worlds without contact.")
         .def("set_gravity", &World::set_gravity, "gravity"_a)
         .def_prop_ro("isa", &World::isa)
         .def_prop_ro("threads", &World::threads);
 
-    m.def("answer", &answer, "model"_a, "numbers"_a.none(), "what"_a, "n"_a, "single_precision"_a,
-          "q"_a, "v"_a.none(), "a"_a.none(), "tau"_a.none(), "external"_a.none(),
-          "target_q"_a.none(), "target_v"_a.none(), "kp"_a.none(), "kd"_a.none(), "gravity"_a,
-          "dt"_a, "form"_a, "method"_a, "limits"_a, "link"_a, "point"_a,
-          "target_a"_a.none() = nb::none(), "past"_a.none() = nb::none(), "velocity"_a = true,
-          "feedforward"_a = true, "as_printed"_a = false, floats,
-          "One question of poise.dynamics about n states.");
+    bind_dynamics(m);
     bind_balance(m);
 }
 

@@ -56,6 +56,22 @@ Gains::Gains(const Model& model, nb::object kp, nb::object kd, nb::object pin)
     if (shape.size() == 1) copies = 1;
 }
 
+Gains::Gains(const State& state)
+    : id(next_id()), signature(std::get<0>(state)), copies(std::get<1>(state)),
+      nv(std::get<2>(state)), nl(std::get<3>(state)), kp_(std::get<4>(state)),
+      kd_(std::get<5>(state)), pin_(std::get<6>(state)) {
+    const auto size = [](const std::vector<double>& x) {
+        return static_cast<std::int64_t>(x.size());
+    };
+    if (copies < 1 || copies > (std::int64_t(1) << 31) || nv < 0 || nl < 0 ||
+        size(kp_) != copies * nv || size(kd_) != copies * nv ||
+        size(pin_) != 4 * static_cast<std::int64_t>(nl))
+        throw Error("this is no pickle of gains");
+    for (const auto* table : {&kp_, &kd_, &pin_})
+        for (const double x : *table)
+            if (!(x >= 0 && x <= 1e15)) throw Error("gains must be 0 or more, and at most 1e15");
+}
+
 GainTable Gains::table() const {
     return {kp_.data(), kd_.data(), copies > 1 ? nv : 0, pin_.data()};
 }
@@ -69,8 +85,40 @@ const Model& model_in(nb::handle h) {
 
 }  // namespace
 
+Drive::Drive(nb::object gains, nb::object q, nb::object v, nb::object a, int row_count,
+             nb::object strength_in, nb::object pin_in, nb::object form_in, int method_in,
+             bool embedded_in, nb::object feedforward_in)
+    : target_q(q), target_v(v), target_a(a), strength(strength_in), pin(pin_in), form(form_in),
+      feedforward(feedforward_in), rows(row_count), method(method_in), embedded(embedded_in),
+      owner_(gains) {
+    if (!nb::isinstance<Gains>(gains)) throw Error("gains must be Gains");
+    gains_ = &nb::cast<const Gains&>(gains);
+    q_ = array_in(q, "target.q");
+    if (!v.is_none()) v_ = array_in(v, "target.v");
+    if (!a.is_none()) a_ = array_in(a, "target.a");
+    if (!strength.is_none()) strength_ = array_in(strength, "strength");
+    if (!pin.is_none()) pin_ = array_in(pin, "pin");
+    if (rows < 0) throw Error("rows must be 0 or more");
+    if (method < 0 || method > 3) throw Error("no such method");
+    if (nb::isinstance<nb::int_>(form)) {
+        form_ = nb::cast<int>(form);
+        if (form_ < 0 || form_ > 3) throw Error("no such form");
+    } else {
+        if (!nb::try_cast(form, forms_, false) || forms_.ndim() != 1)
+            throw Error("form must be a number, or one of each degree of freedom");
+        const std::uint8_t* p = forms_.data();
+        if (std::any_of(p, p + forms_.size(), [](std::uint8_t x) { return x > 3; }))
+            throw Error("no such form");
+    }
+    if (nb::isinstance<nb::bool_>(feedforward)) feedforward_ = nb::cast<bool>(feedforward);
+    else if (!nb::try_cast(feedforward, fed_, false) || fed_.ndim() != 1)
+        throw Error("feedforward must be True, False or a boolean array of shape " +
+                    shape_text({gains_->nv}));
+    else feedforward_ = true;
+}
+
 World::World(nb::object model, nb::object whole, std::int64_t n, double dt, bool single_precision,
-             int threads, nb::object gravity, nb::object numbers, nb::object touch)
+             int threads, nb::object gravity, nb::object overrides, nb::object collision_model)
     : owner_(model), whole_owner_(whole), model_(model_in(model)), whole_(model_in(whole)), n_(n),
       dt_(dt), pool_(std::clamp(threads, 1, kMostThreads)), push_until_(kNever) {
     if (n < 1) throw Error("n is " + std::to_string(n) + "; a world has at least one copy");
@@ -78,16 +126,18 @@ World::World(nb::object model, nb::object whole, std::int64_t n, double dt, bool
         throw Error("dt is " + std::to_string(dt) + " s; it must be positive");
     set_gravity(gravity);
     time_.assign(n, 0);
-    const Touchables& t = touch_.read(touch, whole_, n);
-    if (model_.nq() + 7 * t.spares.count != whole_.nq()) throw Error("these models do not match");
-    spare_size_ = t.spares.count * kSpare;
+    const CollisionModel& t = collision_model_.read(collision_model, whole_, n);
+    if (model_.nq() + 7 * t.projectiles.count != whole_.nq())
+        throw Error("these models do not match");
+    projectile_size_ = t.projectiles.count * kProjectile;
     impulse_size_ = t.model == ContactModel::none ? 0 : 3 * t.slots;
-    memory_size_ = kMemory + spare_size_ + impulse_size_;
+    memory_size_ = kMemory + projectile_size_ + impulse_size_;
     memory_.assign(n * kMemory, 0);
     frozen_.assign(n, 0);
     fault_.assign(n, Fault{-1, false, 0});
 
-    const Numbers x = own_.read(numbers, whole_, n);
+    overrides_ = overrides;
+    const ModelParameters x = parameters_of(overrides, whole_, n);
     const Kernel& k = kernel((n > 1 ? 2 : 0) + (single_precision ? 1 : 0));
     isa_ = n > 1 ? chosen_isas().batch : chosen_isas().single;
     kernel_.reset(k.make_world(whole_.forest(), x, t, n, dt, pool_.size()));
@@ -122,72 +172,82 @@ OutArray World::time() const {
 OutArray World::memory() const {
     check_idle();
     OutArray m = make_array({n_, memory_size_});
-    std::vector<double> impulses(n_ * impulse_size_), spares(n_ * spare_size_);
+    std::vector<double> impulses(n_ * impulse_size_), projectiles(n_ * projectile_size_);
     kernel_->read_impulses(impulses.data());
-    kernel_->read_spares(spares.data());
+    kernel_->read_projectiles(projectiles.data());
     for (std::int64_t i = 0; i < n_; ++i) {
         double* to = m.data() + i * memory_size_;
         to = std::copy_n(memory_.data() + i * kMemory, kMemory, to);
-        to = std::copy_n(spares.data() + i * spare_size_, spare_size_, to);
+        to = std::copy_n(projectiles.data() + i * projectile_size_, projectile_size_, to);
         std::copy_n(impulses.data() + i * impulse_size_, impulse_size_, to);
     }
     return m;
 }
 
-OutArray World::spares() const {
+ProjectileStates World::projectiles() const {
     check_idle();
-    OutArray out = make_array({n_, spare_size_ / kSpare, kSpare});
-    kernel_->read_spares(out.data());
-    return out;
+    const std::int64_t count = projectile_size_ / kProjectile;
+    std::vector<double> table(n_ * projectile_size_);
+    kernel_->read_projectiles(table.data());
+    auto thrown = make_bools({n_, count});
+    OutArray q = make_array({n_, count, 7}), v = make_array({n_, count, 6});
+    for (std::int64_t i = 0; i < n_ * count; ++i) {
+        const double* from = table.data() + i * kProjectile;
+        thrown.data()[i] = from[0] != 0;
+        std::copy_n(from + 1, 7, q.data() + 7 * i);
+        std::copy_n(from + 8, 6, v.data() + 6 * i);
+    }
+    return {nb::cast(thrown), nb::cast(q), nb::cast(v)};
 }
 
-int World::throw_spare(nb::object q, nb::object v, nb::object which) {
+int World::throw_projectile(nb::object q, nb::object v, nb::object which) {
     check_idle();
     InArray kq, kv;
-    const Rows rq = rows_in(q, "q", 7, 0, kq), rv = rows_in(v, "v", 6, 0, kv);
+    const Rows rq = rows_in(q, "q", 7, kq), rv = rows_in(v, "v", 6, kv);
     check_finite(rq.p, (rq.copy ? n_ : 1) * 7, "q");
     check_finite(rv.p, (rv.copy ? n_ : 1) * 6, "v");
     const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
-    const std::int64_t count = spare_size_ / kSpare;
-    std::vector<double> spares(n_ * spare_size_);
-    kernel_->read_spares(spares.data());
+    const std::int64_t count = projectile_size_ / kProjectile;
+    std::vector<double> projectiles(n_ * projectile_size_);
+    kernel_->read_projectiles(projectiles.data());
     for (std::int64_t k = 0; k < count; ++k) {
         bool waits = true;
         for (std::int64_t i = 0; i < n_; ++i)
-            if (mask[i] && spares[(i * count + k) * kSpare] != 0) waits = false;
+            if (mask[i] && projectiles[(i * count + k) * kProjectile] != 0) waits = false;
         if (!waits) continue;
         for (std::int64_t i = 0; i < n_; ++i) {
             if (!mask[i]) continue;
-            double* to = spares.data() + (i * count + k) * kSpare;
+            double* to = projectiles.data() + (i * count + k) * kProjectile;
             to[0] = 1;
             std::copy_n(rq.p + i * rq.copy, 7, to + 1);
             std::copy_n(rv.p + i * rv.copy, 6, to + 8);
         }
-        kernel_->write_spares(spares.data(), mask.data());
+        kernel_->write_projectiles(projectiles.data(), mask.data());
         return static_cast<int>(k);
     }
     return -1;
 }
 
-nb::tuple World::contacts() const {
+Contacts World::contacts() const {
     check_idle();
     const std::int64_t count = kernel_->count_contacts();
     std::vector<ContactRecord> rows(count);
     kernel_->read_contacts(rows.data());
-    OutArray at = make_array({count, 3}), normal = make_array({count, 3}),
-             impulse = make_array({count, 3}), gap = make_array({count}),
-             which = make_array({count, 3});
+    auto copy = make_ints(count), collider = make_ints(count), other = make_ints(count);
+    OutArray point = make_array({count, 3}), normal = make_array({count, 3}),
+             impulse = make_array({count, 3}), gap = make_array({count});
     for (std::int64_t i = 0; i < count; ++i) {
         const ContactRecord& r = rows[i];
-        which.data()[3 * i] = static_cast<double>(r.copy);
-        which.data()[3 * i + 1] = r.collider;
-        which.data()[3 * i + 2] = r.other;
-        std::copy_n(r.at, 3, at.data() + 3 * i);
+        copy.data()[i] = r.copy;
+        collider.data()[i] = r.collider;
+        other.data()[i] = r.other;
+        std::copy_n(r.at, 3, point.data() + 3 * i);
         std::copy_n(r.normal, 3, normal.data() + 3 * i);
         std::copy_n(r.impulse, 3, impulse.data() + 3 * i);
         gap.data()[i] = r.gap;
     }
-    return nb::make_tuple(which, at, normal, impulse, gap);
+    return {nb::cast(copy),   nb::cast(collider), nb::cast(other), nb::cast(point),
+            nb::cast(normal), nb::cast(impulse),  nb::cast(gap)};
 }
 
 OutArray World::torque() const {
@@ -199,11 +259,9 @@ OutArray World::torque() const {
 
 nb::ndarray<nb::numpy, bool> World::saturated() const {
     check_idle();
-    const std::size_t nv = model_.nv(), n = n_;
-    bool* data = new bool[n * nv];
-    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<bool*>(p); });
-    kernel_->read_limited(data);
-    return nb::ndarray<nb::numpy, bool>(data, {n, nv}, owner);
+    auto out = make_bools({n_, model_.nv()});
+    kernel_->read_limited(out.data());
+    return out;
 }
 
 nb::tuple World::faults() const {
@@ -220,12 +278,34 @@ nb::tuple World::faults() const {
     return nb::make_tuple(copies, joints, times, singular);
 }
 
-const bool* World::dof_mask(nb::handle h, const char* name, MaskArray& keep) const {
-    if (!nb::try_cast(h, keep, false) || keep.ndim() != 1 ||
-        static_cast<int>(keep.size()) != model_.nv())
+OutArray World::fault_table() const {
+    check_idle();
+    OutArray out = make_array({n_, 3});
+    for (std::int64_t i = 0; i < n_; ++i) {
+        out.data()[3 * i] = frozen_[i] ? fault_[i].body : -1;
+        out.data()[3 * i + 1] = fault_[i].singular;
+        out.data()[3 * i + 2] = fault_[i].time;
+    }
+    return out;
+}
+
+void World::restore_faults(nb::object table) {
+    check_idle();
+    const InArray a = array_in(table, "faults");
+    const double* p = shaped(a, "faults", {n_, 3});
+    for (std::int64_t i = 0; i < n_; ++i)
+        if (!(p[3 * i] >= -1 && p[3 * i] < whole_.nb_())) throw Error("faults: no such body");
+    for (std::int64_t i = 0; i < n_; ++i, p += 3) {
+        frozen_[i] = p[0] >= 0;
+        fault_[i] = {static_cast<std::int32_t>(p[0]), p[1] != 0, p[2]};
+    }
+}
+
+const bool* World::dof_mask(const MaskArray& mask, const char* name) const {
+    if (mask.ndim() != 1 || static_cast<int>(mask.size()) != model_.nv())
         throw Error(std::string(name) + " must be a boolean array of shape " +
                     shape_text({model_.nv()}));
-    return keep.data();
+    return mask.data();
 }
 
 std::vector<std::uint8_t> World::mask_in(nb::handle h) const {
@@ -242,7 +322,7 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
     check_idle();
     const int nq = model_.nq(), nv = model_.nv();
     InArray kq, kv;
-    const Rows rq = rows_in(q, "state.q", nq, 0, kq), rv = rows_in(v, "state.v", nv, 0, kv);
+    const Rows rq = rows_in(q, "state.q", nq, kq), rv = rows_in(v, "state.v", nv, kv);
     model_.check_q(rq.p, rq.copy ? n_ : 1, "state.q");
     check_finite(rv.p, (rv.copy ? n_ : 1) * nv, "state.v");
     check_size(rq.p, (rq.copy ? n_ : 1) * nq, "state.q");
@@ -250,19 +330,20 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
     const std::vector<double> t = copy_in(time, "state.time", {n_});
     // a cold start has no pushes and no impulses
     const bool cold = memory.is_none();
-    std::vector<double> m(n_ * kMemory), spares(n_ * spare_size_), impulses;
+    std::vector<double> m(n_ * kMemory), projectiles(n_ * projectile_size_), impulses;
     if (!cold) {
         const InArray in = array_in(memory, "state.memory");
         const double* from = shaped(in, "state.memory", {n_, memory_size_});
         impulses.resize(n_ * impulse_size_);
         for (std::int64_t i = 0; i < n_; ++i, from += memory_size_) {
             std::copy_n(from, kMemory, m.data() + i * kMemory);
-            std::copy_n(from + kMemory, spare_size_, spares.data() + i * spare_size_);
-            std::copy_n(from + kMemory + spare_size_, impulse_size_,
+            std::copy_n(from + kMemory, projectile_size_,
+                        projectiles.data() + i * projectile_size_);
+            std::copy_n(from + kMemory + projectile_size_, impulse_size_,
                         impulses.data() + i * impulse_size_);
         }
     }
-    check_finite(spares.data(), n_ * spare_size_, "state.memory");
+    check_finite(projectiles.data(), n_ * projectile_size_, "state.memory");
     check_finite(impulses.data(), static_cast<std::int64_t>(impulses.size()), "state.memory");
     for (std::int64_t i = 0; i < n_ * kPushes; ++i) {
         const double link = m[kPush * i];
@@ -277,7 +358,7 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
     }
     const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
     kernel_->write(rq.p, rv.p, rq.copy, rv.copy, mask.data());
-    kernel_->write_spares(spares.data(), mask.data());
+    kernel_->write_projectiles(projectiles.data(), mask.data());
     kernel_->write_impulses(cold ? nullptr : impulses.data(), mask.data());
     for (std::int64_t i = 0; i < n_; ++i) {
         if (!mask[i]) continue;
@@ -306,6 +387,11 @@ void World::push(int link, nb::object force, nb::object torque, nb::object point
     const Rows f = vectors_in(force, "push force", kf), t = vectors_in(torque, "push torque", kt);
     const Rows p = vectors_in(point, "push point", kp);
     const auto slot = slots_for(which, -1);
+    for (std::int64_t i = 0; i < n_; ++i)
+        if (slot[i] >= 0 && at < time_[i] - 0.5 * dt_)
+            throw Error("push: at is " + std::to_string(at) + " s, and the clock of copy " +
+                        std::to_string(i) + " is at " + std::to_string(time_[i]) +
+                        " s already; at=None is now");
     for (std::int64_t i = 0; i < n_; ++i) {
         if (slot[i] < 0) continue;
         Push& o = pushes_of(i)[slot[i]];
@@ -378,7 +464,7 @@ void World::release(int link, nb::object which) {
     for (std::int64_t i = 0; i < n_; ++i)
         for (int k = 0; k < kPushes && mask[i]; ++k) {
             Push& p = pushes_of(i)[k];
-            if (p.drags() && (link < 0 || p.link == link + 1)) p = {};
+            if (link < 0 || p.link == link + 1) p = {};
         }
     find_pushes();
 }
@@ -388,16 +474,16 @@ bool World::dragging() const {
     return std::any_of(p, p + n_ * kPushes, [](const Push& x) { return x.link != 0 && x.drags(); });
 }
 
-void World::meet(nb::object touches) {
+void World::set_contacts(nb::object contacts) {
     check_idle();
-    const std::int64_t pairs = touch_.view().given_pairs;
-    const InArray a = array_in(touches, "touches");
-    const double* p = shaped(a, "touches", {n_, pairs, kGivenTouches, 7});
-    GivenTouch* to = touch_.given();
-    for (std::int64_t i = 0; i < n_ * pairs * kGivenTouches; ++i, p += 7) {
+    const std::int64_t pairs = collision_model_.view().given_pairs;
+    const InArray a = array_in(contacts, "contacts");
+    const double* p = shaped(a, "contacts", {n_, pairs, kGivenContacts, 7});
+    GivenContact* to = collision_model_.given();
+    for (std::int64_t i = 0; i < n_ * pairs * kGivenContacts; ++i, p += 7) {
         // an infinite gap is no contact
-        if (std::isnan(p[0])) throw Error("touches: a gap is NaN");
-        check_finite(p + 1, 6, "touches");
+        if (std::isnan(p[0])) throw Error("contacts: a gap is NaN");
+        check_finite(p + 1, 6, "contacts");
         to[i] = {p[0], {p[1], p[2], p[3]}, {p[4], p[5], p[6]}};
     }
 }
@@ -406,27 +492,30 @@ Push* World::pushes_of(std::int64_t copy) {
     return reinterpret_cast<Push*>(memory_.data() + copy * kMemory);
 }
 
-// (size,) or (n, size), and with rows (rows, size) or (rows, n, size)
-Rows World::rows_in(nb::handle h, const char* name, int size, int rows, InArray& keep) const {
-    keep = array_in(h, name);
-    const std::size_t lead = rows ? 1 : 0, ndim = keep.ndim();
+Rows World::rows_of(const InArray& array, const char* name, int size, int rows) const {
+    const std::size_t lead = rows ? 1 : 0, ndim = array.ndim();
     bool good = (ndim == lead + 1 || ndim == lead + 2) &&
-                static_cast<std::int64_t>(keep.shape(ndim - 1)) == size;
-    good = good && (!rows || static_cast<std::int64_t>(keep.shape(0)) == rows);
+                static_cast<std::int64_t>(array.shape(ndim - 1)) == size;
+    good = good && (!rows || static_cast<std::int64_t>(array.shape(0)) == rows);
     const bool per_copy = good && ndim == lead + 2;
-    if (per_copy) good = static_cast<std::int64_t>(keep.shape(lead)) == n_;
+    if (per_copy) good = static_cast<std::int64_t>(array.shape(lead)) == n_;
     if (!good) {
         const std::string r = rows ? std::to_string(rows) + ", " : "", s = std::to_string(size);
-        throw Error(std::string(name) + " has shape " + shape_text(shape_of(keep)) +
+        throw Error(std::string(name) + " has shape " + shape_text(shape_of(array)) +
                     ", expected (" + r + s + (rows ? ")" : ",)") + " or (" + r +
                     std::to_string(n_) + ", " + s + ")");
     }
     const std::int64_t copy = per_copy && n_ > 1 ? size : 0;
-    return {keep.data(), rows ? (per_copy ? n_ * size : size) : 0, copy};
+    return {array.data(), rows ? (per_copy ? n_ * size : size) : 0, copy};
+}
+
+Rows World::rows_in(nb::handle h, const char* name, int size, InArray& keep) const {
+    keep = array_in(h, name);
+    return rows_of(keep, name, size, 0);
 }
 
 Rows World::vectors_in(nb::handle h, const char* name, InArray& keep) const {
-    const Rows rows = rows_in(h, name, 3, 0, keep);
+    const Rows rows = rows_in(h, name, 3, keep);
     check_finite(rows.p, rows.copy ? 3 * n_ : 3, name);
     return rows;
 }
@@ -447,69 +536,69 @@ int World::place_of(const Gains& gains) {
     return place;
 }
 
-int World::step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
-                nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
-                int steps, int rows, nb::object form, int method, bool embedded,
-                nb::object feedforward, nb::object accelerated) {
-    check_idle();
-    if (steps < 1) throw Error("steps is " + std::to_string(steps) + "; it must be 1 or more");
+void World::read_drive(const Drive& drive, int steps, StepCall& call) {
+    const int nq = model_.nq(), nv = model_.nv(), nl = model_.nl(), rows = drive.rows;
     if (rows && rows != steps)
         throw Error("the target has " + std::to_string(rows) + " rows and steps is " +
                     std::to_string(steps) + "; one row is one step");
-    const int nq = model_.nq(), nv = model_.nv(), nl = model_.nl();
+    const auto finite = [&](const InArray& array, const char* name, int size, int k) {
+        if (!array.is_valid()) return Rows{};
+        const Rows r = rows_of(array, name, size, k);
+        check_finite(r.p, static_cast<std::int64_t>(array.size()), name);
+        return r;
+    };
+    const auto weights = [&](const InArray& array, const char* name) {
+        const Rows r = finite(array, name, nl, 0);
+        for (std::size_t k = 0; r.p && k < array.size(); ++k)
+            if (array.data()[k] < 0) throw Error(std::string(name) + " must be 0 or more");
+        return r;
+    };
+    call.gains = place_of(drive.gains());
+    call.target_q = rows_of(drive.q_, "target.q", nq, rows);
+    model_.check_q(call.target_q.p, static_cast<std::int64_t>(drive.q_.size()) / nq, "target.q",
+                   1e-6);
+    call.target_v = finite(drive.v_, "target.v", nv, rows);
+    call.target_a = finite(drive.a_, "target.a", nv, rows);
+    call.strength = weights(drive.strength_, "strength");
+    call.pin = weights(drive.pin_, "pin");
+    if (call.pin.p && drive.method != 0) throw Error("pins need the method 'maba'");
+    call.form = static_cast<Form>(drive.form_);
+    if (drive.forms_.is_valid()) {
+        if (static_cast<int>(drive.forms_.size()) != nv)
+            throw Error("form must be a number, or one of each degree of freedom");
+        call.forms = drive.forms_.data();
+    }
+    call.method = static_cast<Method>(drive.method);
+    call.embedded = drive.embedded;
+    call.feedforward = drive.feedforward_;
+    if (drive.fed_.is_valid()) call.fed = dof_mask(drive.fed_, "feedforward");
+}
+
+int World::step(const Drive* drive, nb::object force, nb::object acceleration,
+                nb::object acceleration_mask, int steps) {
+    check_idle();
+    if (steps < 1) throw Error("steps is " + std::to_string(steps) + "; it must be 1 or more");
+    const int nv = model_.nv();
     StepCall call;
-    InArray keep[8];
-    const auto take = [&](nb::handle h, const char* name, int size, int k, InArray& hold) {
-        Rows r = rows_in(h, name, size, k, hold);
+    if (drive) read_drive(*drive, steps, call);
+    if (call.method != Method::maba && push_until_ > kNever && dragging())
+        throw Error("a link is dragged: that needs the method 'maba'");
+    InArray keep[2];
+    const auto take = [&](nb::handle h, const char* name, InArray& hold) {
+        const Rows r = rows_in(h, name, nv, hold);
         check_finite(r.p, static_cast<std::int64_t>(hold.size()), name);
         return r;
     };
-    if (!gains.is_none()) {
-        if (!nb::isinstance<Gains>(gains)) throw Error("gains must be Gains");
-        call.gains = place_of(nb::cast<const Gains&>(gains));
-        call.target_q = rows_in(target_q, "target.q", nq, rows, keep[0]);
-        model_.check_q(call.target_q.p, static_cast<std::int64_t>(keep[0].size()) / nq, "target.q",
-                       1e-6);
-        if (!target_v.is_none()) call.target_v = take(target_v, "target.v", nv, rows, keep[1]);
-        if (!target_a.is_none()) call.target_a = take(target_a, "target.a", nv, rows, keep[2]);
-        if (!strength.is_none()) call.strength = take(strength, "strength", nl, 0, keep[3]);
-        if (!pin.is_none()) call.pin = take(pin, "pin", nl, 0, keep[4]);
-        for (int i = 3; i < 5; ++i)
-            for (std::size_t k = 0; k < (keep[i].is_valid() ? keep[i].size() : 0); ++k)
-                if (keep[i].data()[k] < 0)
-                    throw Error(std::string(i == 3 ? "strength" : "pin") + " must be 0 or more");
-        if (call.pin.p && method != 0) throw Error("pins need the method 'maba'");
-    }
-    if (method != 0 && push_until_ > kNever && dragging())
-        throw Error("a link is dragged: that needs the method 'maba'");
-    if (!force.is_none()) call.force = take(force, "force", nv, 0, keep[5]);
-    if (!acceleration.is_none())
-        call.acceleration = take(acceleration, "acceleration", nv, 0, keep[6]);
-    MaskArray keep_mask[2];
-    if (!accelerated.is_none()) {
-        call.accelerated = dof_mask(accelerated, "acceleration_mask", keep_mask[0]);
+    if (!force.is_none()) call.force = take(force, "force", keep[0]);
+    if (!acceleration.is_none()) call.acceleration = take(acceleration, "acceleration", keep[1]);
+    MaskArray mask;
+    if (!acceleration_mask.is_none()) {
+        if (!nb::try_cast(acceleration_mask, mask, false))
+            throw Error("acceleration_mask must be a boolean array of shape " + shape_text({nv}));
+        call.accelerated = dof_mask(mask, "acceleration_mask");
         model_.check_trees(call.accelerated, "acceleration_mask");
     }
-    FormArray keep_forms;
-    if (nb::isinstance<nb::int_>(form)) {
-        const int one = nb::cast<int>(form);
-        if (one < 0 || one > 3) throw Error("no such form");
-        call.form = static_cast<Form>(one);
-    } else {
-        if (!nb::try_cast(form, keep_forms, false) || keep_forms.ndim() != 1 ||
-            static_cast<int>(keep_forms.size()) != nv)
-            throw Error("form must be a number, or one of each degree of freedom");
-        call.forms = keep_forms.data();
-        if (std::any_of(call.forms, call.forms + nv, [](std::uint8_t x) { return x > 3; }))
-            throw Error("no such form");
-    }
-    if (method < 0 || method > 3) throw Error("no such method");
     call.steps = steps;
-    call.method = static_cast<Method>(method);
-    call.embedded = embedded;
-    const bool yes = nb::isinstance<nb::bool_>(feedforward);
-    if (!yes) call.fed = dof_mask(feedforward, "feedforward", keep_mask[1]);
-    call.feedforward = (!yes || nb::cast<bool>(feedforward)) && call.gains >= 0;
     call.correct_momentum = correct_momentum_;
     if (push_until_ > kNever) {
         const double first = *std::min_element(time_.begin(), time_.end());
@@ -544,18 +633,18 @@ OutArray World::torques(nb::object q, nb::object v, nb::object gains, nb::object
                         int method) {
     if (busy_) throw Error("another thread is using this servo; give each thread one of its own");
     set_gravity(gravity);
-    if (impulse_size_ || spare_size_) throw Error("torques are for worlds without contact");
+    if (impulse_size_ || projectile_size_) throw Error("torques are for worlds without contact");
     if (!nb::isinstance<Gains>(gains)) throw Error("gains must be Gains");
     if (form < 0 || form > 3 || method < 0 || method > 3) throw Error("no such form or method");
     const int nq = model_.nq(), nv = model_.nv();
     InArray keep[5];
     const auto take = [&](nb::handle h, const char* name, InArray& hold) {
-        const Rows r = rows_in(h, name, nv, 0, hold);
+        const Rows r = rows_in(h, name, nv, hold);
         check_finite(r.p, static_cast<std::int64_t>(hold.size()), name);
         return r;
     };
     const auto place = [&](nb::handle h, const char* name, InArray& hold) {
-        const Rows r = rows_in(h, name, nq, 0, hold);
+        const Rows r = rows_in(h, name, nq, hold);
         model_.check_q(r.p, static_cast<std::int64_t>(hold.size()) / nq, name);
         return r;
     };

@@ -3,9 +3,9 @@
 
 #include <memory>
 
+#include "collision_model.hpp"
 #include "model.hpp"
 #include "pool.hpp"
-#include "collision_model.hpp"
 
 namespace poise {
 
@@ -13,6 +13,11 @@ namespace poise {
 class Gains {
   public:
     Gains(const Model& model, nb::object kp, nb::object kd, nb::object pin);
+    // signature, copies, nv, nl, kp, kd, pin: for pickles
+    using State = std::tuple<std::uint64_t, std::int64_t, int, int, std::vector<double>,
+                             std::vector<double>, std::vector<double>>;
+    explicit Gains(const State& state);
+    State state() const { return {signature, copies, nv, nl, kp_, kd_, pin_}; }
     GainTable table() const;
 
     const std::uint64_t id;
@@ -24,11 +29,52 @@ class Gains {
     std::vector<double> kp_, kd_, pin_;
 };
 
+using FormArray = nb::ndarray<const std::uint8_t, nb::c_contig, nb::device::cpu>;
+using MaskArray = nb::ndarray<const bool, nb::c_contig, nb::device::cpu>;
+
+// Gains, a target and how they act, looked up once: see poise.Drive. Shapes are checked by the
+// world that is stepped with it.
+class Drive {
+  public:
+    Drive(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a, int rows,
+          nb::object strength, nb::object pin, nb::object form, int method, bool embedded,
+          nb::object feedforward);
+
+    const Gains& gains() const { return *gains_; }
+
+    const nb::object target_q, target_v, target_a, strength, pin, form, feedforward;  // as given
+    const int rows, method;
+    const bool embedded;
+
+  private:
+    friend class World;
+    nb::object owner_;  // keeps the gains alive
+    const Gains* gains_;
+    InArray q_, v_, a_, strength_, pin_;  // invalid where None
+    FormArray forms_;
+    int form_ = 0;
+    MaskArray fed_;
+    bool feedforward_ = false;
+};
+
+// Contacts of the last step of all copies, one row each.
+struct Contacts {
+    nb::object copy, collider, other;   // (k) other: -1 is the ground
+    nb::object point, normal, impulse;  // (k, 3) normal: towards collider
+    nb::object gap;                     // (k)
+};
+
+// Projectiles of all copies.
+struct ProjectileStates {
+    nb::object thrown;  // (n, k) bool
+    nb::object q, v;    // (n, k, 7), (n, k, 6)
+};
+
 class World {
   public:
-    // whole: the model with spares at its end, or the same
+    // whole: the model with projectiles at its end, or the same
     World(nb::object model, nb::object whole, std::int64_t n, double dt, bool single_precision,
-          int threads, nb::object gravity, nb::object numbers, nb::object touch);
+          int threads, nb::object gravity, nb::object overrides, nb::object collision_model);
 
     nb::tuple read() const;
     void write(nb::object q, nb::object v, nb::object time, nb::object memory, nb::object which);
@@ -36,25 +82,26 @@ class World {
     OutArray memory() const;
     OutArray torque() const;
     nb::ndarray<nb::numpy, bool> saturated() const;
-    // a spare that waits in all these copies flies off; returns which, or -1 if there is none
-    int throw_spare(nb::object q, nb::object v, nb::object which);
-    OutArray spares() const;     // (n, spares, 14)
-    nb::tuple contacts() const;  // copies, colliders, others, points, normals, impulses, gaps
-    nb::tuple faults() const;    // copies, joints, times, whether singular
+    // throws a projectile that waits in all these copies; returns which, or -1 if there is none
+    int throw_projectile(nb::object q, nb::object v, nb::object which);
+    ProjectileStates projectiles() const;
+    Contacts contacts() const;
+    nb::tuple faults() const;  // copies, joints, times, whether singular
+    // (n, 3) body, whether singular, time; the body is -1 where a copy goes on
+    OutArray fault_table() const;
+    void restore_faults(nb::object table);
     void push(int link, nb::object force, nb::object torque, nb::object point, double at,
               double duration, nb::object which);
     // a spring pulls a point of a link to a place that moves; one for each link
     void drag(int link, nb::object to, nb::object velocity, nb::object point, double stiffness,
               double damping, nb::object which);
     void release(int link, nb::object which);
-    // where pairs with cylinders and meshes touch, until told anew: (n, pairs, 4, 7), with gap,
+    // contacts of pairs with cylinders and meshes, for the next steps: (n, pairs, 4, 7), with gap,
     // normal and point each
-    void meet(nb::object touches);
-    // returns how many copies stand still
-    int step(nb::object gains, nb::object target_q, nb::object target_v, nb::object target_a,
-             nb::object strength, nb::object pin, nb::object force, nb::object acceleration,
-             int steps, int rows, nb::object form, int method, bool embedded,
-             nb::object feedforward, nb::object accelerated);
+    void set_contacts(nb::object contacts);
+    // returns the number of frozen copies
+    int step(const Drive* drive, nb::object force, nb::object acceleration,
+             nb::object acceleration_mask, int steps);
     // torques of a drive at these states, for worlds without contact; the world's own state is lost
     OutArray torques(nb::object q, nb::object v, nb::object gains, nb::object target_q,
                      nb::object target_v, nb::object load, nb::object gravity, int form,
@@ -65,11 +112,12 @@ class World {
     void correct_momentum(bool on) { correct_momentum_ = on; }
 
   private:
-    using FormArray = nb::ndarray<const std::uint8_t, nb::c_contig, nb::device::cpu>;
-    using MaskArray = nb::ndarray<const bool, nb::c_contig, nb::device::cpu>;
     // (nv) booleans
-    const bool* dof_mask(nb::handle h, const char* name, MaskArray& keep) const;
-    Rows rows_in(nb::handle h, const char* name, int size, int rows, InArray& keep) const;
+    const bool* dof_mask(const MaskArray& mask, const char* name) const;
+    // (size,) or (n, size), and with rows (rows, size) or (rows, n, size)
+    Rows rows_of(const InArray& array, const char* name, int size, int rows) const;
+    Rows rows_in(nb::handle h, const char* name, int size, InArray& keep) const;
+    void read_drive(const Drive& drive, int steps, StepCall& call);
     // (3,) or (n, 3), finite
     Rows vectors_in(nb::handle h, const char* name, InArray& keep) const;
     int place_of(const Gains& gains);
@@ -90,10 +138,10 @@ class World {
     std::vector<double> time_, memory_;
     std::vector<std::uint8_t> frozen_;
     std::vector<Fault> fault_;
-    OwnNumbers own_;
-    OwnTouchables touch_;
-    // of one copy: pushes, then spares, then impulses of contact
-    std::int64_t spare_size_, impulse_size_, memory_size_;
+    nb::object overrides_;
+    CollisionModelReader collision_model_;
+    // of one copy: pushes, then projectiles, then impulses of contact
+    std::int64_t projectile_size_, impulse_size_, memory_size_;
     std::string isa_;
     std::unique_ptr<WorldKernel> kernel_;
     Pool pool_;

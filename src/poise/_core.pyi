@@ -3,6 +3,7 @@ The native core of poise: the forest, its algorithms, worlds of many copies.
 """
 
 from collections.abc import Sequence
+import enum
 
 import numpy
 import numpy.typing
@@ -35,6 +36,54 @@ MEMORY: int = 112
 
 PUSHES: int = 8
 
+class Form(enum.Enum):
+    """How a drive uses its target; see poise.dynamics.stable_pd."""
+
+    pd = 0
+    """Explicit PD, K = 0."""
+
+    explicit = 1
+    """Explicit position."""
+
+    spd = 2
+    """K = kd dt."""
+
+    implicit = 3
+    """K = kd dt + kp dt²."""
+
+class Method(enum.Enum):
+    """How stable PD is solved."""
+
+    maba = 0
+    """Articulated bodies, linear time."""
+
+    df = 1
+    """Dense factorization."""
+
+    sf = 2
+    """Sparse factorization."""
+
+    pcg = 3
+    """Conjugate gradients."""
+
+class ContactModel(enum.Enum):
+    impulse = 1
+    """Rigid contact by impulses."""
+
+    penalty = 2
+    """Springs and dampers."""
+
+class ShapeKind(enum.Enum):
+    sphere = 0
+
+    capsule = 1
+
+    box = 2
+
+    cylinder = 3
+
+    mesh = 4
+
 class Model:
     """A compiled forest."""
 
@@ -51,6 +100,41 @@ class Model:
 
     @property
     def nb(self) -> int: ...
+
+class ModelOverrides:
+    """Parameters in place of a model's; one row, or one per copy."""
+
+    def __init__(self, model: Model, mass: object | None = None, mc: object | None = None, Io: object | None = None, armature: object | None = None, effort: object | None = None, fixed: object | None = None) -> None: ...
+
+    @property
+    def copies(self) -> int:
+        """Rows of those that differ from copy to copy; 0: all are shared."""
+
+    @property
+    def mass(self) -> NDArray[numpy.float64] | None:
+        """Masses of the bodies, shape (nb,), or None."""
+
+    @property
+    def mc(self) -> NDArray[numpy.float64] | None:
+        """Mass times center of mass, (nb, 3), or None."""
+
+    @property
+    def Io(self) -> NDArray[numpy.float64] | None:
+        """Inertia about the joint, (nb, 6), or None."""
+
+    @property
+    def armature(self) -> NDArray[numpy.float64] | None:
+        """Rotor inertia, shape (nv,), or None."""
+
+    @property
+    def effort(self) -> NDArray[numpy.float64] | None:
+        """Effort limits, shape (nv,), or None."""
+
+    @property
+    def fixed(self) -> NDArray[numpy.float64] | None:
+        """
+        Mass, and mass times position, of links welded to the world, (4,), or None.
+        """
 
 def sample(model: Model, coefficients: object, start: float, rate: float, times: object) -> tuple:
     """
@@ -71,6 +155,10 @@ class Gains:
 
     def __init__(self, model: Model, kp: object, kd: object, pin: object) -> None: ...
 
+    def __getstate__(self) -> tuple[int, int, int, int, list[float], list[float], list[float]]: ...
+
+    def __setstate__(self, arg: tuple[int, int, int, int, Sequence[float], Sequence[float], Sequence[float]], /) -> None: ...
+
 class View:
     """An array whose memory was looked up once."""
 
@@ -79,45 +167,162 @@ class View:
     def any(self) -> bool:
         """Whether a number in it is not zero."""
 
+class Drive:
+    """Gains and a target, and how they act; see poise.Drive."""
+
+    def __init__(self, gains: object, target_q: object, target_v: object | None, target_a: object | None, rows: int, strength: object | None, pin: object | None, form: object, method: int, embedded: bool, feedforward: object) -> None: ...
+
+    @property
+    def target_q(self) -> NDArray[numpy.float64]:
+        """Target positions, (nq,) or (n, nq), or k such rows."""
+
+    @property
+    def target_v(self) -> NDArray[numpy.float64] | None:
+        """Target velocities, or None."""
+
+    @property
+    def target_a(self) -> NDArray[numpy.float64] | None:
+        """Target accelerations, or None."""
+
+    @property
+    def rows(self) -> int:
+        """Number of target rows, one per step; 0: one target is held."""
+
+    @property
+    def strength(self) -> NDArray[numpy.float64] | None:
+        """Factor of gains and effort limits per link, (nl,) or (n, nl), or None."""
+
+    @property
+    def pin(self) -> NDArray[numpy.float64] | None:
+        """Weight of the pin of each link, (nl,) or (n, nl), or None."""
+
+    @property
+    def form(self) -> int | NDArray[numpy.uint8]:
+        """Index of the form, or of that of each degree of freedom, (nv,)."""
+
+    @property
+    def method(self) -> int:
+        """Index of the method."""
+
+    @property
+    def embedded(self) -> bool:
+        """Whether drive and dynamics are solved together."""
+
+    @property
+    def feedforward(self) -> bool | NDArray[numpy.bool_]:
+        """
+        Whether free roots get the force of the target's motion, or which, (nv,).
+        """
+
+class Contacts:
+    """Contacts of the last step of all copies, one row each."""
+
+    @property
+    def copy(self) -> NDArray[numpy.int64]:
+        """Index of the copy, shape (k,)."""
+
+    @property
+    def collider(self) -> NDArray[numpy.int64]:
+        """Index of the collider, shape (k,)."""
+
+    @property
+    def other(self) -> NDArray[numpy.int64]:
+        """The collider that it touches, or -1 for the ground."""
+
+    @property
+    def point(self) -> NDArray[numpy.float64]:
+        """Where, in the world [m], shape (k, 3)."""
+
+    @property
+    def normal(self) -> NDArray[numpy.float64]:
+        """Unit vector towards `collider`, shape (k, 3)."""
+
+    @property
+    def impulse(self) -> NDArray[numpy.float64]:
+        """On `collider` [N s], shape (k, 3)."""
+
+    @property
+    def gap(self) -> NDArray[numpy.float64]:
+        """When the step began [m], shape (k,)."""
+
+class Projectiles:
+    """Projectiles of all copies."""
+
+    @property
+    def thrown(self) -> NDArray[numpy.bool_]:
+        """Whether each has been thrown, shape (n, k)."""
+
+    @property
+    def q(self) -> NDArray[numpy.float64]:
+        """Position and quaternion, shape (n, k, 7)."""
+
+    @property
+    def v(self) -> NDArray[numpy.float64]:
+        """Linear and angular velocity, shape (n, k, 6)."""
+
 class World:
     """n copies of a scene."""
 
-    def __init__(self, model: object, whole: object, n: int, dt: float, single_precision: bool, threads: int, gravity: object, numbers: object | None, touch: object | None = None) -> None: ...
+    def __init__(self, model: object, whole: object, n: int, dt: float, single_precision: bool, threads: int, gravity: object, overrides: object | None, collision_model: object | None = None) -> None: ...
 
     def correct_momentum(self, on: bool) -> None:
         """Whether trees that nothing holds keep their momentum exactly."""
 
-    def read(self) -> tuple: ...
+    def read(self) -> tuple:
+        """q (n, nq) and v (n, nv)."""
 
-    def write(self, q: object, v: object, time: object, memory: object | None, which: object | None) -> None: ...
+    def write(self, q: object, v: object, time: object, memory: object | None, which: object | None) -> None:
+        """Sets the state of some copies; no memory is a cold start."""
 
-    def time(self) -> NDArray[numpy.float64]: ...
+    def time(self) -> NDArray[numpy.float64]:
+        """Clocks (n,) [s]."""
 
-    def memory(self) -> NDArray[numpy.float64]: ...
+    def memory(self) -> NDArray[numpy.float64]:
+        """Pushes, projectiles and contact impulses (n, size)."""
 
-    def torque(self) -> NDArray[numpy.float64]: ...
+    def torque(self) -> NDArray[numpy.float64]:
+        """Torques of the last step (n, nv)."""
 
-    def contacts(self) -> tuple: ...
+    def contacts(self) -> Contacts:
+        """Contacts of the last step."""
 
-    def saturated(self) -> NDArray[numpy.bool_]: ...
+    def saturated(self) -> NDArray[numpy.bool_]:
+        """Torques at their effort limits (n, nv)."""
 
-    def spares(self) -> NDArray[numpy.float64]: ...
+    def projectiles(self) -> Projectiles:
+        """Projectiles and whether they have been thrown."""
 
-    def throw_spare(self, q: object, v: object, which: object | None) -> int: ...
+    def throw_projectile(self, q: object, v: object, which: object | None) -> int:
+        """Throws a projectile; returns its index, or -1 if none is left."""
 
-    def faults(self) -> tuple: ...
+    def faults(self) -> tuple:
+        """Copies, joints, times and singularity of those that diverged."""
 
-    def push(self, link: int, force: object, torque: object, point: object, at: float, duration: float, which: object | None) -> None: ...
+    def fault_table(self) -> NDArray[numpy.float64]:
+        """Body or -1, singularity and time (n, 3)."""
 
-    def drag(self, link: int, to: object, velocity: object, point: object, stiffness: float, damping: float, which: object | None) -> None: ...
+    def restore_faults(self, table: object) -> None:
+        """Freezes copies as in a table."""
 
-    def release(self, link: int, which: object | None) -> None: ...
+    def push(self, link: int, force: object, torque: object, point: object, at: float, duration: float, which: object | None) -> None:
+        """Adds a force and a torque on a link."""
 
-    def meet(self, touches: object) -> None: ...
+    def drag(self, link: int, to: object, velocity: object, point: object, stiffness: float, damping: float, which: object | None) -> None:
+        """Adds or moves a spring that drags a link."""
 
-    def step(self, gains: object | None, target_q: object | None, target_v: object | None, target_a: object | None, strength: object | None, pin: object | None, force: object | None, acceleration: object | None, steps: int, rows: int, form: object, method: int, embedded: bool, feedforward: object, accelerated: object | None = None) -> int: ...
+    def release(self, link: int, which: object | None) -> None:
+        """Ends pushes and springs of a link; -1 is all."""
 
-    def torques(self, q: object, v: object, gains: object, target_q: object, target_v: object | None, load: object | None, gravity: object, form: int, method: int) -> NDArray[numpy.float64]: ...
+    def set_contacts(self, contacts: object) -> None:
+        """Contacts of convex pairs (n, pairs, 4, 7): gap, normal, point."""
+
+    def step(self, drive: Drive | None, force: object | None, acceleration: object | None, acceleration_mask: object | None, steps: int) -> int:
+        """Advances all copies; returns how many are frozen."""
+
+    def torques(self, q: object, v: object, gains: object, target_q: object, target_v: object | None, load: object | None, gravity: object, form: int, method: int) -> NDArray[numpy.float64]:
+        """
+        Torques of a drive at given states (n, nv), for worlds without contact.
+        """
 
     def set_gravity(self, gravity: object) -> None: ...
 
@@ -127,8 +332,91 @@ class World:
     @property
     def threads(self) -> int: ...
 
-def answer(model: Model, numbers: object | None, what: int, n: int, single_precision: bool, q: object, v: object | None, a: object | None, tau: object | None, external: object | None, target_q: object | None, target_v: object | None, kp: object | None, kd: object | None, gravity: object, dt: float, form: int, method: int, limits: bool, link: int, point: object, target_a: object | None = None, past: object | None = None, velocity: bool = True, feedforward: bool = True, as_printed: bool = False) -> object:
-    """One question of poise.dynamics about n states."""
+class ServoTarget:
+    """Target and gains of a servo, at the end of the step."""
+
+    def __init__(self, q: object, v: object | None, kp: object, kd: object, dt: float, a: object | None = None, past: object | None = None) -> None: ...
+
+    @property
+    def q(self) -> object:
+        """Positions, shape (nq,) or (n, nq)."""
+
+    @property
+    def v(self) -> object:
+        """Velocities, shape (nv,) or (n, nv), or None."""
+
+    @property
+    def kp(self) -> object:
+        """Stiffness, shape (nv,) or (n, nv)."""
+
+    @property
+    def kd(self) -> object:
+        """Damping, shape (nv,) or (n, nv)."""
+
+    @property
+    def dt(self) -> float:
+        """Time step [s]."""
+
+    @property
+    def a(self) -> object:
+        """Accelerations, shape (nv,) or (n, nv), or None."""
+
+    @property
+    def past(self) -> object:
+        """
+        Positions one and two steps before, shape (2 nq,) or (n, 2 nq), or None.
+        """
+
+class Dynamics:
+    """
+    Functions of n states of a model; arrays have one row, or one per state.
+    """
+
+    def __init__(self, model: object, overrides: object | None, single_precision: bool) -> None: ...
+
+    def forward_kinematics(self, n: int, q: object) -> tuple:
+        """Positions (n, nl, 3) and quaternions (n, nl, 4) of the links."""
+
+    def link_velocities(self, n: int, q: object, v: object | None) -> NDArray[numpy.float64]:
+        """Linear and angular velocities (n, nl, 6) of the links."""
+
+    def inverse_dynamics(self, n: int, q: object, v: object | None, a: object | None, external: object | None, gravity: object) -> NDArray[numpy.float64]:
+        """Generalized forces (n, nv) by RNEA."""
+
+    def forward_dynamics(self, n: int, q: object, v: object | None, tau: object, external: object | None, gravity: object) -> NDArray[numpy.float64]:
+        """Accelerations (n, nv) by ABA."""
+
+    def mass_matrix(self, n: int, q: object) -> NDArray[numpy.float64]:
+        """Joint-space inertia (n, nv, nv)."""
+
+    def jacobian(self, n: int, q: object, link: int, point: object) -> NDArray[numpy.float64]:
+        """Jacobian (n, 6, nv) of a point in a link."""
+
+    def jacobian_bias(self, n: int, q: object, v: object | None, link: int, point: object) -> NDArray[numpy.float64]:
+        """Time derivative of the Jacobian times v (n, 6)."""
+
+    def center_of_mass(self, n: int, q: object) -> NDArray[numpy.float64]:
+        """Center of mass (n, 3)."""
+
+    def centroidal_momentum(self, n: int, q: object, v: object | None) -> tuple:
+        """Momentum matrix (n, 6, nv) and bias (n, 6)."""
+
+    def energy(self, n: int, q: object, v: object | None, gravity: object) -> NDArray[numpy.float64]:
+        """Kinetic and potential energy (n, 2)."""
+
+    def stable_pd(self, n: int, q: object, v: object | None, target: ServoTarget, force: object | None, external: object | None, gravity: object, form: int, method: int, limits: bool) -> tuple:
+        """Accelerations (n, nv) and torques (n, nv) of stable PD."""
+
+    def drive(self, n: int, q: object, v: object | None, target: ServoTarget, form: int) -> tuple:
+        """Q (n, nv) and K (n, nv) of a drive."""
+
+    def kane_inverse_dynamics(self, n: int, q: object, v: object | None, a: object, external: object | None, gravity: object, as_printed: bool) -> NDArray[numpy.float64]:
+        """Generalized forces (n, nv) by Kane's equations."""
+
+    def kane_control(self, n: int, q: object, v: object | None, target: ServoTarget, external: object | None, gravity: object, target_velocity: bool, feedforward: bool, as_printed: bool) -> tuple:
+        """
+        Forces (n, nv) and accelerations (n, nv) that bring the links to a target.
+        """
 
 def balance_tasks(model: Model, overrides: object | None, n: int, q: object, v: object, gravity: object, points: object) -> dict:
     """

@@ -324,7 +324,7 @@ def recordings() -> dict[str, poise.Recording]:
         scene,
         n=2,
         dt=1 / 60,
-        spares=2,
+        projectiles=2,
         friction=np.full((2, nl), 0.6),
         obstacles=[poise.Shape("box", size=(0.3, 0.3, 0.1), pos=(2.0, 0.0, 0.1))],
         ground=poise.HeightField(np.zeros((4, 4)), 5.0),

@@ -4,11 +4,11 @@
 // (eq. 40); K = 0 and Q = tau give Featherstone's ABA. Three departures, all exact:
 //   - world axes at the joints (spatial.hpp) and classical accelerations;
 //   - the velocity and gravity terms c, p (eq. 32, 33) become accelerations at q'' = 0, found on
-//     the way out; what is solved for is the rise above them, so that I^a c drops out of eq. 42
-//     and the root starts from zero;
+//     the way out; what is solved for is the acceleration relative to them, so that I^a c drops out
+//     of eq. 42 and the root starts from zero;
 //   - a ball joint's H D^-1 H' with D = C + K is written without differences of large numbers:
 //     C^a = K D^-1 C,  B^a = K D^-1 B,  A^a = A - B' D^-1 B.
-// The passes: move (kinematics.hpp), then contract (inward), then expand (outward).
+// The passes: move (kinematics.hpp), then backward_pass, then forward_pass.
 #pragma once
 
 #include "poise/rnea.hpp"
@@ -32,9 +32,10 @@ struct Carry {
     Wrench<S> p;
 };
 
-// How a joint gives way, kept for impulses that come after the solve (contact/mobility.hpp).
+// Response of a joint to forces, kept for impulses that come after the solve
+// (contact/response.hpp).
 template <class S>
-struct Give {
+struct JointResponse {
     Mat3<S> P, G;  // ball: D^-1 K, D^-1 B; free: G = B A^-1
     Sym3<S> Di;    // ball: D^-1; free: of what is left of C without A
     Sym3<S> Ai;    // free: A^-1
@@ -57,8 +58,8 @@ POISE_INLINE MaskOf<S> invertible(S scale, const Sym3<S>& Di, S det) {
 }
 
 template <class S>
-POISE_INLINE void hand_over(const Body& b, const Inertia<S>& I, const Wrench<S>& p,
-                            const Vec3<S>& r, Carry<S>* carry) {
+POISE_INLINE void propagate_to_parent(const Body& b, const Inertia<S>& I, const Wrench<S>& p,
+                                      const Vec3<S>& r, Carry<S>* carry) {
     if (b.parent < 0) return;
     Carry<S>& to = carry[b.parent_slot];
     if (b.first) {
@@ -72,8 +73,8 @@ POISE_INLINE void hand_over(const Body& b, const Inertia<S>& I, const Wrench<S>&
 
 // Ball joint whose axes share one K: everything in world axes.
 template <class S>
-POISE_INLINE MaskOf<S> contract_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, S k, const Vec3<S>& Q,
-                                     Give<S>* give) {
+POISE_INLINE MaskOf<S> backward_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, S k, const Vec3<S>& Q,
+                                     JointResponse<S>* give) {
     Sym3<S> D = I.C;
     D.xx = D.xx + k;
     D.yy = D.yy + k;
@@ -103,8 +104,8 @@ POISE_INLINE MaskOf<S> contract_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, S 
 
 // Ball joint with a K per axis of the child frame.
 template <class S>
-POISE_INLINE MaskOf<S> contract_skew_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, const Vec3<S>& k,
-                                          const Vec3<S>& Q, Give<S>* give) {
+POISE_INLINE MaskOf<S> backward_skew_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, const Vec3<S>& k,
+                                          const Vec3<S>& Q, JointResponse<S>* give) {
     const Sym3<S> K = rotate_diagonal(o.R, k);
     const Sym3<S> D = I.C + K;
     S det;
@@ -134,8 +135,8 @@ POISE_INLINE MaskOf<S> contract_skew_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& 
 
 // Hinge (angular) or slide (linear): one axis.
 template <class S>
-POISE_INLINE MaskOf<S> contract_axis(Work<S>& o, bool hinge, Inertia<S>& I, Wrench<S>& p, S k, S Q,
-                                     Give<S>* give) {
+POISE_INLINE MaskOf<S> backward_axis(Work<S>& o, bool hinge, Inertia<S>& I, Wrench<S>& p, S k, S Q,
+                                     JointResponse<S>* give) {
     const Vec3<S> s = axis_of(o.R);
     const Vec3<S> Hn = hinge ? I.C * s : I.B * s;
     const Vec3<S> Hf = hinge ? tmul(I.B, s) : I.A * s;
@@ -163,10 +164,11 @@ POISE_INLINE MaskOf<S> contract_axis(Work<S>& o, bool hinge, Inertia<S>& I, Wren
     return good;
 }
 
-// Free joint: the tree ends here, so its rise is found at once. D = [C + Ka, B; B', A + Kl].
+// Free joint: the tree ends here, so its relative acceleration is found at once. D = [C + Ka, B;
+// B', A + Kl].
 template <class S>
-POISE_INLINE MaskOf<S> contract_free(Work<S>& o, Inertia<S>& I, Wrench<S>& p, const S* K,
-                                     const S* Q, Give<S>* give) {
+POISE_INLINE MaskOf<S> backward_free(Work<S>& o, Inertia<S>& I, Wrench<S>& p, const S* K,
+                                     const S* Q, JointResponse<S>* give) {
     const S none(Element<S>(0));
     I.C = I.C + rotate_diagonal(o.R, vec_at(K + 3));
     I.A = I.A + Sym3<S>{K[0], K[1], K[2], none, none, none};
@@ -179,7 +181,7 @@ POISE_INLINE MaskOf<S> contract_free(Work<S>& o, Inertia<S>& I, Wrench<S>& p, co
     const Sym3<S> Di = inverse(D, det_s);
     const auto good = invertible(trace(I.A), Ai, det_a) & invertible(trace(I.C), Di, det_s);
     const Vec3<S> al = Di * (n - BAi * f);
-    o.rise = {al, Ai * (f - tmul(I.B, al))};
+    o.relative_acceleration = {al, Ai * (f - tmul(I.B, al))};
     if (give) {
         give->G = BAi;
         give->Di = Di;
@@ -220,12 +222,12 @@ POISE_INLINE void articulate(const Body& b, const Constants<S>& c, const Work<S>
     p = p + carried.p;
 }
 
-// Inward pass. Lanes with a singular joint are marked in bad, the joint's body in bad_body. What
-// the joints give way by is kept in kept (nb) if Keep.
+// Backward pass. Lanes with a singular joint are marked in bad, the joint's body in bad_body. The
+// response of the joints is stored in kept (nb) if Keep.
 template <class S, bool Keep = false>
-POISE_NOINLINE void contract(const Forest& f, const Constants<S>* c, const JointForces<S>& j,
-                             Work<S>* work, Carry<S>* carry, MaskOf<S>& bad, int* bad_body,
-                             [[maybe_unused]] Give<S>* kept = nullptr) {
+POISE_NOINLINE void backward_pass(const Forest& f, const Constants<S>* c, const JointForces<S>& j,
+                                  Work<S>* work, Carry<S>* carry, MaskOf<S>& bad, int* bad_body,
+                                  [[maybe_unused]] JointResponse<S>* kept = nullptr) {
     for (int i = f.nb - 1; i >= 0; --i) {
         const Body& b = f.body[i];
         Work<S>& o = work[i];
@@ -235,19 +237,19 @@ POISE_NOINLINE void contract(const Forest& f, const Constants<S>* c, const Joint
         if (j.external) p = {p.n - j.external[i].n, p.f - j.external[i].f};
         if (j.pinned) I = I + j.pinned[i];
 
-        Give<S>* give = nullptr;
+        JointResponse<S>* give = nullptr;
         if constexpr (Keep) give = kept + i;
         MaskOf<S> good;
         const S* Q = j.Q + b.v;
         const S* K = j.K + b.v;
         switch (b.kind) {
             case Kind::ball:
-                good = j.isotropic[i] ? contract_ball(o, I, p, K[0], vec_at(Q), give)
-                                      : contract_skew_ball(o, I, p, vec_at(K), vec_at(Q), give);
+                good = j.isotropic[i] ? backward_ball(o, I, p, K[0], vec_at(Q), give)
+                                      : backward_skew_ball(o, I, p, vec_at(K), vec_at(Q), give);
                 break;
-            case Kind::hinge: good = contract_axis(o, true, I, p, K[0], Q[0], give); break;
-            case Kind::slide: good = contract_axis(o, false, I, p, K[0], Q[0], give); break;
-            default: good = contract_free(o, I, p, K, Q, give); break;
+            case Kind::hinge: good = backward_axis(o, true, I, p, K[0], Q[0], give); break;
+            case Kind::slide: good = backward_axis(o, false, I, p, K[0], Q[0], give); break;
+            default: good = backward_free(o, I, p, K, Q, give); break;
         }
         const auto failed = negate(good);
         if (any(failed)) {
@@ -255,24 +257,24 @@ POISE_NOINLINE void contract(const Forest& f, const Constants<S>* c, const Joint
                 if (get(failed, lane) && !get(bad, lane)) bad_body[lane] = i;
             bad = bad | failed;
         }
-        hand_over(b, I, p, o.r, carry);
+        propagate_to_parent(b, I, p, o.r, carry);
     }
 }
 
-// Outward pass: joint accelerations.
+// Forward pass: joint accelerations.
 template <class S>
-POISE_NOINLINE void expand(const Forest& f, const bool* isotropic, Work<S>* work, S* qdd) {
+POISE_NOINLINE void forward_pass(const Forest& f, const bool* isotropic, Work<S>* work, S* qdd) {
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         Work<S>& o = work[i];
         if (b.kind == Kind::free) {
-            store(qdd + b.v, o.rise.a);
-            store(qdd + b.v + 3, tmul(o.R, o.rise.al));
+            store(qdd + b.v, o.relative_acceleration.a);
+            store(qdd + b.v + 3, tmul(o.R, o.relative_acceleration.al));
             continue;
         }
         Motion<S> m = {zero3<S>(), zero3<S>()};
         if (b.parent >= 0) {
-            m = work[b.parent].rise;
+            m = work[b.parent].relative_acceleration;
             m.a = m.a + cross(m.al, o.r);
         }
         if (b.kind == Kind::ball) {
@@ -288,7 +290,7 @@ POISE_NOINLINE void expand(const Forest& f, const bool* isotropic, Work<S>* work
             if (b.kind == Kind::hinge) m.al = m.al + a * s;
             else m.a = m.a + a * s;
         }
-        o.rise = m;
+        o.relative_acceleration = m;
     }
 }
 

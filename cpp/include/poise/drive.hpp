@@ -36,13 +36,13 @@ POISE_INLINE void drive_axis(S e, S ev, S vbar, S v, const Gain<S>& g, S dt, S& 
 }
 
 template <class S, Form form>
-POISE_INLINE void drive_ball(const Quat<S>& q, const Vec3<S>& v, const Quat<S>& spin,
+POISE_INLINE void drive_ball(const Quat<S>& q, const Vec3<S>& v, const Quat<S>& rotation_step,
                              const Quat<S>& qbar, const Vec3<S>& vbar, bool moving,
                              const Gain<S>* g, S dt, S* Q, S* K) {
     using T = Element<S>;
     const Quat<S> d = difference(qbar, q);
     Quat<S> ahead = d;
-    if constexpr (form == Form::spd || form == Form::implicit) ahead = d * spin;
+    if constexpr (form == Form::spd || form == Form::implicit) ahead = d * rotation_step;
     else if (moving) ahead = exponential(dt * vbar) * d;
     const Vec3<S> e = logarithm(ahead);
     Vec3<S> ev = v;
@@ -62,12 +62,13 @@ struct BodyRange {
     int first, last;
 };
 
-// Q and K of the joints of some bodies. spin (nb) holds exp(dt v) of ball and free joints; target_v
-// may be null rows (velocity 0).
+// Q and K of the joints of some bodies. rotation_step (nb) holds exp(dt v) of ball and free joints;
+// target_v may be null rows (velocity 0).
 template <class S, Form form, class Row>
 POISE_NOINLINE void drive_forces(const Forest& f, BodyRange some, const Gain<S>* gain,
-                                 Element<S> step, const S* q, const S* v, const Quat<S>* spin,
-                                 Row qbar, Row vbar, bool moving, S* Q, S* K) {
+                                 Element<S> step, const S* q, const S* v,
+                                 const Quat<S>* rotation_step, Row qbar, Row vbar, bool moving,
+                                 S* Q, S* K) {
     const S dt(step), zero(Element<S>(0));
     for (int i = some.first; i < some.last; ++i) {
         const Body& b = f.body[i];
@@ -92,53 +93,54 @@ POISE_NOINLINE void drive_forces(const Forest& f, BodyRange some, const Gain<S>*
         const Quat<S> target = {qbar[nq], qbar[nq + 1], qbar[nq + 2], qbar[nq + 3]};
         Vec3<S> rate = zero3<S>();
         if (moving) rate = {vbar[nv], vbar[nv + 1], vbar[nv + 2]};
-        drive_ball<S, form>(quat_at(q + nq), vec_at(v + nv), spin[i], target, rate, moving, g, dt,
-                            Q + nv, K + nv);
+        drive_ball<S, form>(quat_at(q + nq), vec_at(v + nv), rotation_step[i], target, rate, moving,
+                            g, dt, Q + nv, K + nv);
     }
 }
 
 template <class S, class Row>
 void drive_forces(Form form, const Forest& f, BodyRange some, const Gain<S>* gain, Element<S> dt,
-                  const S* q, const S* v, const Quat<S>* spin, Row qbar, Row vbar, bool moving,
-                  S* Q, S* K) {
+                  const S* q, const S* v, const Quat<S>* rotation_step, Row qbar, Row vbar,
+                  bool moving, S* Q, S* K) {
     switch (form) {
         case Form::pd:
-            return drive_forces<S, Form::pd>(f, some, gain, dt, q, v, spin, qbar, vbar, moving, Q,
-                                             K);
+            return drive_forces<S, Form::pd>(f, some, gain, dt, q, v, rotation_step, qbar, vbar,
+                                             moving, Q, K);
         case Form::explicit_position:
-            return drive_forces<S, Form::explicit_position>(f, some, gain, dt, q, v, spin, qbar,
-                                                            vbar, moving, Q, K);
+            return drive_forces<S, Form::explicit_position>(f, some, gain, dt, q, v, rotation_step,
+                                                            qbar, vbar, moving, Q, K);
         case Form::spd:
-            return drive_forces<S, Form::spd>(f, some, gain, dt, q, v, spin, qbar, vbar, moving, Q,
-                                              K);
+            return drive_forces<S, Form::spd>(f, some, gain, dt, q, v, rotation_step, qbar, vbar,
+                                              moving, Q, K);
         default:
-            return drive_forces<S, Form::implicit>(f, some, gain, dt, q, v, spin, qbar, vbar,
-                                                   moving, Q, K);
+            return drive_forces<S, Form::implicit>(f, some, gain, dt, q, v, rotation_step, qbar,
+                                                   vbar, moving, Q, K);
     }
 }
 
 // The same of all bodies; forms (nv) has a form for each, or is null.
 template <class S, class Row>
 void drive_forces(Form form, const std::uint8_t* forms, const Forest& f, const Gain<S>* gain,
-                  Element<S> dt, const S* q, const S* v, const Quat<S>* spin, Row qbar, Row vbar,
-                  bool moving, S* Q, S* K) {
+                  Element<S> dt, const S* q, const S* v, const Quat<S>* rotation_step, Row qbar,
+                  Row vbar, bool moving, S* Q, S* K) {
     for (int first = 0; first < f.nb;) {
         int last = forms ? first + 1 : f.nb;
         while (last < f.nb && forms[f.body[last].v] == forms[f.body[first].v]) ++last;
         const Form own = forms ? static_cast<Form>(forms[f.body[first].v]) : form;
-        drive_forces(own, f, BodyRange{first, last}, gain, dt, q, v, spin, qbar, vbar, moving, Q,
-                     K);
+        drive_forces(own, f, BodyRange{first, last}, gain, dt, q, v, rotation_step, qbar, vbar,
+                     moving, Q, K);
         first = last;
     }
 }
 
 // exp(dt v) of ball and free joints, which both the drive and the integrator need
 template <class S>
-POISE_NOINLINE void spins(const Forest& f, const S* v, Element<S> dt, Quat<S>* spin) {
+POISE_NOINLINE void rotation_steps(const Forest& f, const S* v, Element<S> dt,
+                                   Quat<S>* rotation_step) {
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
-        if (b.kind == Kind::ball) spin[i] = exponential(S(dt) * vec_at(v + b.v));
-        if (b.kind == Kind::free) spin[i] = exponential(S(dt) * vec_at(v + b.v + 3));
+        if (b.kind == Kind::ball) rotation_step[i] = exponential(S(dt) * vec_at(v + b.v));
+        if (b.kind == Kind::free) rotation_step[i] = exponential(S(dt) * vec_at(v + b.v + 3));
     }
 }
 

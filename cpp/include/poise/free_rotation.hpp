@@ -1,4 +1,4 @@
-// Free bodies that carry nothing keep their angular momentum when they spin.
+// Implicit gyroscopic step of a single free body: it keeps its angular momentum.
 //
 // With the gyroscopic term taken from the start of the step, a body that turns fast gains energy
 // and is lost. Here the new velocity w carries the momentum h that the body has after the step's
@@ -26,8 +26,8 @@ POISE_INLINE Vec3<S> solve3(const Mat3<S>& A, const Vec3<S>& b) {
 // Change of a free body's accelerations (linear, then angular) at joint velocities v. Bodies that
 // are driven, by an inertia K of the drive, stay as they are: their torque goes by q''.
 template <class S>
-void keep_spin(const Constants<S>& c, const Mat3<S>& R, Element<S> step, const S* v, const S* K,
-               S* qdd) {
+void keep_angular_momentum(const Constants<S>& c, const Mat3<S>& R, Element<S> step, const S* v,
+                           const S* K, S* qdd) {
     using T = Element<S>;
     const S dt(step), one(T(1)), zero(T(0));
     const Mat3<S> unit = {one, zero, zero, zero, one, zero, zero, zero, one};

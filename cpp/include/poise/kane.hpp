@@ -58,7 +58,7 @@ POISE_NOINLINE void step_back(const Forest& f, Element<S> dt, S* q, S* v, const 
 
 // What to follow, now: pose, velocity, acceleration; and how stiffly, per degree of freedom.
 template <class S>
-struct Wish {
+struct TrackingTarget {
     const S* q;
     const S* v;
     const S* a;
@@ -69,16 +69,17 @@ struct Wish {
 // Joint accelerations qdd that give the bodies what is wished for; work holds the motion at
 // qdd = 0, turn (nb) is filled with the angular accelerations.
 template <class S>
-POISE_NOINLINE void wished_accelerations(const Forest& f, const Wish<S>& wish, const S* q,
-                                         const S* v, const Work<S>* work, Vec3<S>* turn, S* qdd) {
+POISE_NOINLINE void desired_accelerations(const Forest& f, const TrackingTarget<S>& target,
+                                          const S* q, const S* v, const Work<S>* work,
+                                          Vec3<S>* turn, S* qdd) {
     const auto along = [&](int at, int k) {
-        const Gain<S>& g = wish.gain[k];
-        return g.kp * (wish.q[at] - q[at]) + g.kd * (wish.v[k] - v[k]) + wish.a[k];
+        const Gain<S>& g = target.gain[k];
+        return g.kp * (target.q[at] - q[at]) + g.kd * (target.v[k] - v[k]) + target.a[k];
     };
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         const auto& now = work[i].motion;
-        const auto& goal = wish.work[i].motion;
+        const auto& goal = target.work[i].motion;
         const bool inner = b.parent >= 0;
         const Vec3<S> w = inner ? work[b.parent].motion.w : zero3<S>();
         const Vec3<S> given = (inner ? turn[b.parent] : zero3<S>()) + cross(w, now.w - w);
@@ -89,7 +90,7 @@ POISE_NOINLINE void wished_accelerations(const Forest& f, const Wish<S>& wish, c
         }
         if (b.kind == Kind::free)
             for (int k = 0; k < 3; ++k) qdd[b.v + k] = along(b.q + k, b.v + k);
-        const Gain<S>& g = wish.gain[b.kind == Kind::free ? b.v + 3 : b.v];
+        const Gain<S>& g = target.gain[b.kind == Kind::free ? b.v + 3 : b.v];
         const Vec3<S> behind = work[i].R * logarithm(difference(goal.Q, now.Q));
         const Vec3<S> asked = goal.al + g.kd * (goal.w - now.w) - g.kp * behind;
         if (b.kind == Kind::hinge) {

@@ -1,4 +1,4 @@
-// The border between the bindings and the kernels: plain data and virtual calls, nothing else.
+// Interface of the kernels: plain data and virtual calls, nothing else.
 //
 // Everything here is the same for every instruction set. The bindings own the memory of inputs
 // and outputs and have checked it; a kernel owns its state in blocks of lanes.
@@ -47,7 +47,7 @@ struct Push {
 };
 constexpr int kPushes = 8;
 constexpr int kPush = 14;                 // doubles of a push
-constexpr int kMemory = kPushes * kPush;  // of a copy; spares and impulses of contact follow
+constexpr int kMemory = kPushes * kPush;  // of a copy; projectiles and impulses of contact follow
 static_assert(sizeof(Push) == kPush * sizeof(double));
 
 // Where and when a copy was lost.
@@ -66,14 +66,14 @@ struct ContactRecord {
     double gap;                    // when the step began [m]
 };
 
-constexpr int kSpare = 14;  // doubles of memory per spare
+constexpr int kProjectile = 14;  // doubles of memory per projectile
 
 struct StepCall {
     int steps = 1;
     double dt = 0;
     double gravity[3] = {0, 0, 0};
     Rows force, acceleration;           // (nv)
-    const bool* accelerated = nullptr;  // (nv) who gets accelerations, whole trees; null is all
+    const bool* accelerated = nullptr;  // (nv) which get accelerations, whole trees; null is all
     Rows load;                          // (nv) acts beside the torques, outside their limits
     Rows target_q, target_v, target_a;  // (nq), (nv), (nv)
     Rows strength, pin;                 // (nl)
@@ -85,7 +85,7 @@ struct StepCall {
     bool feedforward = false;        // of the roots, from the target's acceleration
     const bool* fed = nullptr;       // (nv) which roots; null is all that are driven
     bool correct_momentum = true;    // of trees that nothing holds
-    bool torques_only = false;       // where the step would lead is not asked for
+    bool torques_only = false;       // the state is left where it is
     double* time = nullptr;          // (n) clocks
     double* memory = nullptr;        // (n, kMemory) running pushes, or null if there are none
     std::uint8_t* frozen = nullptr;  // (n)
@@ -105,9 +105,9 @@ class WorldKernel {
     virtual void read_impulses(double* impulse) const = 0;  // (n, slots, 3)
     // null: none
     virtual void write_impulses(const double* impulse, const std::uint8_t* which) = 0;
-    // (n, spares, 14): 1 if it is out, q, v
-    virtual void read_spares(double* out) const = 0;
-    virtual void write_spares(const double* in, const std::uint8_t* which) = 0;
+    // (n, projectiles, 14): 1 if it is out, q, v
+    virtual void read_projectiles(double* out) const = 0;
+    virtual void write_projectiles(const double* in, const std::uint8_t* which) = 0;
     virtual std::int64_t count_contacts() const = 0;
     virtual void read_contacts(ContactRecord* out) const = 0;
     virtual int add_gains(const GainTable& gains) = 0;  // returns its place, old ones are dropped
@@ -115,8 +115,10 @@ class WorldKernel {
     virtual void step(const StepCall& call, std::int64_t begin, std::int64_t end, int thread) = 0;
 };
 
-enum class What : std::int32_t {
+// What a query computes.
+enum class Quantity : std::int32_t {
     forward_kinematics,   // out0 (nl, 3), out1 (nl, 4)
+    link_velocities,      // out0 (nl, 6) linear, angular
     inverse_dynamics,     // out0 (nv) from v, a
     forward_dynamics,     // out0 (nv) from v, tau
     mass_matrix,          // out0 (nv, nv)
@@ -127,13 +129,13 @@ enum class What : std::int32_t {
     energy,               // out0 (2) kinetic, potential
     stable_pd,            // out0 (nv) acceleration, out1 (nv) torque; tau is added to the drive
     drive,                // out0 (nv) Q, out1 (nv) K
-    kane,                 // out0 (nv) tau, out1 (nv) acceleration: a, or what a target asks for
+    kane,                 // out0 (nv) tau, out1 (nv) acceleration: a, or that of a target
     tasks,                // out0: see task_size
 };
 
-// One question about many states.
+// A function of many states: see queries.hpp.
 struct Query {
-    What what;
+    Quantity quantity;
     std::int64_t n;
     double gravity[3];
     Rows q, v, a, tau, external;  // external: (nl, 6) force at the link's origin, torque
@@ -200,12 +202,12 @@ struct BalanceProblem {
 class Kernel {
   public:
     virtual int lanes() const = 0;
-    virtual WorldKernel* make_world(const Forest& forest, const Numbers& numbers,
-                                    const Touchables& touchables, std::int64_t n, double dt,
-                                    int threads) const = 0;
+    virtual WorldKernel* make_world(const Forest& forest, const ModelParameters& parameters,
+                                    const CollisionModel& collision_model, std::int64_t n,
+                                    double dt, int threads) const = 0;
     // states begin .. end - 1, in steps of lanes()
-    virtual void answer(const Forest& forest, const Numbers& numbers, const Query& query,
-                        std::int64_t begin, std::int64_t end) const = 0;
+    virtual void evaluate(const Forest& forest, const ModelParameters& parameters,
+                          const Query& query, std::int64_t begin, std::int64_t end) const = 0;
     virtual void balance(const BalanceProblem& problem, std::int64_t begin,
                          std::int64_t end) const = 0;
     // ten times count multiply-adds in every lane, for benchmarks to time; returns their sum

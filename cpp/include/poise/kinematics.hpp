@@ -42,7 +42,7 @@ struct Work {
             S x;
         } axis;
         // outward again: acceleration caused by the joints
-        Motion<S> rise;
+        Motion<S> relative_acceleration;
     };
     Work() {}
 };

@@ -44,8 +44,8 @@ struct Forest {
     const std::int32_t* effort_per_axis;  // (nb) ball joints: limit each axis instead of the length
 };
 
-// Numbers that may differ from copy to copy; a stride of 0 shares them.
-struct Numbers {
+// ModelParameters that may differ from copy to copy; a stride of 0 shares them.
+struct ModelParameters {
     std::int64_t id;          // the forest's, if these are its model's own; else 0
     const double* mass;       // (nb)
     const double* mc;         // (nb, 3) mass times centre of mass, from the joint
@@ -162,7 +162,7 @@ void load_inertia(double m, const double* mc, const double* I, int lane, Constan
 
 // One tile's constants, copies first .. first + lanes - 1, clamped to n - 1.
 template <class S>
-void load_constants(const Forest& f, const Numbers& x, std::int64_t first, std::int64_t n,
+void load_constants(const Forest& f, const ModelParameters& x, std::int64_t first, std::int64_t n,
                     Constants<S>* c, Axis<S>* axis) {
     using T = Element<S>;
     for (int lane = 0; lane < Traits<S>::lanes; ++lane) {

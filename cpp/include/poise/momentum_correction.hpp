@@ -1,4 +1,4 @@
-// Momentum in flight.
+// Momentum of trees in flight.
 //
 // A step solves the equations of motion at its start. Momentum belongs to a pose and a velocity:
 // with the pose of the end it is a little off, by second order in dt for each step, and a character
@@ -50,11 +50,11 @@ TreeMomentum<S> tree_momentum(int root, int last, const Constants<S>* c, const W
 
 // What the trees must have when the step is over, kept from its start.
 template <class S>
-struct Flight {
+struct MomentumCorrection {
     Buffer<Vec3<S>> p, L;      // (nb) by root; L about the center of mass
     Buffer<MaskOf<S>> flying;  // (nb)
     Buffer<Motion<S>> motion;  // (nb) of the bodies, scratch
-    explicit Flight(int nb) : p(nb), L(nb), flying(nb), motion(nb) {}
+    explicit MomentumCorrection(int nb) : p(nb), L(nb), flying(nb), motion(nb) {}
 };
 
 // Whether some tree can fly: a free root that carries joints.
@@ -80,7 +80,8 @@ MaskOf<S> acts_on_root(const Body& b, const S* Q, const S* K) {
 template <class S>
 void expect_momentum(const Forest& f, const Constants<S>* c, const Work<S>* work,
                      const Vec3<S>* origin, const Motion<S>* before, const Wrench<S>* external,
-                     const S* force, Element<S> step, const Vec3<S>& gravity, Flight<S>& out) {
+                     const S* force, Element<S> step, const Vec3<S>& gravity,
+                     MomentumCorrection<S>& out) {
     const S dt(step), one{Element<S>(1)};
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
@@ -99,8 +100,8 @@ void expect_momentum(const Forest& f, const Constants<S>* c, const Work<S>* work
 // After the step: the roots' velocities, at the new poses. lost: copies that stay as they are.
 template <class S>
 void correct_momentum(const Forest& f, const Constants<S>* c, const Work<S>* work,
-                      const Vec3<S>* origin, const Motion<S>* motion, const Flight<S>& in,
-                      const MaskOf<S>& lost, S* v) {
+                      const Vec3<S>* origin, const Motion<S>* motion,
+                      const MomentumCorrection<S>& in, const MaskOf<S>& lost, S* v) {
     const S one{Element<S>(1)};
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];

@@ -1,8 +1,8 @@
-// One question about one tile of states: the functions of poise.dynamics.
+// The functions of poise.dynamics, for one tile of states.
 #pragma once
 
-#include "poise/kane.hpp"
 #include "poise/effort_limits.hpp"
+#include "poise/kane.hpp"
 
 namespace poise::inline POISE_ISA {
 
@@ -14,70 +14,72 @@ void store_rows(const S* from, int size, std::int64_t first, std::int64_t count,
             to[(first + lane) * size + i] = static_cast<double>(get(from[i], lane));
 }
 
-// The room to answer in. It is kept from call to call: to make it, and to read a model's inertias,
-// takes longer than most answers.
+// Evaluates queries about one model. It is kept from call to call: to allocate its buffers and to
+// read the inertias takes longer than most queries.
 template <class S>
-class Answer {
+class QueryEvaluator {
   public:
-    explicit Answer(const Forest& forest)
+    explicit QueryEvaluator(const Forest& forest)
         : f(forest), s(forest), constants(f.nb), axis(f.nv), q(f.nq), v(f.nv), x(f.nv), K(f.nv),
           out(room()), past(2 * f.nq), isotropic(f.nb), gain(f.nv) {}
 
     std::int64_t id() const { return f.id; }
 
     // states begin .. end - 1
-    void run(const Numbers& numbers, const Query& query, std::int64_t begin, std::int64_t end) {
+    void run(const ModelParameters& parameters, const Query& query, std::int64_t begin,
+             std::int64_t end) {
         o = query;
         // gains per copy go the general way, so that neighbours do not matter
         for (int i = 0; i < f.nb; ++i)
-            isotropic[i] = one_gain({numbers.armature, 0, numbers.armature_stride}, i) &&
+            isotropic[i] = one_gain({parameters.armature, 0, parameters.armature_stride}, i) &&
                            one_gain(o.kp, i) && one_gain(o.kd, i) &&
                            !(o.limits && f.effort_per_axis[i]);
-        if (!numbers.id || numbers.id != loaded) load(numbers, begin, end);
-        loaded = numbers.id;
+        if (!parameters.id || parameters.id != loaded) load(parameters, begin, end);
+        loaded = parameters.id;
         constexpr std::int64_t lanes = Traits<S>::lanes;
         for (first = begin; first < end; first += lanes) {
             count = end - first < lanes ? end - first : lanes;
-            // numbers that all copies share are the same in every tile
-            if (own(numbers) && first > begin) load(numbers, first, end);
-            tile(numbers);
+            // parameters that all copies share are the same in every tile
+            if (own(parameters) && first > begin) load(parameters, first, end);
+            tile(parameters);
         }
     }
 
   private:
     using T = Element<S>;
 
-    static bool own(const Numbers& n) {
+    static bool own(const ModelParameters& n) {
         return n.mass_stride || n.mc_stride || n.Io_stride || n.armature_stride || n.effort_stride;
     }
-    void load(const Numbers& numbers, std::int64_t from, std::int64_t end) {
+    void load(const ModelParameters& parameters, std::int64_t from, std::int64_t end) {
         const std::int64_t lanes = Traits<S>::lanes;
-        load_constants(f, numbers, from, end - from < lanes ? end : from + lanes, constants.data(),
-                       axis.data());
+        load_constants(f, parameters, from, end - from < lanes ? end : from + lanes,
+                       constants.data(), axis.data());
     }
 
-    void tile(const Numbers& numbers) {
-        const Rows fixed_rows = {numbers.fixed, 0, numbers.fixed_stride};
+    void tile(const ModelParameters& parameters) {
+        const Rows fixed_rows = {parameters.fixed, 0, parameters.fixed_stride};
         rows(fixed_rows).load(0, 4, fixed);
         rows(o.q).load(0, f.nq, q.data());
         normalise(f, q.data());
         if (o.v.p) rows(o.v).load(0, f.nv, v.data());
         else
             for (int k = 0; k < f.nv; ++k) v[k] = zero;
-        switch (o.what) {
-            case What::forward_kinematics: return forward_kinematics();
-            case What::inverse_dynamics: return inverse();
-            case What::forward_dynamics: return forward();
-            case What::mass_matrix: return matrix_of_mass();
-            case What::jacobian: return jacobian();
-            case What::jacobian_bias: return jacobian_bias();
-            case What::center_of_mass: return center();
-            case What::centroidal_momentum: return momentum();
-            case What::energy: return energy();
-            case What::stable_pd: return stable_pd();
-            case What::drive: return drive();
-            case What::kane: return kane();
-            case What::tasks: return tasks();
+        switch (o.quantity) {
+            case Quantity::forward_kinematics: return forward_kinematics();
+            case Quantity::link_velocities: return link_velocities();
+            case Quantity::inverse_dynamics: return inverse();
+            case Quantity::forward_dynamics: return forward();
+            case Quantity::mass_matrix: return matrix_of_mass();
+            case Quantity::jacobian: return jacobian();
+            case Quantity::jacobian_bias: return jacobian_bias();
+            case Quantity::center_of_mass: return center();
+            case Quantity::centroidal_momentum: return momentum();
+            case Quantity::energy: return energy();
+            case Quantity::stable_pd: return stable_pd();
+            case Quantity::drive: return drive();
+            case Quantity::kane: return kane();
+            case Quantity::tasks: return tasks();
         }
     }
 
@@ -131,6 +133,25 @@ class Answer {
         }
         store_rows(quats, 4 * f.nl, first, count, o.out1);
         give(o.out0, 3 * f.nl);
+    }
+
+    // velocity of each link's origin, and its angular velocity, in world axes
+    void link_velocities() {
+        pose(nullptr, false);
+        velocities(f, v.data(), s.work.data(), s.velocity.data());
+        for (int l = 0; l < f.nl; ++l) {
+            const int b = f.link_body[l];
+            Vec3<S> linear = zero3<S>(), angular = zero3<S>();
+            if (b >= 0) {
+                const double* p = f.link_p + 3 * l;
+                const Vec3<S> arm = s.work[b].R * Vec3<S>{S(T(p[0])), S(T(p[1])), S(T(p[2]))};
+                angular = s.work[b].motion.w;
+                linear = s.velocity[b] + cross(angular, arm);
+            }
+            store(out.data() + 6 * l, linear);
+            store(out.data() + 6 * l + 3, angular);
+        }
+        give(o.out0, 6 * f.nl);
     }
 
     void inverse() {
@@ -252,27 +273,28 @@ class Answer {
     }
 
     // Q and K of the drive
-    void ask() {
+    void load_drive() {
         rows(o.target_q).load(0, f.nq, s.tq.data());
         normalise(f, s.tq.data());
         if (o.target_v.p) rows(o.target_v).load(0, f.nv, s.tv.data());
         for (int k = 0; k < f.nv; ++k) gain[k] = {rows(o.kp).at(0, k), rows(o.kd).at(0, k)};
-        spins(f, v.data(), T(o.dt), s.spin.data());
-        drive_forces(o.form, nullptr, f, gain.data(), T(o.dt), q.data(), v.data(), s.spin.data(),
-                     static_cast<const S*>(s.tq.data()), static_cast<const S*>(s.tv.data()),
-                     o.target_v.p != nullptr, s.Q.data(), s.K.data());
+        rotation_steps(f, v.data(), T(o.dt), s.rotation_step.data());
+        drive_forces(o.form, nullptr, f, gain.data(), T(o.dt), q.data(), v.data(),
+                     s.rotation_step.data(), static_cast<const S*>(s.tq.data()),
+                     static_cast<const S*>(s.tv.data()), o.target_v.p != nullptr, s.Q.data(),
+                     s.K.data());
         if (!o.tau.p) return;
         for (int k = 0; k < f.nv; ++k) s.Q[k] = s.Q[k] + rows(o.tau).at(0, k);
     }
 
     void drive() {
-        ask();
+        load_drive();
         store_rows(s.Q.data(), f.nv, first, count, o.out0);
         store_rows(s.K.data(), f.nv, first, count, o.out1);
     }
 
     void stable_pd() {
-        ask();
+        load_drive();
         const auto solve_now = [&] {
             for (int k = 0; k < f.nv; ++k) K[k] = s.K[k] + axis[k].armature;
             solve_with(o.method, s.Q.data(), K.data());
@@ -324,10 +346,10 @@ class Answer {
             move(f, constants.data(), s.tq.data(), s.tv.data(), s.ta.data(), zero3<S>(),
                  s.target_work.data());
             pose(nullptr, false);
-            const Wish<S> wish = {s.tq.data(), s.tv.data(), s.ta.data(), s.target_work.data(),
-                                  gain.data()};
-            wished_accelerations(f, wish, q.data(), v.data(), s.work.data(), s.velocity.data(),
-                                 qdd);
+            const TrackingTarget<S> target = {s.tq.data(), s.tv.data(), s.ta.data(),
+                                              s.target_work.data(), gain.data()};
+            desired_accelerations(f, target, q.data(), v.data(), s.work.data(), s.velocity.data(),
+                                  qdd);
         } else {
             rows(o.a).load(0, f.nv, qdd);
         }
@@ -339,7 +361,7 @@ class Answer {
         give(o.out0, f.nv);
     }
 
-    // all that a controller of momentum and points asks for, from one pass: see task_size
+    // inputs of a controller of momentum and points, from one pass: see task_size
     void tasks() {
         const int nv = f.nv, n = o.point_count;
         const auto size = static_cast<std::size_t>(task_size(nv, n));
@@ -402,7 +424,7 @@ class Answer {
     Buffer<Gain<S>> gain;
     S fixed[4];  // mass and moment of what is welded to the world
     std::int64_t first = 0, count = 0;
-    std::int64_t loaded = 0;  // whose numbers are in constants and axis; 0 is nobody's
+    std::int64_t loaded = 0;  // whose parameters are in constants and axis; 0 is nobody's
     const S zero{Element<S>(0)};
 };
 

@@ -1,4 +1,4 @@
-// Working paper of the algorithms: one per thread, made once, out of the user's sight.
+// Scratch buffers of the algorithms: one set per thread, allocated once.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ template <class S>
 struct Scratch {
     Buffer<Work<S>> work, target_work;
     Buffer<Carry<S>> carry;
-    Buffer<S> Q, K;            // what the drive asks (nv)
+    Buffer<S> Q, K;            // of the drive (nv)
     Buffer<S> Q_own, K_own;    // of the joints themselves: springs, dampers, rotor inertia
     Buffer<S> Q_sum, K_sum;    // both
     Buffer<Gain<S>> own_gain;  // stiffness and damping of the joints themselves
@@ -64,14 +64,15 @@ struct Scratch {
     Buffer<Inertia<S>> pinned;
     Buffer<Rigid<S>> composite;
     Buffer<Vec3<S>> origin, velocity, target_origin, target_velocity;
-    Buffer<Quat<S>> spin;
+    Buffer<Quat<S>> rotation_step;
 
     explicit Scratch(const Forest& f)
         : work(f.nb), target_work(f.nb), carry(f.slots), Q(f.nv), K(f.nv), Q_own(f.nv), K_own(f.nv),
           Q_sum(f.nv), K_sum(f.nv), own_gain(f.nv), Q_free(f.nv), K_free(f.nv), qdd(f.nv),
           v_next(f.nv), load(f.nv), q_old(f.nq), v_old(f.nv), tq(f.nq), tv(f.nv), ta(f.nv),
           limited(f.nv), over(f.nv), external(f.nb), total(f.nb), pinned(f.nb), composite(f.nb),
-          origin(f.nb), velocity(f.nb), target_origin(f.nb), target_velocity(f.nb), spin(f.nb) {}
+          origin(f.nb), velocity(f.nb), target_origin(f.nb), target_velocity(f.nb),
+          rotation_step(f.nb) {}
     // the matrix is made when a method first asks for it
     void need_matrix(const Forest& f) {
         if (M.size()) return;
@@ -80,7 +81,7 @@ struct Scratch {
     }
 };
 
-// What the solvers are given: who, where, how it is forced.
+// Input of the solvers: model, state, forces.
 template <class S>
 struct Problem {
     const Forest& f;
@@ -93,7 +94,7 @@ struct Problem {
     const bool* isotropic;
     const Wrench<S>* external;
     const Inertia<S>* pinned;
-    Give<S>* give;  // (nb) where to keep how the joints give way, or null
+    JointResponse<S>* give;  // (nb) where to store the response of the joints, or null
 };
 
 // (M + K) q'' = Q - h in linear time; work holds the motion at q'' = 0 and is used up.
@@ -101,10 +102,10 @@ template <class S>
 void solve_maba(const Problem<S>& p, Scratch<S>& s, S* qdd, MaskOf<S>& bad, int* bad_body) {
     const JointForces<S> forces = {p.Q, p.K, p.isotropic, p.external, p.pinned};
     if (p.give)
-        contract<S, true>(p.f, p.constants, forces, s.work.data(), s.carry.data(), bad, bad_body,
-                          p.give);
-    else contract(p.f, p.constants, forces, s.work.data(), s.carry.data(), bad, bad_body);
-    expand(p.f, p.isotropic, s.work.data(), qdd);
+        backward_pass<S, true>(p.f, p.constants, forces, s.work.data(), s.carry.data(), bad,
+                               bad_body, p.give);
+    else backward_pass(p.f, p.constants, forces, s.work.data(), s.carry.data(), bad, bad_body);
+    forward_pass(p.f, p.isotropic, s.work.data(), qdd);
 }
 
 // The same by a matrix: dense, sparse or iterative.
@@ -149,10 +150,10 @@ void solve(Method method, const Problem<S>& p, Scratch<S>& s, S* qdd, MaskOf<S>&
     if (method == Method::maba) return solve_maba(p, s, qdd, bad, bad_body);
     solve_matrix(method, p, s, qdd, bad, bad_body);
     if (!p.give) return;
-    // contact goes through the articulated inertias, whoever found the accelerations
+    // contact needs the articulated inertias whichever method found the accelerations
     const JointForces<S> forces = {p.Q, p.K, p.isotropic, p.external, p.pinned};
-    contract<S, true>(p.f, p.constants, forces, s.work.data(), s.carry.data(), bad, bad_body,
-                      p.give);
+    backward_pass<S, true>(p.f, p.constants, forces, s.work.data(), s.carry.data(), bad, bad_body,
+                           p.give);
 }
 
 }  // namespace poise::inline POISE_ISA

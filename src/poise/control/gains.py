@@ -107,9 +107,23 @@ class Gains:
         pins = {"pin_frequency": self.pin_frequency, "pin_damping": self.pin_damping}
         return Gains(scene, kp, kd, **pins, _pin=pin)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored_gains, (*(getattr(self, name) for name in Gains.__slots__),)
+
     def __repr__(self) -> str:
         kp, kd = self.kp, self.kd
         return f"Gains(kp={kp.min():g}..{kp.max():g}, kd={kd.min():g}..{kd.max():g})"
+
+
+def _restored_gains(*values: Any) -> Gains:
+    """Gains from their pickle."""
+    gains = object.__new__(Gains)
+    for name, value in zip(Gains.__slots__, values, strict=True):
+        if isinstance(value, np.ndarray):
+            value = value.copy()
+            value.flags.writeable = False
+        object.__setattr__(gains, name, value)
+    return gains
 
 
 def suggest_gains(
@@ -186,8 +200,8 @@ def carried_inertia(character: SceneLike, *, per_axis: bool = False) -> Floats:
     """
     scene = scene_of(character)
     forest = scene.forest
-    mass, _, about = composite_inertia(forest, scene.numbers)
-    rotor = scene.numbers[3] if scene.numbers else None
+    mass, _, about = composite_inertia(forest, scene.overrides)
+    rotor = scene.overrides.armature if scene.overrides else None
     rotor = forest.armature if rotor is None else rotor
     batch = np.broadcast_shapes(mass.shape[:-1], rotor.shape[:-1])
     out: Floats = np.array(np.broadcast_to(rotor, (*batch, scene.nv)))
@@ -227,7 +241,7 @@ def _pin_table(scene: Scene, frequency: float, damping: float) -> Floats:
     w = 2.0 * math.pi * number(frequency, "pin_frequency", unit="Hz")
     z = 2.0 * number(damping, "pin_damping", unit="ratio")
     forest = scene.forest
-    mass, _, about = composite_inertia(forest, scene.numbers)
+    mass, _, about = composite_inertia(forest, scene.overrides)
     # pins are shared by all copies: those of the mean where masses differ
     mass = mass.reshape(-1, mass.shape[-1]).mean(axis=0)
     turning = largest_moment(about).reshape(-1, mass.size).mean(axis=0)

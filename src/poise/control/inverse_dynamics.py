@@ -33,7 +33,7 @@ from poise.math.rotation import quat_matrix
 from poise.model.forest import KINDS
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.simulation.command import Command, Drive, Target
-from poise.simulation.contact.probes import shape_probes
+from poise.simulation.contact.pairs import shape_probes
 from poise.simulation.controller import Requirements
 
 STIFFNESS = 500.0
@@ -521,7 +521,7 @@ class Supports:
         """How far the points are apart at rest, along the axis where it is most [m]."""
         if not len(self.point):
             return 0.0
-        one = self.scene._replace(numbers=None)
+        one = self.scene._replace(overrides=None)
         places = self._places(*forward_kinematics(one, one.forest.rest_q))
         return float(np.ptp(places, axis=0).max())
 

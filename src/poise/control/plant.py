@@ -27,7 +27,7 @@ from poise.simulation.contact import HeightField, Plane
 
 if TYPE_CHECKING:
     from poise.simulation.world import World
-    from poise.simulation.world_config import Settings
+    from poise.simulation.world_config import WorldConfig
 
 Index = slice | Ints
 """Where the parts are in an array of the whole scene."""
@@ -67,7 +67,7 @@ class Plant(Sealed):
         self.names = _part_names(self.whole, part)
         world: Any = source if hasattr(source, "settings") else None
         self._world: World | None = world
-        self.settings: Settings | None = None if world is None else world.settings
+        self.settings: WorldConfig | None = None if world is None else world.settings
         self.dt: float | None = None if world is None else world.dt
         self.n: int = 1 if world is None else world.n
         self.dtype: str = "float64" if world is None else world.dtype
@@ -293,15 +293,15 @@ class Plant(Sealed):
             forest = compile_forest(characters, self.names)
             scene = scene_of(characters)._replace(forest=forest)
         settings = self.settings
-        if settings is None or self.whole.numbers is None:
+        if settings is None or self.whole.overrides is None:
             return scene
-        from poise.model.inertia import own_numbers
+        from poise.model.inertia import model_overrides
 
         mass, inertia, armature = settings.mass, settings.inertia, settings.armature
         mass = None if mass is None else mass[..., self.links]
         inertia = None if inertia is None else inertia[..., self.links, :, :]
         armature = None if armature is None else armature[..., self.v]
-        return scene._replace(numbers=own_numbers(scene, self.n, mass, inertia, armature))
+        return scene._replace(overrides=model_overrides(scene, self.n, mass, inertia, armature))
 
     def _by_part(self, targets: Mapping[str, Any]) -> Target:
         """Targets of the parts, one after another."""

@@ -130,7 +130,7 @@ CONTROLLERS: dict[str, ControllerEntry] = {
             "friction": 0.8,
             "stiffness": 2e6,
             "self_collision": False,
-            "spares": 0,
+            "projectiles": 0,
         },
     ),
 }

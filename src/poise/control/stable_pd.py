@@ -160,6 +160,5 @@ class StablePD(Servo):
         factor = self.factor
         if factor is None:
             return self.scene, self.gains.kp, self.gains.kd
-        numbers = self.scene.numbers or (None,) * 6
-        own = (*numbers[:4], self.effort, numbers[5])
-        return self.scene._replace(numbers=own), self.gains.kp * factor, self.gains.kd * factor
+        weakened = self.scene.with_overrides(effort=self.effort)
+        return weakened, self.gains.kp * factor, self.gains.kd * factor

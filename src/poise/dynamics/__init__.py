@@ -1,6 +1,6 @@
 """Dynamics of a character: the core's algorithms as functions of states.
 
-Leading axes are batch axes: q of shape (nq,) asks about one state, (n, nq) about n, in lanes.
+Leading axes are batch axes: q of shape (nq,) is one state, (n, nq) are n, computed in lanes.
 Twists and wrenches are linear first: [linear, angular], [force, torque], in world axes. Passive
 springs and dampers are not part of these functions; a world adds them. `dtype="float32"` computes
 in single precision; arrays are float64 at the door either way.
@@ -13,9 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.dynamics.queries import DTYPES, FORMS, GRAVITY, METHODS, ask, ask1
+from poise import _core
+from poise.dynamics.queries import (
+    DTYPES,
+    FORMS,
+    GRAVITY,
+    METHODS,
+    DtypeLike,
+    gravity_vector,
+    prepare,
+    unbatch,
+)
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, floats, number
+from poise.math.arrays import Floats, choice, floats, number
 from poise.model.scene import SceneLike, scene_of
 
 __all__ = [
@@ -35,6 +45,7 @@ __all__ = [
     "jacobian_bias",
     "kane_control",
     "kane_inverse_dynamics",
+    "link_velocities",
     "mass_matrix",
     "pd_force",
     "stable_pd",
@@ -42,7 +53,7 @@ __all__ = [
 
 
 def forward_kinematics(
-    character: SceneLike, q: ArrayLike, *, dtype: str = "float64"
+    character: SceneLike, q: ArrayLike, *, dtype: DtypeLike = "float64"
 ) -> tuple[Floats, Floats]:
     """Poses of the links in the world.
 
@@ -54,8 +65,30 @@ def forward_kinematics(
     Returns:
         Positions of the link frames (..., nl, 3) [m] and quaternions w x y z (..., nl, 4).
     """
-    out = ask("forward_kinematics", scene_of(character), dtype, q=q)
-    return out[0], out[1]
+    core, batch, n, (q,) = prepare(character, dtype, q=q)
+    p, quat = core.forward_kinematics(n, q)
+    return unbatch(p, batch), unbatch(quat, batch)
+
+
+def link_velocities(
+    character: SceneLike, q: ArrayLike, v: ArrayLike, *, dtype: DtypeLike = "float64"
+) -> tuple[Floats, Floats]:
+    """Velocities of the links in the world.
+
+    Args:
+        character: The character, or a scene.
+        q: Positions, shape (..., nq).
+        v: Velocities, shape (..., nv).
+        dtype: Precision of the computation.
+
+    Returns:
+        Velocities of the origins of the link frames [m/s] and angular velocities [rad/s], both in
+        world axes, shape (..., nl, 3) each. MuJoCo has them by `mj_objectVelocity` with
+        `mjOBJ_XBODY`, angular first.
+    """
+    core, batch, n, (q, v) = prepare(character, dtype, q=q, v=v)
+    out = unbatch(core.link_velocities(n, q, v), batch)
+    return out[..., :3], out[..., 3:]
 
 
 def inverse_dynamics(
@@ -66,7 +99,7 @@ def inverse_dynamics(
     *,
     gravity: ArrayLike = GRAVITY,
     external: ArrayLike | None = None,
-    dtype: str = "float64",
+    dtype: DtypeLike = "float64",
 ) -> Floats:
     """Generalized forces that give these accelerations: tau = M a + h. RNEA.
 
@@ -79,7 +112,11 @@ def inverse_dynamics(
         external: Wrench on each link, force at its origin [N, N m], shape (..., nl, 6).
         dtype: Precision of the computation.
     """
-    return ask1("inverse_dynamics", character, dtype, gravity, q=q, v=v, a=a, external=external)
+    core, batch, n, (q, v, a, external) = prepare(
+        character, dtype, q=q, v=v, a=a, external=external
+    )
+    tau = core.inverse_dynamics(n, q, v, a, external, gravity_vector(gravity))
+    return unbatch(tau, batch)
 
 
 def kane_inverse_dynamics(
@@ -91,7 +128,7 @@ def kane_inverse_dynamics(
     gravity: ArrayLike = GRAVITY,
     external: ArrayLike | None = None,
     as_printed: bool = False,
-    dtype: str = "float64",
+    dtype: DtypeLike = "float64",
 ) -> Floats:
     """The same as `inverse_dynamics`, by the recursion from Kane's equations (kavafoglu2018).
 
@@ -105,10 +142,11 @@ def kane_inverse_dynamics(
         as_printed: Leave out ω x I ω, as the thesis does; fast rotations then come out wrong.
         dtype: Precision of the computation.
     """
-    return ask(
-        "kane", scene_of(character), dtype, gravity, q=q, v=v, a=a, external=external,
-        as_printed=as_printed,
-    )[0]  # fmt: skip
+    core, batch, n, (q, v, a, external) = prepare(
+        character, dtype, q=q, v=v, a=a, external=external
+    )
+    tau = core.kane_inverse_dynamics(n, q, v, a, external, gravity_vector(gravity), as_printed)
+    return unbatch(tau, batch)
 
 
 def kane_control(
@@ -125,7 +163,7 @@ def kane_control(
     gravity: ArrayLike = GRAVITY,
     external: ArrayLike | None = None,
     as_printed: bool = False,
-    dtype: str = "float64",
+    dtype: DtypeLike = "float64",
 ) -> tuple[Floats, Floats]:
     """Accelerations that bring the links to a target, and the forces that give them.
 
@@ -152,14 +190,23 @@ def kane_control(
     """
     scene = scene_of(character)
     target_q, target_v = _pair(target)
-    out = ask(
-        "kane", scene, dtype, gravity, dt=number(dt, "dt"), q=q, v=v, external=external,
-        target_q=target_q, target_v=target_v, target_a=getattr(target, "a", None),
-        past=getattr(target, "past", None), kp=_gain(kp, "kp", scene.nv),
-        kd=_gain(kd, "kd", scene.nv), velocity=target_velocity, feedforward=feedforward,
-        as_printed=as_printed,
-    )  # fmt: skip
-    return out[0], out[1]
+    core, batch, n, (q, v, external, target_q, target_v, kp, kd, target_a, past) = prepare(
+        scene,
+        dtype,
+        q=q,
+        v=v,
+        external=external,
+        target_q=target_q,
+        target_v=target_v,
+        kp=_gain(kp, "kp", scene.nv),
+        kd=_gain(kd, "kd", scene.nv),
+        target_a=getattr(target, "a", None),
+        past=getattr(target, "past", None),
+    )
+    goal = _core.ServoTarget(target_q, target_v, kp, kd, number(dt, "dt"), target_a, past)
+    g = gravity_vector(gravity)
+    tau, a = core.kane_control(n, q, v, goal, external, g, target_velocity, feedforward, as_printed)
+    return unbatch(tau, batch), unbatch(a, batch)
 
 
 def bias_force(
@@ -169,10 +216,12 @@ def bias_force(
     *,
     gravity: ArrayLike = GRAVITY,
     external: ArrayLike | None = None,
-    dtype: str = "float64",
+    dtype: DtypeLike = "float64",
 ) -> Floats:
     """The part h of M a + h = tau: velocity terms, gravity and external forces."""
-    return ask1("inverse_dynamics", character, dtype, gravity, q=q, v=v, external=external)
+    core, batch, n, (q, v, external) = prepare(character, dtype, q=q, v=v, external=external)
+    h = core.inverse_dynamics(n, q, v, None, external, gravity_vector(gravity))
+    return unbatch(h, batch)
 
 
 def forward_dynamics(
@@ -183,7 +232,7 @@ def forward_dynamics(
     *,
     gravity: ArrayLike = GRAVITY,
     external: ArrayLike | None = None,
-    dtype: str = "float64",
+    dtype: DtypeLike = "float64",
 ) -> Floats:
     """Accelerations under generalized forces, in linear time. ABA.
 
@@ -196,12 +245,17 @@ def forward_dynamics(
         external: Wrench on each link, force at its origin [N, N m], shape (..., nl, 6).
         dtype: Precision of the computation.
     """
-    return ask1("forward_dynamics", character, dtype, gravity, q=q, v=v, tau=tau, external=external)
+    core, batch, n, (q, v, tau, external) = prepare(
+        character, dtype, q=q, v=v, tau=tau, external=external
+    )
+    a = core.forward_dynamics(n, q, v, tau, external, gravity_vector(gravity))
+    return unbatch(a, batch)
 
 
-def mass_matrix(character: SceneLike, q: ArrayLike, *, dtype: str = "float64") -> Floats:
+def mass_matrix(character: SceneLike, q: ArrayLike, *, dtype: DtypeLike = "float64") -> Floats:
     """Joint-space inertia M (..., nv, nv), armature on its diagonal. CRBA."""
-    return ask1("mass_matrix", character, dtype, q=q)
+    core, batch, n, (q,) = prepare(character, dtype, q=q)
+    return unbatch(core.mass_matrix(n, q), batch)
 
 
 def jacobian(
@@ -210,7 +264,7 @@ def jacobian(
     link: str | int,
     point: ArrayLike = (0.0, 0.0, 0.0),
     *,
-    dtype: str = "float64",
+    dtype: DtypeLike = "float64",
 ) -> Floats:
     """J (..., 6, nv) of a point fixed in a link: J v is its linear, then its angular velocity.
 
@@ -222,7 +276,9 @@ def jacobian(
         dtype: Precision of the computation.
     """
     scene = scene_of(character)
-    return ask1("jacobian", scene, dtype, link=scene.link_index(link), point=point, q=q)
+    index = scene.link_index(link)
+    core, batch, n, (q,) = prepare(scene, dtype, q=q)
+    return unbatch(core.jacobian(n, q, index, floats(point, "point")), batch)
 
 
 def jacobian_bias(
@@ -232,28 +288,32 @@ def jacobian_bias(
     link: str | int,
     point: ArrayLike = (0.0, 0.0, 0.0),
     *,
-    dtype: str = "float64",
+    dtype: DtypeLike = "float64",
 ) -> Floats:
     """J̇ v (..., 6): acceleration of the point of `jacobian` while the joints do not accelerate."""
     scene = scene_of(character)
-    return ask1("jacobian_bias", scene, dtype, link=scene.link_index(link), point=point, q=q, v=v)
+    index = scene.link_index(link)
+    core, batch, n, (q, v) = prepare(scene, dtype, q=q, v=v)
+    return unbatch(core.jacobian_bias(n, q, v, index, floats(point, "point")), batch)
 
 
-def center_of_mass(character: SceneLike, q: ArrayLike, *, dtype: str = "float64") -> Floats:
-    """Mass centre of the whole character or scene (..., 3) [m]."""
-    return ask1("center_of_mass", character, dtype, q=q)
+def center_of_mass(character: SceneLike, q: ArrayLike, *, dtype: DtypeLike = "float64") -> Floats:
+    """Center of mass of the whole character or scene (..., 3) [m]."""
+    core, batch, n, (q,) = prepare(character, dtype, q=q)
+    return unbatch(core.center_of_mass(n, q), batch)
 
 
 def centroidal_momentum(
-    character: SceneLike, q: ArrayLike, v: ArrayLike, *, dtype: str = "float64"
+    character: SceneLike, q: ArrayLike, v: ArrayLike, *, dtype: DtypeLike = "float64"
 ) -> tuple[Floats, Floats]:
-    """Linear momentum, and angular momentum about the mass centre, as a linear map of v.
+    """Linear momentum, and angular momentum about the center of mass, as a linear map of v.
 
     Returns:
         Matrix A (..., 6, nv) and bias (..., 6): the momentum is A v, its rate A a + bias.
     """
-    out = ask("centroidal_momentum", scene_of(character), dtype, q=q, v=v)
-    return out[0], out[1]
+    core, batch, n, (q, v) = prepare(character, dtype, q=q, v=v)
+    A, bias = core.centroidal_momentum(n, q, v)
+    return unbatch(A, batch), unbatch(bias, batch)
 
 
 def energy(
@@ -262,10 +322,11 @@ def energy(
     v: ArrayLike,
     *,
     gravity: ArrayLike = GRAVITY,
-    dtype: str = "float64",
+    dtype: DtypeLike = "float64",
 ) -> tuple[Floats, Floats]:
     """Kinetic and potential energy [J], each of shape (...)."""
-    out = ask1("energy", character, dtype, gravity, q=q, v=v)
+    core, batch, n, (q, v) = prepare(character, dtype, q=q, v=v)
+    out = unbatch(core.energy(n, q, v, gravity_vector(gravity)), batch)
     return out[..., 0], out[..., 1]
 
 
@@ -284,7 +345,7 @@ def stable_pd(
     external: ArrayLike | None = None,
     force: ArrayLike | None = None,
     limits: bool = False,
-    dtype: str = "float64",
+    dtype: DtypeLike = "float64",
 ) -> tuple[Floats, Floats]:
     """Stable PD: accelerations and the torques that cause them, Q - K a (yin2020).
 
@@ -305,27 +366,27 @@ def stable_pd(
         limits: Respect the joints' effort limits, in the same step.
         dtype: Precision of the computation.
     """
+    form_index, method_index = choice(form, "form", FORMS), choice(method, "method", METHODS)
     scene = scene_of(character)
     target_q, target_v = _pair(target)
-    out = ask(
-        "stable_pd",
+    core, batch, n, (q, v, external, force, target_q, target_v, kp, kd) = prepare(
         scene,
         dtype,
-        gravity,
-        dt=number(dt, "dt"),
-        form=form,
-        method=method,
-        limits=limits,
         q=q,
         v=v,
+        external=external,
         tau=force,
         target_q=target_q,
         target_v=target_v,
         kp=_gain(kp, "kp", scene.nv),
         kd=_gain(kd, "kd", scene.nv),
-        external=external,
     )
-    return out[0], out[1]
+    goal = _core.ServoTarget(target_q, target_v, kp, kd, number(dt, "dt"))
+    g = gravity_vector(gravity)
+    a, tau = core.stable_pd(
+        n, q, v, goal, force, external, g, form_index, method_index, bool(limits)
+    )
+    return unbatch(a, batch), unbatch(tau, batch)
 
 
 def pd_force(
@@ -337,7 +398,7 @@ def pd_force(
     kd: ArrayLike,
     dt: float = 0.0,
     *,
-    dtype: str = "float64",
+    dtype: DtypeLike = "float64",
 ) -> Floats:
     """Explicit PD: -kp (q - q̄) - kd (v - v̄), rotations by the short way round.
 
@@ -365,9 +426,9 @@ def drive(
     dt: float,
     form: str = "implicit",
     *,
-    dtype: str = "float64",
+    dtype: DtypeLike = "float64",
 ) -> tuple[Floats, Floats]:
-    """What a drive asks of its joints: forces Q - K a, linear in the accelerations to come.
+    """Joint forces of a drive, Q - K a, linear in the accelerations a of the step.
 
     For solvers of one's own: K goes beside the armature, Q among the forces. `stable_pd` is that
     with the dynamics solved.
@@ -398,15 +459,24 @@ def _drive(
     kd: ArrayLike,
     dt: float,
     form: str,
-    dtype: str,
+    dtype: DtypeLike,
 ) -> tuple[Floats, Floats]:
+    form_index = choice(form, "form", FORMS)
     scene = scene_of(character)
     target_q, target_v = _pair(target)
-    out = ask(
-        "drive", scene, dtype, dt=dt, form=form, q=q, v=v, target_q=target_q, target_v=target_v,
-        kp=_gain(kp, "kp", scene.nv), kd=_gain(kd, "kd", scene.nv),
-    )  # fmt: skip
-    return out[0], out[1]
+    core, batch, n, (q, v, target_q, target_v, kp, kd) = prepare(
+        scene,
+        dtype,
+        q=q,
+        v=v,
+        target_q=target_q,
+        target_v=target_v,
+        kp=_gain(kp, "kp", scene.nv),
+        kd=_gain(kd, "kd", scene.nv),
+    )
+    goal = _core.ServoTarget(target_q, target_v, kp, kd, dt)
+    Q, K = core.drive(n, q, v, goal, form_index)
+    return unbatch(Q, batch), unbatch(K, batch)
 
 
 def _pair(target: Any) -> tuple[ArrayLike, ArrayLike | None]:

@@ -1,13 +1,12 @@
-"""Questions to the core: arrays become rows of one batch, answers get its shape back.
+"""Leading axes of arrays to rows of one batch, and back, for `poise.dynamics`.
 
-What is behind `poise.dynamics`. One state in arrays as the core takes them goes straight through;
-all else is brought to rows first.
+Arrays of one state that the core takes as they are pass unchanged.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,99 +16,68 @@ from poise.errors import PoiseError
 from poise.math.arrays import FLOAT64, Floats, choice, floats
 from poise.model.scene import Scene, SceneLike, scene_of
 
-FORMS = ("pd", "explicit", "spd", "implicit")
-METHODS = ("maba", "df", "sf", "pcg")
+FORMS = tuple(_core.Form.__members__)
+METHODS = tuple(_core.Method.__members__)
 DTYPES = ("float64", "float32")
+DtypeLike = Union[str, type[np.floating[Any]], "np.dtype[Any]"]
+"""A name of DTYPES, or NumPy's type of that name."""
 GRAVITY = (0.0, 0.0, -9.81)
 ORIGIN = np.zeros(3)
 DOWN = np.array(GRAVITY)
 
-WHAT = (  # as enum What of the core has them
-    "forward_kinematics",
-    "inverse_dynamics",
-    "forward_dynamics",
-    "mass_matrix",
-    "jacobian",
-    "jacobian_bias",
-    "center_of_mass",
-    "centroidal_momentum",
-    "energy",
-    "stable_pd",
-    "drive",
-    "kane",
-)
+Prepared = tuple[_core.Dynamics, tuple[int, ...], int, list[Any]]
 
 
-def ask1(
-    what: str, character: SceneLike, dtype: str, gravity: ArrayLike = GRAVITY, **given: Any
-) -> Floats:
-    """The first of the core's answers to a question with one."""
-    out: Floats = ask(what, scene_of(character), dtype, gravity, **given)[0]
-    return out
+def prepare(character: SceneLike, dtype: DtypeLike, **arrays: ArrayLike | None) -> Prepared:
+    """The core's functions of a scene, and arrays as rows of one batch.
 
+    Args:
+        character: The character, or a scene.
+        dtype: Precision of the computation.
+        arrays: By the names of `Forest.shapes`, q among them; None is left out.
 
-def ask(
-    what: str,
-    scene: Scene,
-    dtype: str,
-    gravity: ArrayLike = GRAVITY,
-    *,
-    dt: float = 1.0,
-    form: str = "implicit",
-    method: str = "maba",
-    limits: bool = False,
-    link: int = 0,
-    point: ArrayLike = ORIGIN,
-    velocity: bool = True,
-    feedforward: bool = True,
-    as_printed: bool = False,
-    **arrays: ArrayLike | None,
-) -> tuple[Floats, ...]:
-    """Bring the arrays to rows of one batch, ask the core, and give the batch its shape back."""
-    if arrays.get("q") is None:
+    Returns:
+        The functions, the shape of the batch, its number of states, and the rows of each array.
+    """
+    scene = scene_of(character)
+    if arrays["q"] is None:
         raise PoiseError(f"q is None, expected positions of shape (..., {scene.nq})")
+    single = precision(dtype) == "float32"
     rows = _single(scene, arrays)
     batch: tuple[int, ...] = ()
     if rows is None:
         rows, batch = _batched(scene, arrays)
-    get = rows.get
-    out = _core.answer(
-        scene.model,
-        scene.numbers,
-        WHAT.index(what),
-        math.prod(batch),
-        choice(dtype, "dtype", DTYPES) == 1,
-        get("q"),
-        get("v"),
-        get("a"),
-        get("tau"),
-        get("external"),
-        get("target_q"),
-        get("target_v"),
-        get("kp"),
-        get("kd"),
-        DOWN if gravity is GRAVITY else floats(gravity, "gravity"),
-        dt,
-        choice(form, "form", FORMS),
-        choice(method, "method", METHODS),
-        bool(limits),
-        link,
-        floats(point, "point"),
-        get("target_a"),
-        get("past"),
-        velocity,
-        feedforward,
-        as_printed,
-    )
-    results = out if isinstance(out, tuple) else (out,)
+    core = _core.Dynamics(scene.model, scene.overrides, single)
+    return core, batch, math.prod(batch), [rows.get(name) for name in arrays]
+
+
+def unbatch(result: Floats, batch: tuple[int, ...]) -> Floats:
+    """A result of n rows with the shape of the batch."""
     if not batch:
-        return tuple([result[0] for result in results])
-    return tuple(result.reshape(*batch, *result.shape[1:]) for result in results)
+        row: Floats = result[0]
+        return row
+    return result.reshape(*batch, *result.shape[1:])
+
+
+def gravity_vector(gravity: ArrayLike) -> Floats:
+    """Gravity as the core takes it [m/s^2], shape (3,)."""
+    return DOWN if gravity is GRAVITY else floats(gravity, "gravity")
+
+
+def precision(dtype: DtypeLike) -> str:
+    """ "float64" or "float32", from its name or from NumPy's type."""
+    if isinstance(dtype, str):
+        return DTYPES[choice(dtype, "dtype", DTYPES)]
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = dtype
+    return DTYPES[choice(name, "dtype", DTYPES)]
 
 
 def _single(scene: Scene, arrays: dict[str, ArrayLike | None]) -> dict[str, Floats] | None:
     """The arrays of one state as they are, if that is what they are: there is little to do then."""
-    if scene.numbers is not None and scene.copies:
+    if scene.overrides is not None and scene.copies:
         return None
     rows: dict[str, Floats] = {}
     shapes = scene.forest.shapes
@@ -147,12 +115,10 @@ def _batched(
         batch = np.broadcast_shapes(*lead.values(), *([copies] if copies else []))
     except ValueError:
         shapes = ", ".join(f"{name} {rows[name].shape}" for name in rows)
-        also = f", and the world's own numbers {copies}" if copies else ""
+        also = f", and the world's overrides {copies}" if copies else ""
         raise PoiseError(f"the leading axes do not fit together: {shapes}{also}") from None
     if copies and batch != copies:
-        raise PoiseError(
-            f"a world with numbers per copy answers about {copies} states, not {batch}"
-        )
+        raise PoiseError(f"a world with overrides per copy has {copies} states, not {batch}")
     n = math.prod(batch)
     for name, array in rows.items():
         if lead[name]:

@@ -3,7 +3,7 @@
 Every function takes states with leading batch or time axes and reduces nothing: callers choose
 between mean, percentile and largest with `summary`.
 
-Contacts come as a world gives them: flat rows, each with the copy it belongs to (`Touches`). They
+Contacts come as a world gives them: flat rows, each with the copy it belongs to (`Contacts`). They
 become arrays with leading axes by `copies`: () for a world of one, n or (n,) for n copies, (k, n)
 for k frames put together by `stacked`. A World in place of contacts stands for those of its last
 step, with the axis of its copies: `ground_reaction(world)`, `support_polygon(world)`. Points that

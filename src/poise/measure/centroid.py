@@ -12,7 +12,7 @@ from poise.dynamics import GRAVITY
 from poise.math.arrays import Floats, floats, shaped
 from poise.measure.contact_rows import contact_wrench, contacts_of
 from poise.model.scene import SceneLike, scene_of
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 
 
 class Momentum(NamedTuple):
@@ -47,10 +47,10 @@ class Energy(NamedTuple):
 def mass(character: SceneLike) -> Floats:
     """Mass of the scene [kg], shape (); (n,) for a world whose copies differ."""
     scene = scene_of(character)
-    own = scene.numbers
-    if own is None or own[0] is None or own[5] is None:
+    own = scene.overrides
+    if own is None or own.mass is None or own.fixed is None:
         return np.asarray(scene.forest.link_mass.sum())
-    total: Floats = np.asarray(own[0].sum(axis=-1) + own[5][..., 0])
+    total: Floats = np.asarray(own.mass.sum(axis=-1) + own.fixed[..., 0])
     return total
 
 
@@ -94,7 +94,7 @@ def momentum_rate(character: SceneLike, q: ArrayLike, v: ArrayLike, a: ArrayLike
 def external_rate(
     character: SceneLike,
     q: ArrayLike,
-    contacts: Touches,
+    contacts: Contacts,
     *,
     gravity: ArrayLike = GRAVITY,
 ) -> Momentum:

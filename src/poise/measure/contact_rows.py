@@ -16,7 +16,7 @@ from poise.errors import PoiseError
 from poise.math.arrays import Floats, floats
 from poise.model.character import Character
 from poise.model.scene import Scene, SceneLike, scene_of
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 from poise.simulation.world import World
 
 Copies = int | tuple[int, ...]
@@ -41,7 +41,7 @@ class Wrench(NamedTuple):
 # ---- selection
 
 
-def contacts_of(character: SceneLike, contacts: Touches, links: Links | None = None) -> Touches:
+def contacts_of(character: SceneLike, contacts: Contacts, links: Links | None = None) -> Contacts:
     """Contacts of some links with all that is not among them, seen from those links.
 
     Where the link is `other` in a row, the row is reversed: force and normal are always those on
@@ -63,7 +63,7 @@ def contacts_of(character: SceneLike, contacts: Touches, links: Links | None = N
     return contacts.turned(second & ~first).rows(first != second)
 
 
-def contacts_in(scene: Scene, contacts: Touches) -> Touches:
+def contacts_in(scene: Scene, contacts: Contacts) -> Contacts:
     """The same contacts, with links numbered as those of a scene.
 
     The scene is the one that the contacts were found in, or a character that is one part of it.
@@ -95,8 +95,8 @@ def contacts_in(scene: Scene, contacts: Touches) -> Touches:
 
 
 def contacts_from(
-    source: object, contacts: Touches | World | None, copies: Copies | None
-) -> tuple[Touches, Copies]:
+    source: object, contacts: Contacts | World | None, copies: Copies | None
+) -> tuple[Contacts, Copies]:
     """Contacts, and the shape of their leading axes.
 
     Args:
@@ -110,35 +110,35 @@ def contacts_from(
             copies = () if world.n == 1 else (world.n,)
         return world.contacts, copies
     check_contacts(contacts)
-    assert isinstance(contacts, Touches)
+    assert isinstance(contacts, Contacts)
     return contacts, () if copies is None else copies
 
 
 def check_contacts(contacts: object) -> None:
     """Raises an error for anything but contacts."""
-    if not isinstance(contacts, Touches):
+    if not isinstance(contacts, Contacts):
         raise PoiseError(
             "contacts come from world.contacts or recording.contacts(i), got "
             f"{type(contacts).__name__}"
         )
 
 
-def ground_contacts(contacts: Touches, *, obstacles: bool = True) -> Touches:
+def ground_contacts(contacts: Contacts, *, obstacles: bool = True) -> Contacts:
     """Contacts with what stands still: the ground and, unless said otherwise, obstacles."""
     check_contacts(contacts)
     return contacts.rows(contacts.other < 0 if obstacles else contacts.other == -1)
 
 
-def closed(contacts: Touches, gap: float = NEAR) -> Touches:
+def closed(contacts: Contacts, gap: float = NEAR) -> Contacts:
     """Contacts that touch: they press, or their gap [m] is below this."""
     check_contacts(contacts)
     presses = np.sum(contacts.force * contacts.normal, axis=-1) > 0.0
     return contacts.rows(presses | (contacts.depth > -gap))
 
 
-def stacked(frames: Sequence[Touches], n: int = 1) -> Touches:
+def stacked(frames: Sequence[Contacts], n: int = 1) -> Contacts:
     """Contacts of several frames of n copies as one, for `copies=(len(frames), n)`."""
-    if isinstance(frames, Touches):
+    if isinstance(frames, Contacts):
         raise PoiseError("stacked takes a list of contacts, one for each frame; got one contacts")
     if not frames:
         raise PoiseError("stacked needs at least one frame of contacts")
@@ -147,7 +147,7 @@ def stacked(frames: Sequence[Touches], n: int = 1) -> Touches:
         if list(frame.parts) != list(frames[0].parts):
             raise PoiseError("stacked takes frames of one scene; these have different parts")
     shifted = [frame._replace(copy=frame.copy + i * n) for i, frame in enumerate(frames)]
-    whole = Touches._make(np.concatenate(column) for column in zip(*shifted, strict=True))
+    whole = Contacts._make(np.concatenate(column) for column in zip(*shifted, strict=True))
     whole.characters, whole.parts = frames[0].characters, frames[0].parts
     return whole
 
@@ -166,7 +166,7 @@ def feet_links(character: SceneLike) -> dict[str, list[int]]:
 # ---- sums
 
 
-def per_copy(contacts: Touches, values: ArrayLike, copies: Copies = ()) -> Floats:
+def per_copy(contacts: Contacts, values: ArrayLike, copies: Copies = ()) -> Floats:
     """Sum of a value for each contact over the contacts of each copy; 0 where there are none.
 
     Args:
@@ -191,7 +191,7 @@ def per_copy(contacts: Touches, values: ArrayLike, copies: Copies = ()) -> Float
 
 
 def contact_wrench(
-    contacts: Touches | World, about: ArrayLike, copies: Copies | None = None
+    contacts: Contacts | World, about: ArrayLike, copies: Copies | None = None
 ) -> Wrench:
     """Sum of the forces of these contacts, and of their torques about a point.
 
@@ -207,7 +207,7 @@ def contact_wrench(
     return Wrench(per_copy(contacts, contacts.force, shape), per_copy(contacts, torque, shape))
 
 
-def link_wrenches(character: SceneLike, q: ArrayLike, contacts: Touches) -> Floats:
+def link_wrenches(character: SceneLike, q: ArrayLike, contacts: Contacts) -> Floats:
     """What contacts do to every link: force at its origin, and torque [N, N·m], (..., nl, 6).
 
     In the form that `poise.dynamics` takes as `external`. Contacts between links act on both.
@@ -253,7 +253,7 @@ def _alike(some: Sequence[Character], others: Sequence[Character]) -> bool:
     return all(a is b or [x.name for x in a.links] == [x.name for x in b.links] for a, b in pairs)
 
 
-def _check(contacts: Touches, copies: Copies) -> tuple[int, ...]:
+def _check(contacts: Contacts, copies: Copies) -> tuple[int, ...]:
     """The leading axes as a tuple, if they hold the copies that the rows name."""
     check_contacts(contacts)
     shape = copies if isinstance(copies, tuple) else (copies,)
@@ -281,7 +281,7 @@ def _each(value: ArrayLike, name: str, shape: tuple[int, ...], *tail: int) -> Fl
     return whole.reshape(math.prod(shape), *tail)
 
 
-def _links_named(contacts: Touches, nl: int) -> int:
+def _links_named(contacts: Contacts, nl: int) -> int:
     """How many links there are, with those of projectiles."""
     return max([nl, *(int(x.max()) + 1 for x in (contacts.link, contacts.other) if len(x))])
 

@@ -27,7 +27,7 @@ from poise.measure.contact_rows import (
 )
 from poise.model.character import Character
 from poise.model.scene import Scene, SceneLike, scene_of
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 from poise.simulation.world import World
 
 Bools = NDArray[np.bool_]
@@ -39,7 +39,7 @@ FALLEN = 0.6
 def fallen(
     character: SceneLike,
     q: ArrayLike | None = None,
-    contacts: Touches | None = None,
+    contacts: Contacts | None = None,
     *,
     part: str | None = None,
     ground: ArrayLike = 0.0,
@@ -87,7 +87,7 @@ def head_height(
 
 def lying(
     character: SceneLike,
-    contacts: Touches | None = None,
+    contacts: Contacts | None = None,
     *,
     part: str | None = None,
     copies: Copies | None = None,
@@ -135,7 +135,7 @@ def _standing(character: Character) -> tuple[int, float]:
     return head, float(_height(scene_of(character), q, head) - floor)
 
 
-def _own(character: SceneLike, contacts: Touches, part: str | None) -> tuple[Touches, str | None]:
+def _own(character: SceneLike, contacts: Contacts, part: str | None) -> tuple[Contacts, str | None]:
     """A character's contacts and no part, where `part` names it in the scene of the contacts."""
     check_contacts(contacts)
     scene = scene_of(character)

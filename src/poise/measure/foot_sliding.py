@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import Contacts as ContactSchedule
 from poise.anatomy.feet import positions
 from poise.math.arrays import Floats, floats
 from poise.measure.contact_rows import Copies, _check, _each, contacts_from, contacts_in
 from poise.model.character import Character
 from poise.model.scene import Scene, SceneLike, scene_of
-from poise.simulation.contact.touches import Ints, Touches
+from poise.simulation.contact.contacts import Contacts, Ints
 from poise.simulation.world import World
 
 
@@ -38,7 +38,9 @@ class Footing(NamedTuple):
     rise: Floats
 
 
-def footing(character: Character, q: ArrayLike, contacts: Contacts, ground: float = 0.0) -> Footing:
+def footing(
+    character: Character, q: ArrayLike, contacts: ContactSchedule, ground: float = 0.0
+) -> Footing:
     """Skating, sinking and floating of the points that stand.
 
     Args:
@@ -59,7 +61,7 @@ def footing(character: Character, q: ArrayLike, contacts: Contacts, ground: floa
     return Footing(point, start, stop, skate, sink, rise)
 
 
-def slip(character: SceneLike, q: ArrayLike, v: ArrayLike, contacts: Touches) -> Floats:
+def slip(character: SceneLike, q: ArrayLike, v: ArrayLike, contacts: Contacts) -> Floats:
     """Speed at which the two sides of each contact slide along each other [m/s], shape (rows,).
 
     Times dt it is the way that a foot skates in the step.
@@ -90,7 +92,7 @@ def slip(character: SceneLike, q: ArrayLike, v: ArrayLike, contacts: Touches) ->
     return speed
 
 
-def sinking(contacts: Touches | World, copies: Copies | None = None) -> Floats:
+def sinking(contacts: Contacts | World, copies: Copies | None = None) -> Floats:
     """Depth of the deepest contact of each copy, below zero a gap [m]; NaN without contacts.
 
     Args:

@@ -38,7 +38,7 @@ from poise.measure.contact_rows import (
     per_copy,
 )
 from poise.model.scene import SceneLike
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 from poise.simulation.world import World
 
 STEEPEST = 0.5
@@ -61,7 +61,7 @@ class Reaction(NamedTuple):
 
 def ground_reaction(
     character: SceneLike,
-    contacts: Touches | World | None = None,
+    contacts: Contacts | World | None = None,
     links: Links | None = None,
     *,
     copies: Copies | None = None,
@@ -92,7 +92,7 @@ def ground_reaction(
 
 def foot_reactions(
     character: SceneLike,
-    contacts: Touches | World | None = None,
+    contacts: Contacts | World | None = None,
     *,
     copies: Copies | None = None,
     ground: ArrayLike = 0.0,
@@ -146,7 +146,7 @@ def centroidal_moment_pivot(com: ArrayLike, force: ArrayLike, ground: ArrayLike 
     return cmp
 
 
-def support_polygon(contacts: Touches | World, copies: Copies | None = None) -> Polygons:
+def support_polygon(contacts: Contacts | World, copies: Copies | None = None) -> Polygons:
     """The support polygon of each copy, from contacts with ground and obstacles that touch.
 
     Args:

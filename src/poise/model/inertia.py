@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from poise import _core
 from poise.errors import PoiseError
 from poise.math.arrays import Floats, finite, floats
 from poise.math.rotation import product, quat_matrix
@@ -63,18 +64,18 @@ def fixed_mass(forest: Forest, link_mass: Floats) -> Floats:
 
 
 def composite_inertia(
-    forest: Forest, numbers: tuple[Floats | None, ...] | None = None
+    forest: Forest, overrides: _core.ModelOverrides | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """Inertia that each joint carries at q = 0: its body and all outboard, as one rigid body.
 
     Args:
         forest: The forest.
-        numbers: Overrides of mass, mc and Io, each None or with leading axes.
+        overrides: Of mass, mc and Io, each None or with leading axes.
 
     Returns:
         mass (..., nb), mc (..., nb, 3) and Io (..., nb, 3, 3), about each body's internal origin.
     """
-    own = (numbers or (None, None, None))[:3]
+    own = [getattr(overrides, name, None) for name in ("mass", "mc", "Io")]
     mass, mc, six = (
         given if mine is None else mine
         for given, mine in zip((forest.mass, forest.mc, forest.Io), own, strict=True)
@@ -148,17 +149,14 @@ def _matrix(six: Floats) -> Floats:
 
 # ---- per-world and per-copy overrides
 
-Numbers = tuple[Floats | None, ...]
-"""mass, mc and Io of the bodies, armature, nothing yet, mass that is welded to the world."""
 
-
-def own_numbers(
+def model_overrides(
     scene: Scene,
     n: int,
     mass: ArrayLike | None,
     inertia: ArrayLike | None,
     armature: ArrayLike | None,
-) -> Numbers | None:
+) -> _core.ModelOverrides | None:
     """Overrides of mass, inertia and armature for the core; None if there are none.
 
     Args:
@@ -171,7 +169,7 @@ def own_numbers(
     if mass is None and inertia is None and armature is None:
         return None
     forest = scene.forest
-    bodies: Numbers = (None, None, None)
+    bodies: tuple[Floats | None, ...] = (None, None, None)
     fixed = rotor = None
     if mass is not None or inertia is not None:
         m, I = _of_links(forest, n, mass, inertia)
@@ -186,13 +184,16 @@ def own_numbers(
     if armature is not None:
         names = [forest.joint_names[forest.joint[b]] for b in _body_of_dof(forest)]
         rotor = _per_copy(armature, n, "armature", (scene.nv,), names)
-    return (*bodies, rotor, None, fixed)
+    masses, mc, Io = bodies
+    return _core.ModelOverrides(scene.model, masses, mc, Io, armature=rotor, fixed=fixed)
 
 
-def with_spares(numbers: Numbers | None, scene: Scene, whole: Scene) -> Numbers | None:
+def with_projectiles(
+    overrides: _core.ModelOverrides | None, scene: Scene, whole: Scene
+) -> _core.ModelOverrides | None:
     """Overrides of a world, with the values of its projectiles appended."""
-    if numbers is None or whole is scene:
-        return numbers
+    if overrides is None or whole is scene:
+        return overrides
     forest, nb, nv = whole.forest, len(scene.forest.parent), scene.nv
     rest = (forest.mass[nb:], forest.mc[nb:], forest.Io[nb:], forest.armature[nv:])
 
@@ -203,7 +204,11 @@ def with_spares(numbers: Numbers | None, scene: Scene, whole: Scene) -> Numbers 
         more = np.broadcast_to(more, (*lead, *more.shape))
         return np.ascontiguousarray(np.concatenate([array, more], axis=len(lead)))
 
-    return (*map(longer, numbers[:4], rest), *numbers[4:])
+    given = (overrides.mass, overrides.mc, overrides.Io, overrides.armature)
+    mass, mc, Io, armature = map(longer, given, rest)
+    return _core.ModelOverrides(
+        whole.model, mass, mc, Io, armature, overrides.effort, overrides.fixed
+    )
 
 
 def _of_links(

@@ -24,13 +24,17 @@ if TYPE_CHECKING:
 SceneLike = Union["Character", "Sequence[Character]", "World", "Scene"]
 
 
+OVERRIDES = ("mass", "mc", "Io", "armature", "effort", "fixed")
+"""Fields of `_core.ModelOverrides`."""
+
+
 class Scene(NamedTuple):
     """Characters as one forest, and its compiled form."""
 
     characters: tuple[Character, ...]
     forest: Forest
     model: _core.Model
-    numbers: tuple[Floats | None, ...] | None = None  # of a world with masses of its own
+    overrides: _core.ModelOverrides | None = None  # of a world, in place of the characters' own
 
     @property
     def nq(self) -> int:
@@ -46,12 +50,14 @@ class Scene(NamedTuple):
 
     @property
     def copies(self) -> tuple[int, ...]:
-        """(n,) where numbers differ from copy to copy, else ()."""
-        sizes = (1, 2, 2, 1, 1, 1)
-        for array, size in zip(self.numbers or (), sizes, strict=False):
-            if array is not None and array.ndim > size:
-                return (array.shape[0],)
-        return ()
+        """(n,) where overrides differ from copy to copy, else ()."""
+        copies = 0 if self.overrides is None else self.overrides.copies
+        return (copies,) if copies else ()
+
+    def with_overrides(self, **changes: Floats | None) -> Scene:
+        """The same scene with some of its overrides changed; see `_core.ModelOverrides`."""
+        kept = {name: getattr(self.overrides, name, None) for name in OVERRIDES}
+        return self._replace(overrides=_core.ModelOverrides(self.model, **{**kept, **changes}))
 
     def link_index(self, link: str | int) -> int:
         """Index of a link by its name, or checked as it is."""

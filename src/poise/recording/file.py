@@ -33,10 +33,10 @@ from poise.model.formats.yaml import LARGEST_TEXT as MOST_TEXT
 from poise.model.scene import scene_of
 from poise.model.shape import Shape
 from poise.recording.frames import TABLES, Array, Frames, layout
-from poise.simulation.contact import MOST_SPARES, HeightField, Plane
-from poise.simulation.contact.touch import STIFFNESS
+from poise.simulation.contact import MOST_PROJECTILES, HeightField, Plane
+from poise.simulation.contact.collision_model import STIFFNESS
 from poise.simulation.world import Loss
-from poise.simulation.world_config import Settings, kept
+from poise.simulation.world_config import WorldConfig, kept
 
 if TYPE_CHECKING:
     from poise.recording.recording import Recording
@@ -55,7 +55,10 @@ ISA = re.compile(r"[a-z0-9_.+-]{1,32}")
 ARRAYS = ("heights", "friction", "restitution", "mass", "inertia", "armature")
 """Settings that may be arrays of their own."""
 
-Read = tuple[Settings, float, list[Loss], Frames, str | None]
+KEYS = {"projectiles": "spares"}
+"""Keys in the file of fields of `WorldConfig` that have another name now."""
+
+Read = tuple[WorldConfig, float, list[Loss], Frames, str | None]
 
 
 # writing
@@ -104,9 +107,9 @@ def _too_large() -> str:
     )
 
 
-def _scene_out(settings: Settings) -> tuple[dict[str, Any], dict[str, Array]]:
+def _scene_out(settings: WorldConfig) -> tuple[dict[str, Any], dict[str, Array]]:
     """JSON and arrays of a world's settings."""
-    data: dict[str, Any] = settings._asdict()
+    data: dict[str, Any] = {KEYS.get(k, k): value for k, value in settings._asdict().items()}
     arrays: dict[str, Array] = {}
     ground = settings.ground
     if isinstance(ground, Plane):
@@ -115,8 +118,8 @@ def _scene_out(settings: Settings) -> tuple[dict[str, Any], dict[str, Array]]:
         data["ground"] = {"spacing": ground.spacing, "origin": ground.origin}
         arrays["scene.heights"] = ground.heights
     data["character"] = [yaml.dump(one) for one in settings.character]
-    if not isinstance(settings.spares, int):
-        data["spares"] = [yaml.dump(one) for one in settings.spares]
+    if not isinstance(settings.projectiles, int):
+        data["spares"] = [yaml.dump(one) for one in settings.projectiles]
     data["obstacles"] = [asdict(shape) for shape in settings.obstacles]
     for name in ARRAYS[1:]:
         value = data[name]
@@ -194,9 +197,9 @@ def _meta_in(meta: Any, where: str) -> tuple[float, int, list[Loss], str | None]
     return number(meta.get("interval"), f"{where}: interval"), memory, lost, isa
 
 
-def _scene_in(data: Any, arrays: dict[str, Array], where: str) -> Settings:
-    """Settings from JSON and arrays."""
-    names = Settings._fields
+def _scene_in(data: Any, arrays: dict[str, Array], where: str) -> WorldConfig:
+    """The configuration from JSON and arrays."""
+    names = [KEYS.get(name, name) for name in WorldConfig._fields]
     if isinstance(data, dict):
         # recordings from before these could be chosen
         data = {"stiffness": STIFFNESS, "momentum_correction": True, **data}
@@ -213,13 +216,14 @@ def _scene_in(data: Any, arrays: dict[str, Array], where: str) -> Settings:
         if sum(map(len, texts)) > MOST_TEXT:
             raise PoiseError(f"the characters are larger than {MOST_TEXT} letters together")
         made["character"] = _characters(data["character"], f"{where}: character")
+        made["projectiles"] = made.pop("spares")
         if not isinstance(data["spares"], int):
-            made["spares"] = _characters(data["spares"], f"{where}: spares")
+            made["projectiles"] = _characters(data["spares"], f"{where}: spares")
         made["obstacles"] = tuple(Shape(**shape) for shape in data["obstacles"])
         made["exclude"] = tuple((str(one), str(two)) for one, two in data["exclude"])
         for name in ("gravity", *ARRAYS[1:]):
             made[name] = kept(arrays.get(name, data[name]), name)
-        settings = Settings(**made)
+        settings = WorldConfig(**made)
         _check_settings(settings)
     except (PoiseError, TypeError, ValueError, LookupError, AttributeError) as error:
         text = str(error) if str(error).startswith(where) else f"{where}: {error!s:.300}"
@@ -246,10 +250,10 @@ def _ground_in(ground: Any, arrays: dict[str, Array]) -> Any:
     return Plane(ground["normal"], ground["height"])
 
 
-def _check_settings(s: Settings) -> None:
+def _check_settings(s: WorldConfig) -> None:
     """What is cheap to see; the world checks the rest when it is built."""
     for name, allowed in (
-        ("n", int), ("spares", (int, tuple)), ("self_collision", bool), ("dtype", str),
+        ("n", int), ("projectiles", (int, tuple)), ("self_collision", bool), ("dtype", str),
         ("momentum_correction", bool),
         ("convex", (bool, type(None))),
         ("contact", (str, type(None))), ("on_divergence", str), ("dt", float),
@@ -257,7 +261,7 @@ def _check_settings(s: Settings) -> None:
         ("ground", (bool, Plane, HeightField)), ("ground_friction", (float, int, type(None))),
     ):  # fmt: skip
         value = getattr(s, name)
-        if not isinstance(value, allowed) or (name in ("n", "spares") and type(value) is bool):
+        if not isinstance(value, allowed) or (name in ("n", "projectiles") and type(value) is bool):
             raise PoiseError(f"{name} is {value!r:.80}")
     number(s.dt, "dt")
     number(s.stiffness, "stiffness", unit="N/m")
@@ -265,13 +269,13 @@ def _check_settings(s: Settings) -> None:
         value = getattr(s, name)
         if value is not None and not np.isfinite(value).all():
             raise PoiseError(f"{name}: every entry must be finite")
-    if not 0 <= s.waiting <= MOST_SPARES:
-        raise PoiseError(f"{s.waiting} spares; it must be 0 to {MOST_SPARES}")
+    if not 0 <= s.waiting <= MOST_PROJECTILES:
+        raise PoiseError(f"{s.waiting} projectiles; it must be 0 to {MOST_PROJECTILES}")
     if s.n < 1 or not s.character:
         raise PoiseError("needs at least one copy and one character")
 
 
-def _check_columns(columns: dict[str, Array], s: Settings, nq: int, nv: int, path: Path) -> None:
+def _check_columns(columns: dict[str, Array], s: WorldConfig, nq: int, nv: int, path: Path) -> None:
     """Types, shapes, and numbers that are finite."""
     frames = columns["time"].shape[:1]
     if frames in ((), (0,)):
@@ -297,7 +301,9 @@ def _check_columns(columns: dict[str, Array], s: Settings, nq: int, nv: int, pat
         columns[name] = np.require(array, requirements="C")
 
 
-def _check_rows(columns: dict[str, Array], s: Settings, nl: int, memory: int, path: Path) -> None:
+def _check_rows(
+    columns: dict[str, Array], s: WorldConfig, nl: int, memory: int, path: Path
+) -> None:
     """Rows belong to frames, and indices to what there is."""
     for table, names in TABLES.items():
         end = columns[f"{table}_end"]

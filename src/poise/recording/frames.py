@@ -8,7 +8,7 @@ frame: rows end[i - 1] to end[i] belong to frame i.
     gravity         (3,)
     remembers       1 if the memory of this frame is known
     contact         contact_which: copy, link, other; contact: point, normal, force, depth
-    thrown          thrown_which: copy, spare; thrown: q, v
+    thrown          thrown_which: copy, projectile; thrown: q, v
     memory          memory_index, memory: the entries that are not zero, of (n, size) numbers
     target          target_q, target_v: (nq,), (nv,), or per copy (n, nq), (n, nv)
 """

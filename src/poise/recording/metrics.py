@@ -10,8 +10,8 @@ from poise import measure
 from poise.math.arrays import Floats
 from poise.measure.effort import SHAKE
 from poise.model.scene import Scene
-from poise.recording.notes import touches_in
-from poise.simulation.contact import Touches
+from poise.recording.notes import contacts_in
+from poise.simulation.contact import Contacts
 
 if TYPE_CHECKING:
     from poise.recording.recording import Recording
@@ -35,11 +35,11 @@ def metrics(recording: Recording) -> dict[str, measure.Summary]:
     return {name: measure.summary(x) for name, x in found.items() if x.size}
 
 
-def all_contacts(recording: Recording) -> Touches:
+def all_contacts(recording: Recording) -> Contacts:
     """Contacts of all frames; `copy` counts through frames and copies: (frames, n)."""
     columns = recording.frames.arrays()
     frame = np.repeat(np.arange(len(recording)), np.diff(columns["contact_end"], prepend=0))
-    touches = touches_in(columns["contact_which"], columns["contact"]).within(recording.scene)
+    touches = contacts_in(columns["contact_which"], columns["contact"]).within(recording.scene)
     return touches._replace(copy=touches.copy + frame * recording.n)
 
 

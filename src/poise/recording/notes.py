@@ -9,7 +9,8 @@ import numpy as np
 
 from poise.math.arrays import Floats
 from poise.recording.frames import Array, Block
-from poise.simulation.contact.touches import Touches, touches_of
+from poise.simulation.contact.collision_model import projectile_table
+from poise.simulation.contact.contacts import Contacts, CoreContacts, contacts_from_core
 from poise.simulation.world import World
 
 
@@ -21,8 +22,8 @@ class Note(NamedTuple):
     v: Floats
     torque: Floats
     gravity: Floats
-    contacts: tuple[Floats, ...]
-    spares: Floats
+    contacts: CoreContacts
+    projectiles: Floats  # as of `projectile_table`
     memory: tuple[Array, Floats, int] | None  # places and values of what is not zero; size
     target: tuple[Floats, Floats] | None
 
@@ -43,7 +44,9 @@ def note_of(
     # at once: to keep whole memories for later costs more than to look through them
     memory = _entries(core.memory()) if remembers else None
     torque, gravity = core.torque(), world.gravity
-    return Note(time, q, v, torque, gravity, core.contacts(), core.spares(), memory, target)
+    contacts = CoreContacts.of(core.contacts())
+    projectiles = projectile_table(core.projectiles())
+    return Note(time, q, v, torque, gravity, contacts, projectiles, memory, target)
 
 
 def block_of(notes: Sequence[Note], world: World) -> Block:
@@ -56,7 +59,7 @@ def block_of(notes: Sequence[Note], world: World) -> Block:
     targets = [note.target for note in notes if note.target is not None]
     tables = {
         "contact": _contacts([note.contacts for note in notes], world),
-        "thrown": _thrown(np.array([note.spares for note in notes])),
+        "thrown": _thrown(np.array([note.projectiles for note in notes])),
         "memory": _memory([note.memory for note in notes]),
         "target": ([note.target is not None for note in notes], *_wide(targets)),
     }
@@ -64,26 +67,26 @@ def block_of(notes: Sequence[Note], world: World) -> Block:
     return Block(fixed, tables, sizes[0] if sizes else None)
 
 
-def _contacts(raw: Sequence[tuple[Floats, ...]], world: World) -> tuple[Array, ...]:
+def _contacts(raw: Sequence[CoreContacts], world: World) -> tuple[Array, ...]:
     """Counts, (copy, link, other) and (point, normal, force, depth)."""
-    together = tuple(np.concatenate(column) for column in zip(*raw, strict=True))
-    copy, link, other, *numbers, depth = touches_of(together, world._touch, world.dt)
-    counts = np.array([len(which) for which, *_ in raw])
+    together = CoreContacts.joined(raw)
+    copy, link, other, *numbers, depth = contacts_from_core(together, world._touch, world.dt)
+    counts = np.array([len(one.copy) for one in raw])
     which = np.stack([copy, link, other], axis=1)
     return counts, which, np.concatenate([*numbers, depth[:, None]], axis=1)
 
 
-def touches_in(which: Array, rows: Array) -> Touches:
+def contacts_in(which: Array, rows: Array) -> Contacts:
     """The contacts that were put into rows: the inverse of `_contacts`."""
     copy, link, other = which.T
-    return Touches(copy, link, other, rows[:, :3], rows[:, 3:6], rows[:, 6:9], rows[:, 9])
+    return Contacts(copy, link, other, rows[:, :3], rows[:, 3:6], rows[:, 6:9], rows[:, 9])
 
 
-def _thrown(spares: Floats) -> tuple[Array, ...]:
-    """Counts, (copy, spare) and (q, v) of the spares that are out."""
-    out = spares[..., 0].nonzero()
-    counts = np.bincount(out[0], minlength=len(spares))
-    return counts, np.stack(out[1:], axis=1), spares[out][:, 1:]
+def _thrown(projectiles: Floats) -> tuple[Array, ...]:
+    """Counts, (copy, projectile) and (q, v) of the projectiles that have been thrown."""
+    out = projectiles[..., 0].nonzero()
+    counts = np.bincount(out[0], minlength=len(projectiles))
+    return counts, np.stack(out[1:], axis=1), projectiles[out][:, 1:]
 
 
 def _entries(memory: Floats) -> tuple[Array, Floats, int]:

@@ -15,12 +15,12 @@ from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, scene_of
 from poise.motion.clip import Clip
 from poise.recording.frames import Array, Frames
-from poise.recording.notes import Note, block_of, note_of, touches_in
+from poise.recording.notes import Note, block_of, contacts_in, note_of
 from poise.simulation.command import Target
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 from poise.simulation.state import State
 from poise.simulation.world import Loss, World
-from poise.simulation.world_config import Settings
+from poise.simulation.world_config import WorldConfig
 
 if TYPE_CHECKING:
     from poise.measure import Summary
@@ -49,8 +49,8 @@ class Recording(Sealed):
         if not isinstance(world, World):
             raise PoiseError(f"a recording is of a World, got {world!r:.80}")
         steps = max(1, round(1.0 / (number(fps, "fps", unit="Hz") * world.dt)))
-        self.settings: Settings = world.settings
-        self.scene: Scene = world.scene._replace(numbers=None)
+        self.settings: WorldConfig = world.settings
+        self.scene: Scene = world.scene._replace(overrides=None)
         self.interval = steps * world.dt
         self.diverged: list[Loss] = []
         self._frames = Frames(world.n, self.scene.nq, self.scene.nv)
@@ -64,7 +64,7 @@ class Recording(Sealed):
     @classmethod
     def _of(
         cls,
-        settings: Settings,
+        settings: WorldConfig,
         interval: float,
         lost: list[Loss],
         frames: Frames,
@@ -227,18 +227,18 @@ class Recording(Sealed):
         q, v = self.frames.rows("target", self._index(i))
         return Target(q[0], v[0]) if len(q) else None
 
-    def contacts(self, i: int) -> Touches:
+    def contacts(self, i: int) -> Contacts:
         """What touched what in the step before frame i."""
         which, rows = self.frames.rows("contact", self._index(i))
-        return touches_in(which, rows).within(self.scene)
+        return contacts_in(which, rows).within(self.scene)
 
     def thrown(self, i: int) -> Floats:
-        """Spares at frame i, as `World.thrown`: (spares, 14) or (n, spares, 14)."""
+        """Projectiles at frame i, as `World.thrown`: (projectiles, 14) or (n, projectiles, 14)."""
         which, rows = self.frames.rows("thrown", self._index(i))
-        spares = np.zeros((self.n, self.settings.waiting, 14))
-        spares[which[:, 0], which[:, 1], 0] = 1.0
-        spares[which[:, 0], which[:, 1], 1:] = rows
-        return spares[0] if self.n == 1 else spares
+        projectiles = np.zeros((self.n, self.settings.waiting, 14))
+        projectiles[which[:, 0], which[:, 1], 0] = 1.0
+        projectiles[which[:, 0], which[:, 1], 1:] = rows
+        return projectiles[0] if self.n == 1 else projectiles
 
     def world(self, i: int = 0, *, threads: int | None = None) -> World:
         """A world like the one that was recorded, in the state of frame i.

@@ -1,4 +1,4 @@
-"""What is asked of a world: a Command, and the Target that a drive follows."""
+"""Command: the input of a world's step, and the Target that a drive follows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from poise import _core
 from poise.dynamics import FORMS, METHODS
 from poise.errors import PoiseError
 from poise.math.arrays import Floats, choice, count, floats
@@ -86,7 +87,12 @@ def _sampled(motion: Any) -> str:
     return "clip.target(t + world.dt)" if hasattr(motion, "frames") else "motion.target(t)"
 
 
-class Drive:
+_FORM_INDEX = {name: i for i, name in enumerate(FORMS)}
+_METHOD_INDEX = {name: i for i, name in enumerate(METHODS)}
+_init_drive: Any = _core.Drive.__init__
+
+
+class Drive(_core.Drive):
     """Gains and a target that the engine solves implicitly inside the dynamics.
 
     Args:
@@ -103,7 +109,10 @@ class Drive:
             at the gains' pin frequency; shape (nl,) or (n, nl).
     """
 
-    __slots__ = ("embedded", "feedforward", "form", "gains", "method", "pin", "strength", "target")
+    __slots__ = ("gains", "target")
+
+    gains: Gains
+    target: Target
 
     def __init__(
         self,
@@ -119,16 +128,32 @@ class Drive:
     ) -> None:
         if not hasattr(gains, "core"):
             raise PoiseError(f"gains must be made by Gains or suggest_gains, got {gains!r:.80}")
-        self.gains = gains
-        self.target = target if type(target) is Target else Target.of(target)
-        self.form = form if isinstance(form, np.ndarray) else choice(form, "form", FORMS)
-        self.method = choice(method, "method", METHODS)
-        self.embedded = embedded
-        self.feedforward = feedforward
+        if type(target) is not Target:
+            target = Target.of(target)
         if type(feedforward) is not bool:
-            self.feedforward = np.ascontiguousarray(feedforward, dtype=bool)
-        self.strength = None if strength is None else floats(strength, "strength")
-        self.pin = None if pin is None else floats(pin, "pin")
+            feedforward = np.ascontiguousarray(feedforward, dtype=bool)
+        # a controller makes a drive in every step: looked up in tables, not by `choice`
+        form_index = form if isinstance(form, np.ndarray) else _FORM_INDEX.get(form)
+        method_index = _METHOD_INDEX.get(method)
+        if form_index is None or method_index is None:
+            choice(form, "form", FORMS)
+            choice(method, "method", METHODS)
+        _init_drive(
+            self,
+            gains.core,
+            target.q,
+            target.v,
+            target.a,
+            target.rows or 0,
+            None if strength is None else floats(strength, "strength"),
+            None if pin is None else floats(pin, "pin"),
+            form_index,
+            method_index,
+            embedded,
+            feedforward,
+        )
+        self.gains = gains
+        self.target = target
 
     def replace(
         self,
@@ -151,10 +176,39 @@ class Drive:
             pin=pin,
         )
 
+    def row(self, i: int) -> Drive:
+        """The drive with one row of its target."""
+        return self.replace(
+            self.gains,
+            self.target.row(i),
+            feedforward=self.feedforward,
+            strength=self.strength,
+            pin=self.pin,
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _drive, (
+            self.gains,
+            self.target,
+            self.form,
+            METHODS[self.method],
+            self.embedded,
+            self.feedforward,
+            self.strength,
+            self.pin,
+        )
+
+
+def _drive(gains: Gains, target: Target, form: Any, method: str, *rest: Any) -> Drive:
+    """A drive from its pickle."""
+    names = ("embedded", "feedforward", "strength", "pin")
+    form = form if isinstance(form, np.ndarray) else FORMS[form]
+    return Drive(gains, target, form=form, method=method, **dict(zip(names, rest, strict=True)))
+
 
 @dataclass(slots=True)
 class Command:
-    """What is asked of a world. Parts add up; an engine that cannot take a part says so.
+    """Input of a step. Parts add up; an engine that cannot take a part raises an error.
 
     Args:
         force: Generalized forces [N, N·m], shape (nv,) or (n, nv), held for the call.

@@ -79,16 +79,14 @@ class Stateful(Controller, Protocol):
 
 
 class Motion(Protocol):
-    """A reference over time, such as a clip. `poise.run` takes one with `target` alone as well."""
+    """A reference over time, such as a clip. `poise.run` takes one with `target` alone as well.
 
-    def target(self, t: float, *, past: float | None = None) -> Target:
-        """The target at time t [s].
+    Where `target` has a keyword `past`, a step [s], controllers that require the past get targets
+    with the positions one and two such steps before.
+    """
 
-        Args:
-            t: [s].
-            past: If given, the target also has the positions one and two steps of this length
-                before [s]. A motion may do without this argument.
-        """
+    def target(self, t: float) -> Target:
+        """The target at time t [s]."""
 
     def targets(self, t: float, dt: float, k: int) -> Target:
         """k rows of target, at t, t + dt, ... [s]."""

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import _core
-from poise.dynamics import DTYPES, GRAVITY
+from poise.dynamics import GRAVITY, forward_kinematics, link_velocities
+from poise.dynamics.queries import DtypeLike, precision
 from poise.errors import Diverged, PoiseError, unknown_name
 from poise.math.arrays import (
     Floats,
@@ -27,24 +28,35 @@ from poise.math.arrays import (
 )
 from poise.model.character import Character
 from poise.model.forest import Part
-from poise.model.inertia import own_numbers, with_spares
+from poise.model.inertia import model_overrides, with_projectiles
 from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, scene_of
 from poise.model.shape import Shape
-from poise.simulation.command import Command
-from poise.simulation.contact import MODELS, GroundLike, Touches, compile_touch, default_spares
+from poise.simulation.command import Command, Drive
+from poise.simulation.contact import (
+    MODELS,
+    Contacts,
+    GroundLike,
+    compile_collision_model,
+    default_projectiles,
+)
 from poise.simulation.contact.colliders import check_obstacles
+from poise.simulation.contact.collision_model import (
+    FRICTION,
+    STIFFNESS,
+    SurfaceCounts,
+    projectile_table,
+    surfaces_of,
+)
+from poise.simulation.contact.contacts import contacts_from_core
 from poise.simulation.contact.convex import convex_of
-from poise.simulation.contact.surfaces import FRICTION, SurfaceCounts, surfaces_of
-from poise.simulation.contact.touch import STIFFNESS
-from poise.simulation.contact.touches import touches_of
 from poise.simulation.state import State
-from poise.simulation.world_config import Settings, settings_of, threads_of
+from poise.simulation.world_config import WorldConfig, threads_of
 
 if TYPE_CHECKING:
     from poise.motion.clip import Clip
 
-_NO_TORQUE = np.zeros(3)
+_NO_VECTOR = np.zeros(3)
 
 LONGEST_STEP = 0.1
 """With contact [s]: beyond it a step says nothing about what happens within."""
@@ -77,13 +89,13 @@ class World:
         character: A character, or a list of characters and free objects.
         n: Number of copies. States of a world of one have no leading axis.
         dt: Time step [s].
-        dtype: "float64" or "float32", the precision inside.
+        dtype: "float64" or "float32", or NumPy's type: the precision inside.
         threads: At most this many; None takes the cores. Results do not depend on it.
         ground: True is the plane z = 0; False is none; or a Plane or a HeightField.
         obstacles: Shapes that stand still, placed in the world.
         contact: "impulse" (default), "penalty" (springs and dampers, for steps of 1 ms), or None:
             nothing touches, and joints have no limits.
-        spares: How many balls wait to be thrown, or the objects themselves.
+        projectiles: How many balls wait to be thrown, or the objects themselves.
         friction: Coefficient, a number for everything, or of the links, shape (nl,) or (n, nl),
             or of all in a copy, shape (n, 1). Two surfaces have the geometric mean of theirs.
         ground_friction: Of ground and obstacles; None takes `friction` if that is for everything.
@@ -101,7 +113,7 @@ class World:
         on_divergence: "raise" raises Diverged, "freeze" stops a lost copy at its last good state;
             None raises for n = 1 and freezes otherwise.
         mass: Masses of the links [kg], shape (nl,) or (n, nl); inertias scale along unless given.
-        inertia: Inertias of the links about their mass centres, in link axes [kg m^2],
+        inertia: Inertias of the links about their centers of mass, in link axes [kg m^2],
             shape (nl, 3, 3) or (n, nl, 3, 3).
         armature: Rotor inertia per degree of freedom [kg m^2, kg], shape (nv,) or (n, nv).
         momentum_correction: Whether a character that nothing holds keeps its momentum to rounding:
@@ -131,12 +143,12 @@ class World:
         *,
         n: int = 1,
         dt: float,
-        dtype: str = "float64",
+        dtype: DtypeLike = "float64",
         threads: int | None = None,
         ground: GroundLike = True,
         obstacles: Sequence[Shape] = (),
         contact: str | None = "impulse",
-        spares: int | Sequence[Character] = 8,
+        projectiles: int | Sequence[Character] = 8,
         friction: ArrayLike = FRICTION,
         ground_friction: float | None = None,
         restitution: ArrayLike = 0.0,
@@ -156,7 +168,7 @@ class World:
         self._n, self._dt = n, dt
         self._fitting: Character | None = None
         scene = scene_of(character)
-        dtype = DTYPES[choice(dtype, "dtype", DTYPES)]
+        dtype = precision(dtype)
         if on_divergence is None:
             on_divergence = "raise" if n == 1 else "freeze"
         self.on_divergence = on_divergence
@@ -164,17 +176,17 @@ class World:
             raise PoiseError(
                 f"momentum_correction must be True or False, got {momentum_correction!r:.80}"
             )
-        numbers = own_numbers(scene, n, mass, inertia, armature)
-        self._scene = scene = scene._replace(numbers=numbers)
+        overrides = model_overrides(scene, n, mass, inertia, armature)
+        self._scene = scene = scene._replace(overrides=overrides)
         self._gravity = _gravity(gravity)
         whole, touch = scene, None
         if contact is not None:
             _check_contact(contact, dt, self_collision, convex)
             obstacles = check_obstacles(obstacles)
-            waiting = default_spares(spares)
+            waiting = default_projectiles(projectiles)
             whole = scene_of([*scene.characters, *waiting]) if waiting else scene
             counts = SurfaceCounts(n, scene.nl, len(waiting), len(obstacles))
-            touch = compile_touch(
+            touch = compile_collision_model(
                 whole,
                 ground=ground,
                 obstacles=obstacles,
@@ -184,11 +196,11 @@ class World:
                 self_collision=self_collision,
                 exclude=exclude,
                 names=scene.forest.link_names,
-                spares=len(waiting),
+                projectiles=len(waiting),
                 convex=convex,
                 stiffness=number(stiffness, "stiffness", unit="N/m"),
             )
-            numbers = with_spares(numbers, scene, whole)
+            overrides = with_projectiles(overrides, scene, whole)
         self._touch = touch
         self._convex = None if touch is None else convex_of(whole, touch)
         self._core = _core.World(
@@ -199,15 +211,15 @@ class World:
             dtype == "float32",
             threads_of(threads, n),
             self._gravity,
-            numbers,
+            overrides,
             touch,
         )
         self._core.correct_momentum(bool(momentum_correction))
         self._live: weakref.ref[State] | None = None
         self._step = self._core.step
-        self._settings = settings_of(
+        self._settings = WorldConfig.of(
             scene.characters, n=n, dt=dt, dtype=dtype, ground=ground,
-            obstacles=obstacles, contact=contact, spares=spares, friction=friction,
+            obstacles=obstacles, contact=contact, projectiles=projectiles, friction=friction,
             ground_friction=ground_friction, restitution=restitution, stiffness=stiffness,
             self_collision=self_collision, exclude=exclude, convex=convex,
             gravity=gravity, on_divergence=self.on_divergence, mass=mass, inertia=inertia,
@@ -225,7 +237,7 @@ class World:
     restitution: Floats = _fixed("restitution", "Coefficient of restitution, as it was given.")
     ground: GroundLike = _fixed("ground", "The ground, as it was given.")
     obstacles: tuple[Shape, ...] = _fixed("obstacles", "Shapes that stand still.")
-    spares: int | tuple[Character, ...] = _fixed("spares", "What waits to be thrown.")
+    projectiles: int | tuple[Character, ...] = _fixed("projectiles", "What waits to be thrown.")
     stiffness: float = _fixed("stiffness", "Of contact by penalty [N/m].")
     self_collision: bool = _fixed("self_collision", "Whether links of one character touch.")
     exclude: tuple[tuple[str, str], ...] = _fixed("exclude", "Pairs of links that do not touch.")
@@ -242,7 +254,7 @@ class World:
         return self._scene
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> WorldConfig:
         """What the world was built with."""
         return self._settings
 
@@ -272,6 +284,24 @@ class World:
         """Clock of each copy [s], shape () or (n,)."""
         return self._shape(self._core.time())
 
+    def link_poses(self) -> tuple[Floats, Floats]:
+        """Poses of the links in the world, in the order of `scene.forest.link_names`.
+
+        Returns:
+            Positions of the link frames [m], (nl, 3) or (n, nl, 3), and quaternions w x y z,
+            (nl, 4) or (n, nl, 4): MuJoCo's `xpos` and `xquat`.
+        """
+        return forward_kinematics(self._scene, self.state.q)
+
+    def link_velocities(self) -> tuple[Floats, Floats]:
+        """Velocities of the links in the world.
+
+        Returns:
+            Velocities of the origins of the link frames [m/s] and angular velocities [rad/s], in
+            world axes, (nl, 3) or (n, nl, 3) each: MuJoCo's `mj_objectVelocity` of the body frame.
+        """
+        return link_velocities(self._scene, self.state.q, self.state.v)
+
     @property
     def torque(self) -> Floats:
         """Torque that drive and forces applied in the last step [N, N·m], (nv,) or (n, nv)."""
@@ -284,9 +314,9 @@ class World:
         return limited[0] if self._n == 1 else limited
 
     @property
-    def contacts(self) -> Touches:
+    def contacts(self) -> Contacts:
         """What touched what in the last step; `.of(part)` is what touched one part of the scene."""
-        return touches_of(self._core.contacts(), self._touch, self._dt).within(self.scene)
+        return contacts_from_core(self._core.contacts(), self._touch, self._dt).within(self.scene)
 
     @property
     def threads(self) -> int:
@@ -338,12 +368,13 @@ class World:
             state: A State; None is the rest pose at rest, at time 0. Or states of parts by their
                 names: the other parts stay where they are. Clocks are those of the states that have
                 a time, as those of clips do, and stay if none has.
-            where: Indices or mask of the copies; None is all.
+            where: Indices or mask of the copies; None is all. A state of k rows is for the k copies
+                that it names, in this order; one of n rows has a row for each copy of the world.
         """
         if state is None:
             state = State(self.scene.forest.rest_q)
         if isinstance(state, Mapping):
-            state = self._with_parts(state)
+            state = self._with_parts(state, where)
         if not isinstance(state, State):
             raise PoiseError(f"reset takes a State, got {state!r:.80}")
         if state.clip is not None and len(self._scene.characters) == 1:
@@ -351,6 +382,11 @@ class World:
         q, memory = state.q, state.memory
         v = state.v if state.moving else np.zeros(self.scene.nv)
         time = state.time
+        if where is not None:
+            q, v = self._spread(q, where, "state.q"), self._spread(v, where, "state.v")
+            if time.ndim == 1:
+                time = self._spread(time[:, None], where, "state.time")[:, 0]
+            memory = None if memory is None else self._spread(memory, where, "state.memory")
         if time.shape not in ((), (1,), (self._n,)):
             raise PoiseError(f"state.time has shape {time.shape}, expected () or ({self._n},)")
         clocks = np.ascontiguousarray(np.broadcast_to(time, (self._n,)))
@@ -377,27 +413,20 @@ class World:
         if type(steps) is not int or not 0 < steps < 2**31:
             steps = count(steps, "steps")
         drive = command.drive
-        go = self._step if self._convex is None else self._meet_and_step
         if command.velocity is not None:
             raise PoiseError(
                 "this world takes force, drive and acceleration; a velocity needs an "
                 "impulse-based world"
             )
         try:
-            if drive is None:
-                lost = go(
-                    None, None, None, None, None, None, command.force, command.acceleration,
-                    steps, 0, 3, 0, True, False, command.acceleration_mask,
-                )  # fmt: skip
-            else:
-                target = drive.target
-                if target.clip is not None and target.clip.character is not self._fitting:
-                    self._check_clip(target.clip)
-                lost = go(
-                    drive.gains.core, target.q, target.v, target.a, drive.strength, drive.pin,
-                    command.force, command.acceleration, steps, target.rows or 0, drive.form,
-                    drive.method, drive.embedded, drive.feedforward, command.acceleration_mask,
-                )  # fmt: skip
+            if drive is not None:
+                clip = drive.target.clip
+                if clip is not None and clip.character is not self._fitting:
+                    self._check_clip(clip)
+            step = self._step if self._convex is None else self._step_convex
+            lost = step(
+                drive, command.force, command.acceleration, command.acceleration_mask, steps
+            )
         except TypeError as error:
             raise PoiseError(f"the command has a part of a wrong kind: {error!s:.200}") from error
         except PoiseError as error:
@@ -429,7 +458,7 @@ class World:
     def push(
         self,
         link: str | int,
-        force: ArrayLike,
+        force: ArrayLike | None,
         duration: float,
         *,
         torque: ArrayLike | None = None,
@@ -441,13 +470,16 @@ class World:
 
         Args:
             link: Name or index of the link.
-            force: In world axes [N], shape (3,) or (n, 3).
-            duration: [s]; math.inf never ends.
+            force: In world axes [N], shape (3,) or (n, 3); None for a torque alone.
+            duration: [s]; math.inf lasts until `release`.
             torque: In world axes [N·m], shape (3,) or (n, 3).
-            point: Where the force acts, in the link's frame [m]; the link's mass centre if None.
-            at: When it starts [s], on each copy's clock; None is now.
-            where: Indices or mask of the copies; None is all.
+            point: Where the force acts, in the link's frame [m]; its center of mass if None.
+            at: When it starts [s], on each copy's clock, and not in its past; None is now.
+            where: Indices or mask of the copies; None is all. Arrays may have k rows for the k
+                copies that it names.
         """
+        if force is None and torque is None:
+            raise PoiseError("a push needs a force or a torque")
         index = self.scene.link_index(link)
         if point is None:
             point = self.scene.forest.link_com[index]
@@ -458,9 +490,9 @@ class World:
         self._leave()
         self._core.push(
             index,
-            floats(force, "force"),
-            _NO_TORQUE if torque is None else floats(torque, "torque"),
-            floats(point, "point"),
+            self._rows(_NO_VECTOR if force is None else force, where, "force"),
+            self._rows(_NO_VECTOR if torque is None else torque, where, "torque"),
+            self._rows(point, where, "point"),
             math.nan if at is None else at,
             float(duration),
             self._mask(where),
@@ -480,7 +512,7 @@ class World:
         Args:
             link: Name or index of the link.
             impulse: In world axes [N·s], shape (3,) or (n, 3).
-            point: Where it acts, in the link's frame [m]; the link's mass centre if None.
+            point: Where it acts, in the link's frame [m]; the link's center of mass if None.
             at: When [s], on each copy's clock; None is now.
             where: Indices or mask of the copies; None is all.
         """
@@ -507,7 +539,7 @@ class World:
             link: Name or index of the link.
             to: Where to, in the world [m], shape (3,) or (n, 3).
             velocity: Of that place [m/s], shape (3,) or (n, 3); it goes on from `to`.
-            point: By which point, in the link's frame [m]; the link's mass centre if None.
+            point: By which point, in the link's frame [m]; the link's center of mass if None.
             stiffness: [N/m]; None swings the part of the scene that the link belongs to at 1.5 Hz.
             damping: [N·s/m]; None is critical for that mass.
             where: Indices or mask of the copies; None is all.
@@ -525,16 +557,21 @@ class World:
         self._leave()
         self._core.drag(
             index,
-            floats(to, "to"),
-            floats(velocity, "velocity"),
-            floats(point, "point"),
+            self._rows(to, where, "to"),
+            self._rows(velocity, where, "velocity"),
+            self._rows(point, where, "point"),
             stiffness,
             damping,
             self._mask(where),
         )
 
     def release(self, link: str | int | None = None, where: ArrayLike | None = None) -> None:
-        """Let go of a link that is dragged, or of all."""
+        """Ends what acts on a link, or on all: pushes, also those to come, and springs that drag.
+
+        Args:
+            link: Name or index of the link; None is all.
+            where: Indices or mask of the copies; None is all.
+        """
         index = -1 if link is None else self.scene.link_index(link)
         self._leave()
         self._core.release(index, self._mask(where))
@@ -548,7 +585,7 @@ class World:
         quat: ArrayLike = (1.0, 0.0, 0.0, 0.0),
         where: ArrayLike | None = None,
     ) -> int:
-        """Throw a spare: it leaves its place and flies. Returns the index of its link.
+        """Throws a projectile. Returns the index of its link.
 
         Args:
             position: Of its origin, in the world [m], shape (3,) or (n, 3).
@@ -561,46 +598,45 @@ class World:
         v = joined(velocity, spin, "velocity", "spin")
         if not (np.linalg.norm(q[..., 3:], axis=-1) > 1e-9).all():
             raise PoiseError("quat: a quaternion of length 0 has no direction")
+        q, v = self._rows(q, where, "position"), self._rows(v, where, "velocity")
         self._leave()
-        index = self._core.throw_spare(q, v, self._mask(where))
+        index = self._core.throw_projectile(q, v, self._mask(where))
         if index < 0:
-            count = 0 if self._touch is None else self._touch.spares
+            count = 0 if self._touch is None else self._touch.projectiles
             if self._touch is None:
                 raise PoiseError("nothing to throw: this world is built with contact=None")
-            why = "this world has no spares" if not count else f"all {count} spares are out"
-            raise PoiseError(f"nothing left to throw: {why}; World(spares=...) sets how many")
+            why = (
+                "this world has no projectiles" if not count else f"all {count} projectiles are out"
+            )
+            raise PoiseError(f"nothing left to throw: {why}; World(projectiles=...) sets how many")
         return self.scene.nl + int(index)
 
     @property
     def thrown(self) -> Floats:
-        """Spares, shape (spares, 14) or (n, spares, 14): 1 if it is out, q (7), v (6)."""
-        return self._shape(self._core.spares())
+        """Projectiles, shape (k, 14) or (n, k, 14): 1 if it has been thrown, q (7), v (6)."""
+        return self._shape(projectile_table(self._core.projectiles()))
 
     # ---- inside
 
-    def _meet_and_step(
-        self, gains: Any, q: Any, v: Any, a: Any, strength: Any, pin: Any, force: Any,
-        acceleration: Any, steps: int, rows: int, *how: Any,
-    ) -> int:  # fmt: skip
-        """Steps one by one, with the touches of meshes and cylinders found before each."""
-        if rows and rows != steps:
-            # the core says what is wrong
-            return int(self._core.step(
-                gains, q, v, a, strength, pin, force, acceleration, steps, rows, *how
-            ))  # fmt: skip
+    def _step_convex(
+        self, drive: Drive | None, force: Any, acceleration: Any, mask: Any, steps: int
+    ) -> int:
+        """Steps one by one, with the contacts of meshes and cylinders found before each."""
         assert self._convex is not None
+        rows = 0 if drive is None else drive.rows
+        if rows and rows != steps:
+            # raises the error
+            return self._core.step(drive, force, acceleration, mask, steps)
         lost = 0
         for i in range(steps):
-            now, moves = self._core.read()
-            spares = self._core.spares()
-            self._core.meet(self._convex.touches(now, moves, spares, self._dt, self._gravity))
-            row = [x[i] if rows and x is not None else x for x in (q, v, a)]
-            lost = self._core.step(
-                gains, row[0], row[1], row[2], strength, pin, force, acceleration, 1, 0, *how
-            )
+            q, v = self._core.read()
+            balls = self._core.projectiles()
+            self._core.set_contacts(self._convex.contacts(q, v, balls, self._dt, self._gravity))
+            now = drive.row(i) if drive is not None and rows else drive
+            lost = self._core.step(now, force, acceleration, mask, 1)
             if lost == self._n or (lost and self.on_divergence == "raise"):
                 break
-        return int(lost)
+        return lost
 
     def _check_clip(self, clip: Clip) -> None:
         """Refuse a clip of another body, where the world has one; controllers check their parts."""
@@ -622,7 +658,7 @@ class World:
                 )
         return ""
 
-    def _with_parts(self, states: Mapping[str, State]) -> State:
+    def _with_parts(self, states: Mapping[str, State], where: ArrayLike | None) -> State:
         """The present state with parts replaced; a cold start."""
         q, v = (x.copy() for x in self._core.read())
         clocks: dict[str, Floats] = {}
@@ -637,6 +673,8 @@ class World:
                 (v, part.v, state.v if state.moving else np.zeros_like(v[0, part.v]), "v"),
             ):
                 size = at.stop - at.start
+                if where is not None:
+                    new = self._spread(new, where, f"state.{what}")
                 if new.shape not in ((size,), (self._n, size)):
                     raise PoiseError(
                         f"state.{what} of part {name!r} has shape {new.shape}, expected ({size},)"
@@ -644,7 +682,10 @@ class World:
                     )
                 array[:, at] = new
             if state.clip is not None or np.any(state.time):
-                clocks[name] = np.broadcast_to(state.time, (self._n,))
+                time = state.time
+                if where is not None and time.ndim == 1:
+                    time = self._spread(time[:, None], where, "state.time")[:, 0]
+                clocks[name] = np.broadcast_to(time, (self._n,))
         first = next(iter(clocks.values()), self._core.time())
         for name, clock in clocks.items():
             if not np.array_equal(clock, first):
@@ -690,6 +731,63 @@ class World:
 
     def _mask(self, where: ArrayLike | None) -> Any:
         return None if where is None else copies_mask(where, self._n)
+
+    def _rows(self, value: ArrayLike, where: ArrayLike | None, name: str) -> Floats:
+        """An array of numbers, with a row for each copy if it has rows."""
+        array = floats(value, name)
+        return array if where is None else self._spread(array, where, name)
+
+    def _spread(self, array: Floats, where: ArrayLike, name: str) -> Floats:
+        """Rows of the k copies that `where` names as rows of all n; what else it is, as it is."""
+        if array.ndim != 2 or len(array) == self._n:
+            return array
+        mask, given = copies_mask(where, self._n), np.asarray(where)
+        copies = np.flatnonzero(mask) if given.dtype == bool else given.astype(np.int64).reshape(-1)
+        if len(array) != len(copies):
+            raise PoiseError(
+                f"{name} has shape {array.shape}: it needs {len(copies)} rows, one for each copy "
+                f"that `where` names, or {self._n}, one for each copy of the world"
+            )
+        if not len(copies):
+            return array
+        spread = np.repeat(array[:1], self._n, axis=0)
+        spread[copies] = array
+        return spread
+
+    # ---- copies and pickles
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = (*self._core.read(), self._core.time(), self._core.memory())
+        faults = self._core.fault_table()
+        options = {"threads": self.threads, "on_divergence": self.on_divergence}
+        return _restored, (type(self), self._settings, options, self._gravity, state, faults)
+
+    def __copy__(self) -> World:
+        """A world with its own core in the same state; torques and contacts are not copied."""
+        restore, arguments = self.__reduce__()
+        world: World = restore(*arguments)
+        return world
+
+    def __deepcopy__(self, memo: Any) -> World:
+        return self.__copy__()
+
+
+def _restored(
+    cls: type[World],
+    config: WorldConfig,
+    options: dict[str, Any],
+    gravity: Floats,
+    state: tuple[Floats, Floats, Floats, Floats],
+    faults: Floats,
+) -> World:
+    """A world from its pickle."""
+    world = cls.__new__(cls)
+    given = config._asdict()
+    World.__init__(world, list(given.pop("character")), **{**given, **options})
+    world.gravity = gravity
+    world._core.write(*state, None)
+    world._core.restore_faults(faults)
+    return world
 
 
 def _check_contact(contact: str, dt: float, self_collision: Any, convex: Any) -> None:

@@ -1,4 +1,4 @@
-"""Settings: what a world was built with, kept so that it can be built again."""
+"""WorldConfig: the arguments of a world, kept so that it can be built again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poise.model.shape import Shape
 from poise.simulation.contact import GroundLike
 
 
-class Settings(NamedTuple):
+class WorldConfig(NamedTuple):
     """The arguments of a World, all but the number of its threads; see there for what they mean."""
 
     character: tuple[Character, ...]
@@ -24,7 +24,7 @@ class Settings(NamedTuple):
     ground: GroundLike
     obstacles: tuple[Shape, ...]
     contact: str | None
-    spares: int | tuple[Character, ...]
+    projectiles: int | tuple[Character, ...]
     friction: Floats
     ground_friction: float | None
     restitution: Floats
@@ -41,12 +41,35 @@ class Settings(NamedTuple):
 
     @property
     def waiting(self) -> int:
-        """How many spares there are."""
-        return self.spares if isinstance(self.spares, int) else len(self.spares)
+        """How many projectiles there are."""
+        return self.projectiles if isinstance(self.projectiles, int) else len(self.projectiles)
+
+    @classmethod
+    def of(cls, character: tuple[Character, ...], **given: Any) -> WorldConfig:
+        """The configuration from the arguments of a world that has checked them.
+
+        Where nothing touches, ground, obstacles and projectiles have no effect and are left out.
+        """
+        for name in ("friction", "restitution", "gravity", "mass", "inertia", "armature"):
+            given[name] = kept(given[name], name)
+        if given["contact"] is None:
+            given |= {
+                "ground": False,
+                "obstacles": (),
+                "projectiles": 0,
+                "exclude": (),
+                "convex": None,
+            }
+        balls = given["projectiles"]
+        given["projectiles"] = int(balls) if isinstance(balls, (int, np.integer)) else tuple(balls)
+        given["obstacles"] = tuple(given["obstacles"])
+        given["convex"] = None if given["convex"] is None else bool(given["convex"])
+        given["exclude"] = tuple((str(one), str(two)) for one, two in given["exclude"])
+        return cls(character, **given)
 
 
 def threads_of(threads: int | None, n: int) -> int:
-    """How many threads n copies get: the number that was asked for, or as many as are worth it."""
+    """How many threads n copies get: the requested number, or as many as are worth it."""
     if threads is not None:
         return count(threads, "threads", most=256)
     # a thread is worth its while from some dozens of copies on
@@ -61,26 +84,9 @@ def cores() -> int:
 
 
 def kept(value: ArrayLike | None, name: str) -> Any:
-    """A copy that nobody can change; None stays None."""
+    """A read-only copy; None stays None."""
     if value is None:
         return None
     array = np.array(floats(value, name))
     array.flags.writeable = False
     return array
-
-
-def settings_of(character: tuple[Character, ...], **given: Any) -> Settings:
-    """Settings from the arguments of a world that has checked them.
-
-    Where nothing touches, what is there to be touched has no effect and is left out.
-    """
-    for name in ("friction", "restitution", "gravity", "mass", "inertia", "armature"):
-        given[name] = kept(given[name], name)
-    if given["contact"] is None:
-        given |= {"ground": False, "obstacles": (), "spares": 0, "exclude": (), "convex": None}
-    spares = given["spares"]
-    given["spares"] = int(spares) if isinstance(spares, (int, np.integer)) else tuple(spares)
-    given["obstacles"] = tuple(given["obstacles"])
-    given["convex"] = None if given["convex"] is None else bool(given["convex"])
-    given["exclude"] = tuple((str(one), str(two)) for one, two in given["exclude"])
-    return Settings(character, **given)

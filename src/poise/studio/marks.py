@@ -15,7 +15,7 @@ from poise.dynamics import GRAVITY, forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.math.rotation import quat_matrix
-from poise.simulation.contact.touches import Touches
+from poise.simulation.contact.contacts import Contacts
 from poise.studio.scene_index import SceneIndex
 from poise.studio.snapshot import Measures
 from poise.view.browser import Stage
@@ -152,7 +152,7 @@ class Marks:
             node.vertices = vertices
         node.visible = visible
 
-    def _forces(self, contacts: Touches | None) -> None:
+    def _forces(self, contacts: Contacts | None) -> None:
         start = arrow = np.zeros((0, 3))
         if contacts is not None:
             external = external_contacts(contacts, self._owner)
@@ -199,7 +199,7 @@ class Marks:
         node.visible = visible
 
 
-def external_contacts(contacts: Touches, owner: NDArray[np.int64]) -> Touches:
+def external_contacts(contacts: Contacts, owner: NDArray[np.int64]) -> Contacts:
     """Without contacts between links of one character.
 
     Args:
@@ -212,7 +212,7 @@ def external_contacts(contacts: Touches, owner: NDArray[np.int64]) -> Touches:
     return contacts.rows(kept)
 
 
-def force_arrows(contacts: Touches, per_newton: float, longest: float) -> tuple[Floats, Floats]:
+def force_arrows(contacts: Contacts, per_newton: float, longest: float) -> tuple[Floats, Floats]:
     """Arrows of the forces between each pair of bodies, summed at their center of pressure.
 
     Args:

@@ -17,7 +17,7 @@ from poise.math.polygon import Polygons
 from poise.measure.centroid import Momentum
 from poise.recording import Recording
 from poise.recording.notes import Note as Frame
-from poise.simulation.contact.touches import Touches
+from poise.simulation.contact.contacts import Contacts, CoreContacts
 from poise.studio.scene_index import Group, SceneIndex
 from poise.studio.snapshot import Measures
 
@@ -55,13 +55,13 @@ def frame_of(recording: Recording, i: int) -> Frame:
     projectiles, target = recording.thrown(i), recording.target(i)
     projectiles = projectiles[None] if recording.n == 1 else projectiles
     reference = None if target is None or target.v is None else (target.q, target.v)
-    return Frame(time, q, v, torque, gravity, (), projectiles, None, reference)
+    return Frame(time, q, v, torque, gravity, CoreContacts.none(), projectiles, None, reference)
 
 
 def measure_frame(
     index: SceneIndex,
     frame: Frame,
-    contacts: Touches,
+    contacts: Contacts,
     copy: int = 0,
     planned: Floats | None = None,
 ) -> Measures:
@@ -107,7 +107,8 @@ def measure_frame(
     margin = np.stack([measure.support_margin(polygon, at) for at in (com, reaction.point, pivot)])
     measures = Measures(
         index=index, time=float(frame.time[copy]), q=q, reference=reference,
-        projectiles=frame.spares[copy], contacts=_with_force(contacts), torque_ratio=torque_ratio,
+        projectiles=frame.projectiles[copy], contacts=_with_force(contacts),
+        torque_ratio=torque_ratio,
         saturated=saturated, at_limit=_at_limit(index, q), com=com, velocity=velocity,
         cop=reaction.point, cmp=pivot, planned_cop=planned_cop, margin=margin.T,
         ground_force=reaction.force, support=_support(index, polygon), linear=linear,
@@ -118,15 +119,15 @@ def measure_frame(
     return measures
 
 
-def _of_characters(index: SceneIndex, contacts: Touches) -> Touches:
+def _of_characters(index: SceneIndex, contacts: Contacts) -> Contacts:
     """Contacts of characters with the ground and obstacles; `copy` says which character."""
     inside = contacts.link < index.scene.nl
     owner = np.where(inside, index.owner[np.where(inside, contacts.link, 0)], -1)
     keep = (owner >= 0) & (contacts.other < 0)
-    return Touches._make(column[keep] for column in contacts._replace(copy=owner))
+    return Contacts._make(column[keep] for column in contacts._replace(copy=owner))
 
 
-def _fallen(index: SceneIndex, group: Group, q: Floats, contacts: Touches) -> Bools:
+def _fallen(index: SceneIndex, group: Group, q: Floats, contacts: Contacts) -> Bools:
     """Whether characters of a group have fallen, by their heads and their ground contacts."""
     if not group.stands:
         return np.zeros(len(q), dtype=bool)
@@ -134,7 +135,7 @@ def _fallen(index: SceneIndex, group: Group, q: Floats, contacts: Touches) -> Bo
     row = np.full(index.count, -1)
     row[group.rows] = np.arange(len(group.rows))
     here = row[contacts.copy] >= 0
-    own = Touches._make(column[here] for column in contacts)
+    own = Contacts._make(column[here] for column in contacts)
     member = row[own.copy]
     own = own._replace(copy=member, link=own.link - group.links[member, 0])
     level = index.ground(place[:, 0], place[:, 1])
@@ -177,7 +178,7 @@ def _at_limit(index: SceneIndex, q: Floats) -> Bools:
     return out
 
 
-def _with_force(contacts: Touches) -> Touches:
+def _with_force(contacts: Contacts) -> Contacts:
     """Contacts with a force."""
     return contacts.rows(np.square(contacts.force).sum(axis=1) > MIN_FORCE**2)
 

@@ -76,7 +76,7 @@ def set_up(controls: Controls, motion: LoopedClip, objects: Sequence[Character] 
         ground=ground,
         friction=controls.friction,
         gravity=controls.gravity,
-        spares=BALLS,
+        projectiles=BALLS,
         exclude=_overlaps(scene, motion, controls.count),
         # thighs that touch would tilt the feet, and the character would fall
         self_collision=not controls.balances,

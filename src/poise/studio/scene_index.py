@@ -22,8 +22,8 @@ from poise.model.character import Character, is_free_object
 from poise.model.forest import KINDS, Part
 from poise.model.scene import Scene
 from poise.motion.checks.strength import JOINTS
-from poise.simulation.contact import HeightField, Plane, default_spares
-from poise.simulation.world_config import Settings
+from poise.simulation.contact import HeightField, Plane, default_projectiles
+from poise.simulation.world_config import WorldConfig
 
 Ints = NDArray[np.int64]
 
@@ -71,10 +71,10 @@ class SceneIndex:
         width: Distance aside at which another scene is clear of this one [m].
     """
 
-    def __init__(self, settings: Settings, scene: Scene) -> None:
+    def __init__(self, settings: WorldConfig, scene: Scene) -> None:
         self.number = next(_numbers)
         self.settings, self.scene = settings, scene
-        self.projectiles = default_spares(settings.spares)
+        self.projectiles = default_projectiles(settings.projectiles)
         parts = scene.forest.parts
         pairs = list(zip(parts.items(), scene.characters, strict=True))
         chosen = [pair for pair in pairs if not is_free_object(pair[1])] or pairs

@@ -17,7 +17,7 @@ from poise.model.character import Character
 from poise.recording import Recording
 from poise.recording.notes import Note as Frame
 from poise.recording.notes import note_of as read_frame
-from poise.simulation.contact.touches import touches_of
+from poise.simulation.contact.contacts import contacts_from_core
 from poise.simulation.pushes import Push
 from poise.simulation.run import run
 from poise.simulation.state import State
@@ -247,7 +247,7 @@ class Simulation:
             frame, world = self.frame(), self.world
             if isinstance(self.controller, BalanceController):
                 planned = self.controller.planned_cop(self._clock)
-        contacts = touches_of(frame.contacts, world._touch, world.dt)
+        contacts = contacts_from_core(frame.contacts, world._touch, world.dt)
         return measure_frame(index, frame, contacts, planned=planned)
 
     # ---- changes

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from poise.control.profiles import ProfileSpec
 from poise.math.arrays import Floats
-from poise.simulation.contact.touches import Touches
+from poise.simulation.contact.contacts import Contacts
 from poise.studio.scene_index import SceneIndex
 
 Bools = NDArray[np.bool_]
@@ -66,7 +66,7 @@ class Measures:
     q: Floats
     reference: Floats | None
     projectiles: Floats
-    contacts: Touches
+    contacts: Contacts
     torque_ratio: Floats
     saturated: Bools
     at_limit: Bools

@@ -48,7 +48,7 @@ def side_by_side(outcomes: Sequence[Outcome], *, fps: float = 30.0) -> Recording
         _called(one.trial.character, _label(one), None if free else place)
         for one, place in zip(outcomes, places, strict=True)
     ]
-    world = World(cast, dt=1.0 / fps, ground=ground, spares=0)  # never stepped
+    world = World(cast, dt=1.0 / fps, ground=ground, projectiles=0)  # never stepped
     recording = Recording(world, fps=fps)
     shift = np.zeros((len(outcomes), clip.character.nq))
     if free:

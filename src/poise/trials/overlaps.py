@@ -29,7 +29,9 @@ def overlapping_links(clip: Clip, deepest: float = DEEPEST) -> dict[tuple[str, s
     """
     times = np.linspace(0.0, clip.duration, min(len(clip), MOST_POSES))
     # one short step of a world without forces tells what touches what in each pose
-    world = World(clip.character, n=len(times), dt=1e-6, ground=False, gravity=(0, 0, 0), spares=0)
+    world = World(
+        clip.character, n=len(times), dt=1e-6, ground=False, gravity=(0, 0, 0), projectiles=0
+    )
     q = clip.q(times)
     world.reset(State(q if world.n > 1 else q[0]))
     world.step()

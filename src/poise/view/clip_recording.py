@@ -31,14 +31,14 @@ def as_recording(motion: Any) -> Any:
     time = np.arange((len(motion) - 1) * finer + 1) / fps
     q, v = motion.q(time), motion.v(time)
     ground = Plane(height=ground_under(scene_of(motion.character), q))
-    world = World(motion.character, dt=1 / fps, ground=ground, spares=0, convex=False)
+    world = World(motion.character, dt=1 / fps, ground=ground, projectiles=0, convex=False)
     frames = Frames(1, motion.character.nq, motion.character.nv)
     frames.extend(_block(time, q, v, world.gravity))
     return Recording._of(world.settings, 1 / fps, [], frames, None)
 
 
 def _block(time: Any, q: Any, v: Any, gravity: Any) -> Block:
-    """Frames without contacts, spares, memory and targets."""
+    """Frames without contacts, projectiles, memory and targets."""
     k = len(time)
     fixed = {
         "time": time[:, None],

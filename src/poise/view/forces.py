@@ -6,7 +6,7 @@ import numpy as np
 
 from poise.math.arrays import Floats, number
 from poise.recording import Recording
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 from poise.view.drawing import Primitive
 from poise.view.overlay import arrow
 
@@ -17,7 +17,7 @@ WEIGHT = 0.5
 """Arrow of a character's weight, unless a scale is given [m]."""
 
 
-def force_drawing(touches: Touches, scale: float, *, copy: int = 0) -> list[Primitive]:
+def force_drawing(touches: Contacts, scale: float, *, copy: int = 0) -> list[Primitive]:
     """Arrows of the forces between each two things that touch, where they act together.
 
     None is longer than 1 m.
@@ -32,7 +32,7 @@ def force_drawing(touches: Touches, scale: float, *, copy: int = 0) -> list[Prim
     return [thing for pair in zip(points, ways, strict=True) for thing in arrow(*pair)]
 
 
-def pair_forces(touches: Touches, *, copy: int = 0) -> tuple[Floats, Floats]:
+def pair_forces(touches: Contacts, *, copy: int = 0) -> tuple[Floats, Floats]:
     """The force between each two things that touch, and where it acts.
 
     Args:

@@ -206,11 +206,11 @@ def _finish(axes: Any, time: Floats, pushes: Sequence[Push]) -> None:
 
 def _of_copy(scene: Scene, copy: int) -> Scene:
     """The scene with the numbers of one copy, where copies have their own."""
-    if scene.numbers is None:
+    if scene.overrides is None:
         return scene
-    sizes = (1, 2, 2, 1, 1, 1)
-    own = [
-        array if array is None or array.ndim == size else np.ascontiguousarray(array[copy])
-        for array, size in zip(scene.numbers, sizes, strict=True)
-    ]
-    return scene._replace(numbers=tuple(own))
+    sizes = {"mass": 1, "mc": 2, "Io": 2, "armature": 1, "effort": 1, "fixed": 1}
+    own = {name: getattr(scene.overrides, name) for name in sizes}
+    for name, array in own.items():
+        if array is not None and array.ndim > sizes[name]:
+            own[name] = np.ascontiguousarray(array[copy])
+    return scene.with_overrides(**own)

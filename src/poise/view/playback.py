@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from poise.dynamics import center_of_mass, forward_kinematics
 from poise.math.arrays import Floats, shaped
 from poise.model.scene import scene_of
-from poise.simulation.contact import default_spares
+from poise.simulation.contact import default_projectiles
 from poise.simulation.pushes import Push
 from poise.view.browser import Stage
 from poise.view.colors import Colors
@@ -66,10 +66,10 @@ class Playback:
         self._ghost = None
         if ghost and timeline.has_goal:
             self._ghost = stage.bodies(f"{name}/ghost", recording.scene, **looks)
-        self._spares = None
-        spares = default_spares(recording.settings.spares)
-        if spares and timeline.thrown[..., 0].any():
-            self._spares = stage.bodies(f"{name}/thrown", scene_of(spares), offset=offset)
+        self._projectiles = None
+        projectiles = default_projectiles(recording.settings.projectiles)
+        if projectiles and timeline.thrown[..., 0].any():
+            self._projectiles = stage.bodies(f"{name}/thrown", scene_of(projectiles), offset=offset)
         self._pushes = PushArrows(timeline, pushes, forces or force_scale(recording))
         self._centers = mass_centers(timeline) if mass_center else np.zeros((len(timeline), 0, 3))
 
@@ -81,9 +81,9 @@ class Playback:
             # as it fades in pictures: a batch that changes how clear it is would be made anew
             goal = goal if np.isfinite(goal).all() else q
             self._ghost.update(goal, shown=apart(self._bodies.scene, q, goal) > HIDDEN)
-        if self._spares is not None:
+        if self._projectiles is not None:
             thrown = self._line.thrown[k]
-            self._spares.update(thrown[:, 1:].ravel(), shown=thrown[:, 0] > 0.0)
+            self._projectiles.update(thrown[:, 1:].ravel(), shown=thrown[:, 0] > 0.0)
         self._marks(k)
 
     def _marks(self, k: int) -> None:

@@ -62,7 +62,7 @@ def pose_drawing(
     Args:
         recording: The recording.
         q: Position, shape (nq,).
-        thrown: Of each spare whether it is there, and its position, shape (spares, 8) or more.
+        thrown: Whether each projectile is there, and its position, shape (projectiles, 8) or more.
         goal: Position of the ghost, shape (nq,); None draws none.
         color: Of the characters, as of `render`.
     """
@@ -138,7 +138,7 @@ def recording_sheet(
 
 
 def _frame(recording: Recording, i: int, copy: int) -> tuple[Floats, Floats]:
-    """Positions, and spares, of one copy in one frame."""
+    """Positions, and projectiles, of one copy in one frame."""
     if not isinstance(recording, Recording):
         raise PoiseError(f"expected a Recording, got {type(recording).__name__}")
     if not isinstance(copy, (int, np.integer)) or not 0 <= copy < recording.n:

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from poise.math.arrays import Floats
 from poise.math.rotation import quat_from_z
 from poise.model.shape import Shape
-from poise.simulation.contact import HeightField, Plane, default_spares
-from poise.simulation.world_config import Settings
+from poise.simulation.contact import HeightField, Plane, default_projectiles
+from poise.simulation.world_config import WorldConfig
 from poise.view.drawing import Primitive, drawing_of
 from poise.view.mesh import Mesh
 from poise.view.solids import DARK, TILES
@@ -24,7 +24,7 @@ HORIZON = 400.0  # how far away the ground ends [m]
 MOST_BOARDS = 8  # of a ground along each side
 
 
-def still_drawing(settings: Settings, *, ground: bool = True) -> list[Primitive]:
+def still_drawing(settings: WorldConfig, *, ground: bool = True) -> list[Primitive]:
     """Obstacles, and a ground that is not level.
 
     Args:
@@ -35,7 +35,7 @@ def still_drawing(settings: Settings, *, ground: bool = True) -> list[Primitive]
     return things + _uneven_ground(settings) if ground else things
 
 
-def _uneven_ground(settings: Settings) -> list[Primitive]:
+def _uneven_ground(settings: WorldConfig) -> list[Primitive]:
     things: list[Primitive] = []
     ground = settings.ground
     if isinstance(ground, Plane) and level(settings) is False:
@@ -49,7 +49,7 @@ def _uneven_ground(settings: Settings) -> list[Primitive]:
     return things
 
 
-def level(settings: Settings) -> bool | float:
+def level(settings: WorldConfig) -> bool | float:
     """The ground as `render` takes it: its height, or whether there is one."""
     ground = settings.ground
     if isinstance(ground, Plane):
@@ -57,13 +57,13 @@ def level(settings: Settings) -> bool | float:
     return ground is True
 
 
-def ground_height(settings: Settings) -> float | None:
+def ground_height(settings: WorldConfig) -> float | None:
     """Height of a level ground [m]; None if there is none, or it is not level."""
     height = level(settings)
     return None if height is False else 0.0 if height is True else height
 
 
-def ground_drawing(settings: Settings, low: ArrayLike, high: ArrayLike) -> list[Primitive]:
+def ground_drawing(settings: WorldConfig, low: ArrayLike, high: ArrayLike) -> list[Primitive]:
     """A level ground for a browser: boards of checks, and beyond; nothing if there is none.
 
     Args:
@@ -89,15 +89,17 @@ def ground_drawing(settings: Settings, low: ArrayLike, high: ArrayLike) -> list[
     return [*boards, far]
 
 
-def thrown_drawing(settings: Settings, thrown: Floats) -> list[Primitive]:
-    """Spares that were thrown.
+def thrown_drawing(settings: WorldConfig, thrown: Floats) -> list[Primitive]:
+    """Projectiles that were thrown.
 
     Args:
         settings: Of a world.
-        thrown: Of each spare whether it is there, and its position, shape (spares, 8) or more.
+        thrown: Whether each projectile is there, and its position, shape (projectiles, 8) or more.
     """
-    rows = zip(default_spares(settings.spares), thrown, strict=True)
-    return [thing for spare, row in rows if row[0] for thing in drawing_of(spare, row[1:8])]
+    rows = zip(default_projectiles(settings.projectiles), thrown, strict=True)
+    return [
+        thing for projectile, row in rows if row[0] for thing in drawing_of(projectile, row[1:8])
+    ]
 
 
 def _obstacle(shape: Shape) -> Primitive:

@@ -12,7 +12,7 @@ from poise.math.arrays import Floats, number
 from poise.model import configuration
 from poise.model.scene import Scene, scene_of
 from poise.recording import Recording
-from poise.simulation.contact import Touches
+from poise.simulation.contact import Contacts
 
 MOST_PICTURES = 100_000
 FASTEST = 240.0  # pictures a second
@@ -35,7 +35,7 @@ class Timeline:
         time: The clock [s], shape (k,).
         q: Positions, shape (k, nq).
         goal: What was asked for, shape (k, nq); NaN where nothing was.
-        thrown: Of each spare 1 if it is there, else 0, and its position, shape (k, spares, 8).
+        thrown: For each projectile 1 or 0, and its position, shape (k, projectiles, 8).
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Timeline:
         q = np.concatenate([self.q[:, part.q] for _, part in chosen], axis=1)
         return scene_of([character for character, _ in chosen]), q
 
-    def touches(self, k: int) -> Touches:
+    def touches(self, k: int) -> Contacts:
         """Contacts of all copies at picture k."""
         return self.recording.contacts(int(self.frame[k]))
 
@@ -117,7 +117,7 @@ class _Between:
         return out
 
     def flights(self, rows: Floats) -> Floats:
-        """Spares (k, spares, 8) of those of frames: their places between, as they are turned."""
+        """Projectiles (k, projectiles, 8) between those of frames, turned as in the frames."""
         out: Floats = np.array(rows[self.nearest])
         a, b = rows[self.before], rows[self._after(rows)]
         there = (a[..., 0] > 0.0) & (b[..., 0] > 0.0) & self.inside[:, None]
@@ -141,16 +141,16 @@ def goals_of(recording: Recording, copy: int) -> Floats:
 
 
 def _thrown(recording: Recording, copy: int) -> Floats:
-    """Spares at every frame, shape (frames, spares, 8)."""
+    """Projectiles at every frame, shape (frames, projectiles, 8)."""
     columns = recording.frames.arrays()
-    spares = np.zeros((len(recording), recording.settings.waiting, 8))
-    spares[..., 4] = 1.0
+    projectiles = np.zeros((len(recording), recording.settings.waiting, 8))
+    projectiles[..., 4] = 1.0
     frame = np.repeat(np.arange(len(recording)), np.diff(columns["thrown_end"], prepend=0))
     which = columns["thrown_which"]
     mine = which[:, 0] == copy
-    spares[frame[mine], which[mine, 1], 0] = 1.0
-    spares[frame[mine], which[mine, 1], 1:] = columns["thrown"][mine, :7]
-    return spares
+    projectiles[frame[mine], which[mine, 1], 0] = 1.0
+    projectiles[frame[mine], which[mine, 1], 1:] = columns["thrown"][mine, :7]
+    return projectiles
 
 
 def check(recording: Any, copy: Any) -> None:

@@ -1,4 +1,5 @@
-// What can touch what: plain data, compiled once (src/poise/contact.py), read by every kernel.
+// Colliders, probes, pairs, joint limits and ground: plain data, compiled once by
+// poise.simulation.contact.collision_model, read by every kernel.
 //
 // Every possible contact has a slot, so that its impulse is found again in the next step: a corner
 // of a box on the ground has one, the four points of two boxes have four. The same holds for the
@@ -54,10 +55,10 @@ struct PairGroup {
 };
 
 // A point where a given pair touches: infinite gap where there is none.
-struct GivenTouch {
+struct GivenContact {
     double gap, n[3], at[3];
 };
-constexpr int kGivenTouches = 4;  // of a pair
+constexpr int kGivenContacts = 4;  // of a pair
 
 // The limits of a joint: lower, upper; or swing, lower twist, upper twist about an axis of the
 // child's frame.
@@ -80,20 +81,21 @@ struct Ground {
 
 enum class ContactModel : std::int32_t { none = 0, impulse = 1, penalty = 2 };
 
-constexpr int kMostSpares = 32;
+constexpr int kMostProjectiles = 32;
 
-// Spares are free bodies at the end of the forest that wait to be thrown. The user's q and v end
-// before them; their colliders, probes and pairs come last, one spare after the other.
-struct Spares {
+// Projectiles are free bodies at the end of the forest that wait to be thrown. The user's q and v
+// end before them; their colliders, probes and pairs come last, one projectile after the other.
+struct Projectiles {
     std::int32_t count = 0;
     std::int32_t nb, nq, nv;  // of the forest without them
-    // how many colliders, probes and pairs there are with the first k spares
-    std::int32_t colliders[kMostSpares + 1], probes[kMostSpares + 1], pairs[kMostSpares + 1];
+    // how many colliders, probes and pairs there are with the first k projectiles
+    std::int32_t colliders[kMostProjectiles + 1], probes[kMostProjectiles + 1],
+        pairs[kMostProjectiles + 1];
 };
 
-struct Touchables {
+struct CollisionModel {
     ContactModel model = ContactModel::none;
-    Spares spares;
+    Projectiles projectiles;
     Ground ground;
     const Collider* collider;
     const Probe* probe;  // sorted by body
@@ -103,7 +105,7 @@ struct Touchables {
     const std::int32_t* root;  // (nb)
     const Ball* ball;          // (nb)
     const Bound* bound;
-    const GivenTouch* given;  // (n, given_pairs, kGivenTouches)
+    const GivenContact* given;  // (n, given_pairs, kGivenContacts)
     std::int32_t colliders, probes, pairs, groups, tree_pairs, trees, bounds, surfaces, given_pairs;
     // slots: probes first, then pairs, then 3 for each bound (swing, lower, upper)
     std::int32_t pair_slots, slots;

@@ -5,8 +5,8 @@
 // whose velocities move the bodies apart but are not kept: it adds no energy.
 #pragma once
 
-#include "poise/contact/response.hpp"
 #include "poise/contact/collision_model.hpp"
+#include "poise/contact/response.hpp"
 
 namespace poise::inline POISE_ISA {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "poise/contact/collision.hpp"
-#include "poise/contact/ground.hpp"
 #include "poise/contact/gauss_seidel.hpp"
+#include "poise/contact/ground.hpp"
 
 namespace poise::inline POISE_ISA {
 
@@ -28,10 +28,10 @@ class Detector {
     using T = Element<S>;
     static constexpr int lanes = Traits<S>::lanes;
 
-    Detector(const Forest& forest, const Touchables& touchables, const Work<S>* w,
+    Detector(const Forest& forest, const CollisionModel& collision_model, const Work<S>* w,
              const Vec3<S>* origins, const S* positions, double step, std::int64_t first_copy,
              std::int64_t copies, const S* impulses, ContactScratch<S>& scratch)
-        : f(forest), x(touchables), work(w), origin(origins), q(positions), dt(step),
+        : f(forest), x(collision_model), work(w), origin(origins), q(positions), dt(step),
           first(first_copy), count(copies), memory(impulses), c(scratch) {}
 
     void contacts() {
@@ -315,11 +315,11 @@ class Detector {
         }
     }
     int given(const ColliderPair& p, int lane, Touch* touch) const {
-        const GivenTouch* from =
-            x.given + ((first + lane) * x.given_pairs + p.given) * kGivenTouches;
+        const GivenContact* from =
+            x.given + ((first + lane) * x.given_pairs + p.given) * kGivenContacts;
         int found = 0;
-        for (int k = 0; k < kGivenTouches; ++k) {
-            const GivenTouch& o = from[k];
+        for (int k = 0; k < kGivenContacts; ++k) {
+            const GivenContact& o = from[k];
             if (!(o.gap < kFarthest)) continue;
             touch[found++] = {{o.at[0], o.at[1], o.at[2]}, {o.n[0], o.n[1], o.n[2]}, o.gap};
         }
@@ -469,7 +469,7 @@ class Detector {
     }
 
     const Forest& f;
-    const Touchables& x;
+    const CollisionModel& x;
     const Work<S>* work;
     const Vec3<S>* origin;
     const S* q;

@@ -29,7 +29,7 @@ struct Flow {
 
 template <class S>
 struct ContactScratch {
-    Buffer<Give<S>> give;
+    Buffer<JointResponse<S>> give;
     Buffer<Mobility<S>> T;
     Buffer<Motion<S>> before, base;    // (nb) motion before the step, and after it without contact
     Buffer<std::uint8_t> marked;       // (nb) on the way from a root to a row
@@ -54,7 +54,7 @@ struct ContactScratch {
     MaskOf<S> fast;   // copies in which something may pass a ridge unseen
     int contacts = 0, limits = 0, groups = 0, marks = 0;
 
-    ContactScratch(const Forest& f, const Touchables& x)
+    ContactScratch(const Forest& f, const CollisionModel& x)
         : give(f.nb), T(f.nb), before(f.nb), base(f.nb), marked(f.nb), path(f.nb), head(f.nb),
           bound(f.nb), group(x.pairs + 1), way(2 * f.nb), contact(x.pair_slots + x.probes + 1),
           limit(3 * x.bounds + kBrakeRounds * f.nb + 1), center(x.colliders + 1),
@@ -197,7 +197,7 @@ class Sweeper {
             walk<What>(active);
             // there and back: what one end of a pile feels reaches the other in one sweep
             for (int g = 0; g < c.groups; ++g)
-                meet<What>(c.group[k % 2 ? c.groups - 1 - g : g], active);
+                solve_pair<What>(c.group[k % 2 ? c.groups - 1 - g : g], active);
             active = active & (S(Element<S>(kSettled)) < change);
             if (k + 1 == sweeps || !any(active)) break;
             const S size = step_size<What>();
@@ -505,7 +505,7 @@ class Sweeper {
 
     // All contacts between two bodies.
     template <Solve What>
-    POISE_NOINLINE void meet(int first, const MaskOf<S>& active) {
+    POISE_NOINLINE void solve_pair(int first, const MaskOf<S>& active) {
         Flow<S>& w = flow<What>();
         const int a = c.contact[first].body, b = c.contact[first].other;
         descend(w, a);

@@ -1,4 +1,4 @@
-// Joints that a blow sets spinning.
+// Limits the speed of passive joints after an impact.
 //
 // A step takes all velocities from its start. A thin limb that is struck while its body lies on the
 // ground may turn by a radian in a step; velocities that cancelled each other at the start of the
@@ -15,7 +15,7 @@ constexpr double kTurn = 0.35;  // [rad]
 
 // Which joints nothing holds.
 template <class S>
-struct Limp {
+struct PassiveJoints {
     const S* v;           // (nv) velocities without contact
     const Gain<S>* gain;  // of the first `driven` velocities, or null
     int driven;
@@ -43,8 +43,8 @@ MaskOf<S> touches_something(const ContactScratch<S>& c, int first, int last) {
 
 // Rows for the joints that turn too fast with the impulses found so far, c.dv; the copies with any.
 template <class S>
-POISE_NOINLINE MaskOf<S> brake(const Forest& f, const Work<S>* work, double dt, const Limp<S>& limp,
-                               ContactScratch<S>& c) {
+POISE_NOINLINE MaskOf<S> limit_joint_speeds(const Forest& f, const Work<S>* work, double dt,
+                                            const PassiveJoints<S>& passive, ContactScratch<S>& c) {
     using T = Element<S>;
     const S most(T(kTurn / dt)), zero(T(0)), one(T(1));
     auto found = constant_mask<S>(false);
@@ -55,13 +55,13 @@ POISE_NOINLINE MaskOf<S> brake(const Forest& f, const Work<S>* work, double dt, 
         if (b.parent < 0) root = i;
         if (b.kind != Kind::ball && b.kind != Kind::hinge) continue;
         Vec3<S> w = zero3<S>();
-        w.x = limp.v[b.v] + c.dv[b.v];
+        w.x = passive.v[b.v] + c.dv[b.v];
         if (b.kind == Kind::ball) {
-            w.y = limp.v[b.v + 1] + c.dv[b.v + 1];
-            w.z = limp.v[b.v + 2] + c.dv[b.v + 2];
+            w.y = passive.v[b.v + 1] + c.dv[b.v + 1];
+            w.z = passive.v[b.v + 2] + c.dv[b.v + 2];
         }
         const S size2 = dot(w, w);
-        auto on = (most * most < size2) & limp.at(b.v);
+        auto on = (most * most < size2) & passive.at(b.v);
         if (!any(on)) continue;
         if (asked != root) touched = touches_something(c, root, end_of_tree(f, asked = root));
         on = on & touched;

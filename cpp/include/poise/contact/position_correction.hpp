@@ -1,4 +1,4 @@
-// Depth is taken back by velocities that move bodies apart and are not kept.
+// Corrects penetration with pseudo velocities (split impulse), which are not kept.
 //
 // Points move along arcs: a body that turns by half a radian in a step does not end where its
 // velocities point to. The rows ask for what is missing there, too, so that it is not deep first.
@@ -22,10 +22,10 @@ constexpr double kStuck = 5e-3;
 constexpr double kLift = 10.0;
 
 template <class S>
-struct Apart {
+struct PositionCorrection {
     using T = Element<S>;
     const Forest& f;
-    const Touchables& x;
+    const CollisionModel& x;
     const Work<S>* work;
     double dt;
     ContactScratch<S>& c;

@@ -1,8 +1,8 @@
 // How bodies answer impulses.
 //
-// The inward pass has found how each joint gives way (Give, aba.hpp), the drive's K included. With
-// m the motion of a parent, shifted to the joint, W the impulse that the body and all that hangs on
-// it receives, about its joint, and j an impulse in the joint itself,
+// The inward pass has found how each joint gives way (JointResponse, aba.hpp), the drive's K
+// included. With m the motion of a parent, shifted to the joint, W the impulse that the body and
+// all that hangs on it receives, about its joint, and j an impulse in the joint itself,
 //     the body moves by       Phi m + Psi (W, j)     (down)
 //     its parent receives     Phi' W - reaction of j (up)
 //     ball    Phi = [D^-1 K, -D^-1 B; 0, 1],   Psi = [D^-1, 0; 0, 0]
@@ -48,8 +48,8 @@ POISE_INLINE Motion<S> operator*(const Mobility<S>& T, const Wrench<S>& w) {
 
 // Motion of a body: m is its parent's, shifted to this joint.
 template <class S>
-POISE_INLINE Motion<S> down(const Body& b, const Mat3<S>& R, const Give<S>& g, const Motion<S>& m,
-                            const Wrench<S>& w, const Vec3<S>& j) {
+POISE_INLINE Motion<S> down(const Body& b, const Mat3<S>& R, const JointResponse<S>& g,
+                            const Motion<S>& m, const Wrench<S>& w, const Vec3<S>& j) {
     if (b.kind == Kind::ball) return {g.Di * (w.n + j) + g.P * m.al - g.G * m.a, m.a};
     if (b.kind == Kind::free) {
         const Vec3<S> al = g.Di * (w.n - g.G * w.f);
@@ -64,8 +64,8 @@ POISE_INLINE Motion<S> down(const Body& b, const Mat3<S>& R, const Give<S>& g, c
 
 // What the parent receives, about this joint.
 template <class S>
-POISE_INLINE Wrench<S> up(const Body& b, const Mat3<S>& R, const Give<S>& g, const Wrench<S>& w,
-                          const Vec3<S>& j) {
+POISE_INLINE Wrench<S> up(const Body& b, const Mat3<S>& R, const JointResponse<S>& g,
+                          const Wrench<S>& w, const Vec3<S>& j) {
     if (b.kind == Kind::ball) {
         const Vec3<S> x = w.n + j;
         return {tmul(g.P, x) - j, w.f - tmul(g.G, x)};
@@ -87,7 +87,7 @@ POISE_INLINE Mobility<S> shift(const Mobility<S>& T, const Vec3<S>& r) {
 
 // Mobility of a body whose joint is carried by T; a root's is carried by nothing.
 template <class S>
-POISE_INLINE Mobility<S> give_way(const Body& b, const Mat3<S>& R, const Give<S>& g,
+POISE_INLINE Mobility<S> give_way(const Body& b, const Mat3<S>& R, const JointResponse<S>& g,
                                   const Mobility<S>& T) {
     if (b.kind == Kind::ball) {
         const Mat3<S> M = g.P * T.B - g.G * T.A;
@@ -118,7 +118,7 @@ POISE_INLINE Mobility<S> give_way(const Body& b, const Mat3<S>& R, const Give<S>
 
 // Mobility of a free root: the inverse of [C B; B' A] from its parts.
 template <class S>
-POISE_INLINE Mobility<S> free_mobility(const Give<S>& g) {
+POISE_INLINE Mobility<S> free_mobility(const JointResponse<S>& g) {
     const Mat3<S> DG = g.Di * g.G;
     const Mat3<S> none = full(diagonal(S(Element<S>(0))));
     return {g.Di, none - DG, g.Ai + symmetric_tmul(g.G, DG)};
@@ -131,7 +131,7 @@ POISE_INLINE Mobility<S> fixed_mobility() {
 
 // Mobilities of the bodies that are marked; parents of marked ones are marked too.
 template <class S>
-POISE_NOINLINE void mobilities(const Forest& f, const Work<S>* work, const Give<S>* give,
+POISE_NOINLINE void mobilities(const Forest& f, const Work<S>* work, const JointResponse<S>* give,
                                const std::uint8_t* marked, Mobility<S>* T) {
     for (int i = 0; i < f.nb; ++i) {
         if (!marked[i]) continue;

@@ -1,9 +1,9 @@
 // Contact in a step: from velocities without contact to velocities with it.
 #pragma once
 
-#include "poise/contact/position_correction.hpp"
-#include "poise/contact/joint_speed_limit.hpp"
 #include "poise/contact/detection.hpp"
+#include "poise/contact/joint_speed_limit.hpp"
+#include "poise/contact/position_correction.hpp"
 
 namespace poise::inline POISE_ISA {
 
@@ -30,7 +30,7 @@ template <class S>
 struct ContactStep {
     using T = Element<S>;
     const Forest& f;
-    const Touchables& x;
+    const CollisionModel& x;
     const Work<S>* work;
     double dt;
     Vec3<S> gravity;
@@ -38,53 +38,53 @@ struct ContactStep {
 
     // Change of the joint velocities in c.dv. In copies marked in c.moved bodies move by c.push
     // more than by their velocities.
-    void solve(const Limp<S>& limp) {
+    void solve(const PassiveJoints<S>& passive) {
         if (x.model == ContactModel::penalty) soften();
         Sweeper<S> sweeper(f, work, c);
         sweeper.prepare();
-        Apart<S>{f, x, work, dt, c}.pivot();
+        PositionCorrection<S>{f, x, work, dt, c}.pivot();
         sweeper.warm();
         const auto all = constant_mask<S>(true);
         find_impulses(sweeper, all);
         sweeper.rates(c.real, c.dv.data());
-        slow_down(sweeper, limp);
-        move_apart(sweeper);
+        slow_down(sweeper, passive);
+        correct_step(sweeper);
         if (x.model == ContactModel::penalty) return;
         const auto bounced = rebound();
-        if (any(bounced)) bounce(sweeper, bounced);
+        if (any(bounced)) apply_restitution(sweeper, bounced);
     }
 
     // Where bodies have come to, but are too deep: c.push takes them out.
-    MaskOf<S> pull_out(const MaskOf<S>& which) {
+    MaskOf<S> correct_positions(const MaskOf<S>& which) {
         Sweeper<S> sweeper(f, work, c);
         sweeper.prepare();
-        Apart<S> apart = {f, x, work, dt, c};
-        const auto deep = which & apart.ask_at_rest();
+        PositionCorrection<S> correction = {f, x, work, dt, c};
+        const auto deep = which & correction.ask_at_rest();
         sweeper.template solve<Solve::push>(x.sweeps, deep);
         sweeper.rates(c.apart, c.push.data());
         return deep;
     }
 
   private:
-    void slow_down(Sweeper<S>& sweeper, const Limp<S>& limp) {
-        for (int round = 0; round < kBrakeRounds && !limp.none; ++round) {
+    void slow_down(Sweeper<S>& sweeper, const PassiveJoints<S>& passive) {
+        for (int round = 0; round < kBrakeRounds && !passive.none; ++round) {
             const int first = c.limits;
-            const auto swift = brake(f, work, dt, limp, c);
+            const auto swift = limit_joint_speeds(f, work, dt, passive, c);
             if (first == c.limits) return;
             sweeper.prepare_more(first);
             find_impulses(sweeper, swift);
             sweeper.rates(c.real, c.dv.data());
         }
     }
-    void move_apart(Sweeper<S>& sweeper) {
-        Apart<S> apart = {f, x, work, dt, c};
-        c.moved = apart.ask(sweeper);
+    void correct_step(Sweeper<S>& sweeper) {
+        PositionCorrection<S> correction = {f, x, work, dt, c};
+        c.moved = correction.ask(sweeper);
         c.stuck = constant_mask<S>(false);
         auto short_of = c.moved;
         for (int round = 0; round < kPushRounds && any(short_of); ++round) {
             sweeper.template solve<Solve::push>(x.sweeps, short_of);
             sweeper.rates(c.apart, c.push.data());
-            short_of = apart.ask_again(short_of);
+            short_of = correction.ask_again(short_of);
         }
     }
     // Friction depends on the normal impulses: they are found first, with the friction of the step
@@ -162,7 +162,7 @@ struct ContactStep {
     // much of the bounce is taken as there is energy for. Free flight keeps E + dt/2 m g.v exactly;
     // a step with impulses changes it by their work, l (v_free + v) / 2, and by dt g.(l / 2 - l0),
     // l0 those of the inelastic solution: a quadratic in the share of the bounce.
-    void bounce(Sweeper<S>& sweeper, const MaskOf<S>& bounced) {
+    void apply_restitution(Sweeper<S>& sweeper, const MaskOf<S>& bounced) {
         const S zero(T(0)), one(T(1)), half(T(0.5));
         const Motion<S>* m = c.real.m.data();
         for (int k = 0; k < c.contacts; ++k) {

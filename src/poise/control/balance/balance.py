@@ -176,7 +176,7 @@ class Balance(ActsOnPlant, Sealed):
         """Make what lives in the core."""
         self._params = _core.BalanceParams()
         self._write_params()
-        model, overrides = self.scene.model, self.scene.numbers
+        model, overrides = self.scene.model, self.scene.overrides
         self._planner = _core.BalancePlanner(model, self._params, overrides, self._threads)
         self._seal()
 

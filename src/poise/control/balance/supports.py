@@ -20,7 +20,7 @@ from poise.control.plant import Plant
 from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats, Ints, number, runs
 from poise.model.character import Character
-from poise.simulation.contact.surfaces import FRICTION
+from poise.simulation.contact.collision_model import FRICTION
 
 
 class Soles(NamedTuple):

@@ -83,8 +83,8 @@ def track(
         duration: [s].
     """
     sphere = poise.Shape("sphere", (BALL_RADIUS,))
-    spare = poise.free_object("ball", sphere, mass=BALL_MASS)
-    world = poise.World(arm(), dt=dt, ground=False, spares=[spare], self_collision=False)
+    projectile = poise.free_object("ball", sphere, mass=BALL_MASS)
+    world = poise.World(arm(), dt=dt, ground=False, projectiles=[projectile], self_collision=False)
     clip = isinstance(motion, poise.Clip)
     if clip:
         world.reset(motion.state(0.0))

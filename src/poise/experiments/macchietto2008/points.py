@@ -78,7 +78,7 @@ class Dragged:
 def m6(progress: Progress) -> Item:
     """Three points, created and dragged."""
     character, start = standing()
-    world = World(character, dt=STEPS["impulse"], spares=0, self_collision=False)
+    world = World(character, dt=STEPS["impulse"], projectiles=0, self_collision=False)
     world.reset(start)
     balance = Balance(world)
     dragged = Dragged(balance, start.q)

@@ -116,7 +116,7 @@ def push_standing(
     character, start = standing()
     n = len(cases)
     world = World(
-        character, n=n, dt=STEPS[ground], contact=ground, stiffness=STIFFNESS, spares=0,
+        character, n=n, dt=STEPS[ground], contact=ground, stiffness=STIFFNESS, projectiles=0,
         self_collision=False, on_divergence="freeze",
     )  # fmt: skip
     world.reset(State(np.tile(start.q, (n, 1)), np.zeros((n, character.nv))))

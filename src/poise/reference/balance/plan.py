@@ -87,7 +87,7 @@ def tasks_of(scene: Scene, q: Floats, v: Floats, gravity: Floats, points: Floats
     """
     n = len(q)
     given: tuple[Any, Any] = (q[0], v[0]) if n == 1 else (q, v)
-    found: Any = _core.balance_tasks(scene.model, scene.numbers, n, *given, gravity, points)
+    found: Any = _core.balance_tasks(scene.model, scene.overrides, n, *given, gravity, points)
     return [Tasks(**{name: array[i] for name, array in found.items()}) for i in range(n)]
 
 

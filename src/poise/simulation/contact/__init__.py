@@ -6,19 +6,24 @@ the link it hangs on, and those that overlap in the rest pose. Where meshes and 
 found outside of the core, by `poise.simulation.contact.convex`.
 """
 
+from poise.simulation.contact.collision_model import (
+    MODELS,
+    MOST_PROJECTILES,
+    CollisionModel,
+    compile_collision_model,
+    default_projectiles,
+)
+from poise.simulation.contact.contacts import Contacts
 from poise.simulation.contact.ground import GroundLike, HeightField, Plane
-from poise.simulation.contact.spares import MOST_SPARES, default_spares
-from poise.simulation.contact.touch import MODELS, Touch, compile_touch
-from poise.simulation.contact.touches import Touches
 
 __all__ = [
     "MODELS",
-    "MOST_SPARES",
+    "MOST_PROJECTILES",
+    "CollisionModel",
+    "Contacts",
     "GroundLike",
     "HeightField",
     "Plane",
-    "Touch",
-    "Touches",
-    "compile_touch",
-    "default_spares",
+    "compile_collision_model",
+    "default_projectiles",
 ]

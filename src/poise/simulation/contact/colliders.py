@@ -1,4 +1,4 @@
-"""Colliders: the shapes of links, obstacles and spares, in the order in which the core has them."""
+"""Colliders: the shapes of links, obstacles and projectiles, in the order of the core."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from poise import _core
 from poise.errors import PoiseError
 from poise.math.arrays import Floats, Ints
 from poise.math.pose import Pose
 from poise.model.scene import Scene
 from poise.model.shape import Shape
 
-KINDS = {"sphere": 0, "capsule": 1, "box": 2, "cylinder": 3, "mesh": 4}
+KINDS = {name: kind.value for name, kind in _core.ShapeKind.__members__.items()}
 FIRST_CONVEX = KINDS["cylinder"]
 """From here on the core does not know by itself where two shapes touch."""
 
 
 class Colliders(NamedTuple):
-    """Links of the characters first, then obstacles, then spares; shapes (k,) unless said."""
+    """Links of the characters first, then obstacles, then projectiles; shapes (k,) unless said."""
 
     shapes: tuple[Shape, ...]
     poses: tuple[Pose, ...]  # in the body's frame, or in the world
@@ -29,7 +30,7 @@ class Colliders(NamedTuple):
     body: Ints  # -1 for the world
     link: Ints  # -1 - i for obstacle i
     surface: Ints
-    spare: Ints  # 0, or the number of the spare it belongs to
+    projectile: Ints  # 0, or the number of the projectile it belongs to
 
     @property
     def convex(self) -> NDArray[np.bool_]:
@@ -37,20 +38,20 @@ class Colliders(NamedTuple):
         return self.kind >= FIRST_CONVEX
 
 
-def colliders_of(scene: Scene, obstacles: Sequence[Shape], spares: int) -> Colliders:
-    """Colliders of a scene whose last parts are spares."""
-    forest, characters = scene.forest, len(scene.characters) - spares
+def colliders_of(scene: Scene, obstacles: Sequence[Shape], projectiles: int) -> Colliders:
+    """Colliders of a scene whose last parts are projectiles."""
+    forest, characters = scene.forest, len(scene.characters) - projectiles
     moving: list[tuple[Any, ...]] = []
     waiting: list[tuple[Any, ...]] = []
     i = 0
     for part, character in enumerate(scene.characters):
-        spare = max(0, part - characters + 1)
+        projectile = max(0, part - characters + 1)
         for link in character.links:
             frame = Pose(tuple(forest.link_E[i]), tuple(forest.link_p[i]))
             for shape in link.shapes:
                 pose = frame @ Pose(shape.quat, shape.pos)
-                row = (shape, pose, KINDS[shape.kind], forest.link_body[i], i, i, spare)
-                (waiting if spare else moving).append(row)
+                row = (shape, pose, KINDS[shape.kind], forest.link_body[i], i, i, projectile)
+                (waiting if projectile else moving).append(row)
             i += 1
     still = [
         (shape, Pose(shape.quat, shape.pos), KINDS[shape.kind], -1, -1 - k, scene.nl + k, 0)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from poise import _core
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
@@ -21,11 +22,17 @@ from poise.math.rotation import multiply, quat_matrix
 from poise.model.scene import Scene
 from poise.model.shape import Shape
 from poise.simulation.contact.colliders import FIRST_CONVEX
-from poise.simulation.contact.convex_patch import Posed, middles, patch, separation, widest
-from poise.simulation.contact.convex_solid import solid_of
+from poise.simulation.contact.convex_patch import (
+    Posed,
+    middles,
+    patch,
+    separation,
+    solid_of,
+    widest,
+)
 
 if TYPE_CHECKING:
-    from poise.simulation.contact.touch import Touch
+    from poise.simulation.contact.collision_model import CollisionModel
 
 NEAR = 0.01  # as kNear of the core: contacts nearer than this take part [m]
 FARTHEST = 1.0  # as kFarthest of the core: none is looked for beyond [m]
@@ -46,7 +53,7 @@ def load_coal() -> Any:
         ) from error
 
 
-def convex_of(scene: Scene, touch: Touch) -> Convex | None:
+def convex_of(scene: Scene, touch: CollisionModel) -> Convex | None:
     """What finds the touches of meshes and cylinders, if they meet anything."""
     kind = touch.collider_kind
     if (
@@ -61,11 +68,11 @@ class Convex:
     """Finds where the pairs with meshes and cylinders touch.
 
     Args:
-        scene: With the spares at its end, as the core has it.
+        scene: With the projectiles at its end, as the core has it.
         touch: What can touch what.
     """
 
-    def __init__(self, scene: Scene, touch: Touch) -> None:
+    def __init__(self, scene: Scene, touch: CollisionModel) -> None:
         self._coal = load_coal()
         self._scene, self._touch = scene, touch
         pairs = np.stack([touch.pair_a, touch.pair_b], axis=1).astype(np.int64)
@@ -82,31 +89,33 @@ class Convex:
         self._solids = [solid_of(shape) for shape in self._shapes]
         self._geometry = _geometries(self._coal, self._shapes)
         self._reach = np.array([solid.reach for solid in self._solids])
-        self._spare_of = _spares_of(scene, touch)[used]
+        self._projectile_of = _projectiles_of(scene, touch)[used]
 
-    def touches(self, q: Floats, v: Floats, spares: Floats, dt: float, gravity: Floats) -> Floats:
-        """Where the pairs touch, shape (n, pairs, 4, 7): gap, normal, point, for `core.meet`.
+    def contacts(
+        self, q: Floats, v: Floats, projectiles: _core.Projectiles, dt: float, gravity: Floats
+    ) -> Floats:
+        """Contacts of the pairs, shape (n, pairs, 4, 7): gap, normal, point.
 
         Args:
-            q: Positions without spares, shape (n, nq).
-            v: Velocities without spares, shape (n, nv).
-            spares: 1 if it is out, q (7), v (6), shape (n, spares, 14).
+            q: Positions without projectiles, shape (n, nq).
+            v: Velocities without projectiles, shape (n, nv).
+            projectiles: Their positions and velocities, and which have been thrown.
             dt: Time step [s].
             gravity: [m/s^2], shape (3,).
         """
         n = len(q)
         found = np.zeros((n, len(self.pairs), POINTS, 7))
         found[..., 0] = np.inf
-        q = np.concatenate([q, spares[:, :, 1:8].reshape(n, -1)], axis=1)
-        v = np.concatenate([v, spares[:, :, 8:].reshape(n, -1)], axis=1)
-        out = np.concatenate([np.ones((n, 1), bool), spares[:, :, 0] != 0.0], axis=1)
+        q = np.concatenate([q, projectiles.q.reshape(n, -1)], axis=1)
+        v = np.concatenate([v, projectiles.v.reshape(n, -1)], axis=1)
+        out = np.concatenate([np.ones((n, 1), bool), projectiles.thrown], axis=1)
         # falling, a shape gains on what its velocity says
         p, R, moves = self._placed(q, v, dt)
         falls = dt * dt * float(np.linalg.norm(gravity))
         a, b = self._a, self._b
         near = np.minimum(NEAR + falls + moves[:, a] + moves[:, b], FARTHEST)
         close = _length(p[:, a] - p[:, b]) < self._reach[a] + self._reach[b] + near
-        close &= out[:, self._spare_of[a]] & out[:, self._spare_of[b]]
+        close &= out[:, self._projectile_of[a]] & out[:, self._projectile_of[b]]
         for copy, k in np.argwhere(close).tolist():
             self._meet(found[copy, k], int(a[k]), int(b[k]), p[copy], R[copy], float(near[copy, k]))
         return found
@@ -223,15 +232,15 @@ def _geometry(coal: Any, shape: Shape) -> Any:
     return coal.Convex(points, faces)
 
 
-def _spares_of(scene: Scene, touch: Touch) -> Any:
-    """For every collider 0, or the number of the spare that it belongs to."""
+def _projectiles_of(scene: Scene, touch: CollisionModel) -> Any:
+    """For every collider 0, or the number of the projectile that it belongs to."""
     parts = list(scene.forest.parts.values())
-    own = len(parts) - touch.spares
-    spare = np.zeros(len(touch.collider_link), dtype=np.int64)
+    own = len(parts) - touch.projectiles
+    projectile = np.zeros(len(touch.collider_link), dtype=np.int64)
     for k, part in enumerate(parts[own:]):
         link = touch.collider_link
-        spare[(link >= part.links.start) & (link < part.links.stop)] = k + 1
-    return spare
+        projectile[(link >= part.links.start) & (link < part.links.stop)] = k + 1
+    return projectile
 
 
 class _Coordinates:

@@ -1,11 +1,14 @@
-"""Pairs: which shapes may meet each other.
+"""Pairs of shapes that may meet each other, and the probes that meet the ground.
 
 All but those of one body, of a body and the one it hangs on, those that are excluded, those of
-links that overlap in the rest pose and, if so asked, those of one character.
+links that overlap in the rest pose and, if requested, those of one character.
+
+Probes: the points of shapes that meet the ground.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,14 +18,110 @@ from numpy.typing import NDArray
 
 from poise import _core
 from poise.errors import PoiseError, unknown_name
-from poise.math.arrays import Ints
+from poise.math.arrays import Floats, Ints
+from poise.math.pose import Pose
 from poise.model.forest import Forest
 from poise.model.scene import Scene
+from poise.model.shape import Shape
 from poise.simulation.contact.colliders import Colliders
 from poise.simulation.contact.convex import convex_of
+from poise.simulation.contact.ground import CoreGround
 
 if TYPE_CHECKING:
-    from poise.simulation.contact.touch import Touch
+    from poise.simulation.contact.collision_model import CollisionModel
+
+NONE = (0.0, 0.0, 0.0)
+Probe = tuple[Any, Any, float, float, float, float]
+"""Point and axis in the body's frame; radius, rim, turn, facet."""
+
+
+class Probes(NamedTuple):
+    """Probes as the core takes them."""
+
+    collider: Ints  # (k,)
+    point: Floats  # (k, 3)
+    axis: Floats  # (k, 3)
+    numbers: Floats  # radius, rim, turn, facet, (k, 4)
+
+
+def probes_of(colliders: Colliders, ground: CoreGround) -> Probes:
+    """The probes of all that moves, where there is a ground."""
+    found: list[tuple[int, Probe]] = []
+    for i, body in enumerate(colliders.body if ground.kind else ()):
+        if body >= 0:
+            probes = shape_probes(colliders.shapes[i], colliders.poses[i], ground.cell)
+            found += [(i, probe) for probe in probes]
+    return Probes(
+        np.array([i for i, _ in found], dtype=np.int32),
+        np.array([probe[0] for _, probe in found]).reshape(-1, 3),
+        np.array([probe[1] for _, probe in found]).reshape(-1, 3),
+        np.array([probe[2:] for _, probe in found]).reshape(-1, 4),
+    )
+
+
+def shape_probes(shape: Shape, pose: Pose, cell: float) -> list[Probe]:
+    """Points of a shape that meet the ground.
+
+    Args:
+        shape: The shape.
+        pose: Its pose in the body's frame.
+        cell: Spacing of the ground's grid [m]; inf for flat ground.
+    """
+    flat = math.isinf(cell)
+
+    def at(point: Any) -> tuple[float, ...]:
+        return tuple(float(x) for x in (pose @ Pose(r=tuple(point))).r)
+
+    def balls(points: Iterable[Any], radius: float) -> list[Probe]:
+        # in a valley a ball lies on the facet below it and on those beside
+        facets = (0,) if flat else (0, 1, 2)
+        return [(at(p), NONE, radius, 0.0, 0.0, float(k)) for p in points for k in facets]
+
+    def corners(points: Iterable[Any]) -> list[Probe]:
+        # the facet below, and the one that it comes to within the step
+        facets = (0,) if flat else (0, 1)
+        return [(at(p), NONE, 0.0, 0.0, 0.0, float(k)) for p in points for k in facets]
+
+    if shape.kind == "sphere":
+        return balls([NONE], shape.size[0])
+    if shape.kind == "capsule":
+        radius, half = shape.size
+        between = 0 if flat else min(6, math.ceil(2.0 * half / cell) - 1)
+        heights = np.linspace(-half, half, 2 + max(between, 0)) if half > 0.0 else [0.0]
+        return balls([(0.0, 0.0, z) for z in heights], radius)
+    if shape.kind == "cylinder":
+        radius, half = shape.size
+        axis = (pose @ Pose(r=(0.0, 0.0, 1.0))).r
+        axis = tuple(float(a - b) for a, b in zip(axis, pose.r, strict=True))
+        turns = (0.0, 2.0 * math.pi / 3.0, -2.0 * math.pi / 3.0)
+        ends = [(0.0, 0.0, -half), (0.0, 0.0, half)]
+        if flat:
+            return [(at(end), axis, 0.0, radius, turn, 0.0) for end in ends for turn in turns]
+        # on uneven ground those that go round would leave places where the others stood
+        fixed = [
+            (radius * math.cos(a), radius * math.sin(a), z)
+            for _, _, z in ends
+            for a in np.linspace(0.0, 2.0 * math.pi, 8, endpoint=False)
+        ]
+        return [*((at(end), axis, 0.0, radius, 0.0, 0.0) for end in ends), *corners(fixed)]
+    if shape.kind == "mesh":
+        return corners(np.array(shape.vertices)[np.unique(shape.triangles)])
+    return corners(_box_points(shape.size, cell))
+
+
+def _box_points(size: tuple[float, ...], cell: float) -> list[tuple[float, ...]]:
+    """Corners of a box; on uneven ground points all over its faces, spaced as the grid is."""
+    grid: list[Any] = [(-1.0, 1.0)] * 3
+    if not math.isinf(cell):
+        grid = [np.linspace(-1.0, 1.0, min(5, 1 + math.ceil(2.0 * s / cell))) for s in size]
+    return [
+        (x * size[0], y * size[1], z * size[2])
+        for x in grid[0]
+        for y in grid[1]
+        for z in grid[2]
+        if max(abs(x), abs(y), abs(z)) == 1.0
+    ]
+
 
 Keys = NDArray[np.int64]
 
@@ -57,7 +156,7 @@ def pairs_of(
     """Pairs of colliders that may meet, in the order in which they are solved.
 
     Args:
-        scene: With the spares at its end.
+        scene: With the projectiles at its end.
         colliders: Of the scene and its obstacles.
         self_collision: Whether links of one part meet.
         exclude: Pairs of links that do not.
@@ -74,11 +173,11 @@ def pairs_of(
     return pairs.only(_order(scene.forest, colliders, pairs))
 
 
-def overlaps(scene: Scene, touch: Touch) -> Keys:
+def overlaps(scene: Scene, touch: CollisionModel) -> Keys:
     """Pairs of links of one part that pass through each other in the rest pose, as keys.
 
     Args:
-        scene: With the spares at its end.
+        scene: With the projectiles at its end.
         touch: Of the model "impulse".
     """
     link = touch.collider_link
@@ -94,16 +193,17 @@ def overlaps(scene: Scene, touch: Touch) -> Keys:
     probe.write(scene.forest.rest_q, np.zeros(scene.nv), np.zeros(1), None, None)
     finder = convex_of(scene, alone)
     if finder is not None:
-        rest = scene.forest.rest_q[None], np.zeros((1, scene.nv)), np.zeros((1, 0, 14))
-        probe.meet(finder.touches(*rest, 0.0, np.zeros(3)))
-    probe.step(None, None, None, None, None, None, None, None, 1, 0, 3, 0, True, False)
-    which, _, _, _, gap = probe.contacts()
-    a, b = which.astype(np.int64)[gap < 0.0, 1:].T
+        rest = scene.forest.rest_q[None], np.zeros((1, scene.nv)), probe.projectiles()
+        probe.set_contacts(finder.contacts(*rest, 0.0, np.zeros(3)))
+    probe.step(None, None, None, None, 1)
+    found = probe.contacts()
+    deep = found.gap < 0.0
+    a, b = found.collider[deep], found.other[deep]
     return np.unique(link_keys(link[a], link[b], scene.nl))
 
 
-def _alone(touch: Touch, kept: Any) -> Touch:
-    """Some of the pairs, without ground, surfaces and spares."""
+def _alone(touch: CollisionModel, kept: Any) -> CollisionModel:
+    """Some of the pairs, without ground, surfaces and projectiles."""
 
     def count(k: int) -> Ints:
         return np.array([k], dtype=np.int32)
@@ -116,10 +216,10 @@ def _alone(touch: Touch, kept: Any) -> Touch:
         pair_a=touch.pair_a[kept],
         pair_b=touch.pair_b[kept],
         pair_points=touch.pair_points[kept],
-        spares=0,
-        spare_colliders=count(len(touch.collider_body)),
-        spare_probes=count(len(touch.probe_collider)),
-        spare_pairs=count(int(np.count_nonzero(kept))),
+        projectiles=0,
+        projectile_colliders=count(len(touch.collider_body)),
+        projectile_probes=count(len(touch.probe_collider)),
+        projectile_pairs=count(int(np.count_nonzero(kept))),
     )
 
 
@@ -180,19 +280,19 @@ def _must_meet(scene: Scene, c: Colliders, pairs: Pairs) -> NDArray[np.bool_]:
     """
     part = _parts(scene.forest, c.link)
     a, b = pairs
-    thrown = (c.spare > 0) & ~c.convex
-    aimed = (thrown[a] & (c.spare[b] == 0)) | (thrown[b] & (c.spare[a] == 0))
+    thrown = (c.projectile > 0) & ~c.convex
+    aimed = (thrown[a] & (c.projectile[b] == 0)) | (thrown[b] & (c.projectile[a] == 0))
     still = np.minimum(c.link[a], c.link[b]) < 0
     return np.asarray(still | (~aimed & (part[a] != part[b])))
 
 
 def _order(forest: Forest, c: Colliders, pairs: Pairs) -> NDArray[np.intp]:
-    """What concerns the last spares comes last; all pairs of two trees are neighbours, and all of
+    """Pairs of the last projectiles come last; all pairs of two trees are neighbours, and all of
     two bodies, so that the order in which bodies are solved is the same whatever touches."""
     a, b = pairs
     root = _roots(forest)
     body = c.body.astype(np.int64)
-    last = np.maximum(c.spare[a], c.spare[b])
+    last = np.maximum(c.projectile[a], c.projectile[b])
     return np.lexsort((body[b], body[a], root[body[b]], root[body[a]], last))
 
 

@@ -1,8 +1,8 @@
-"""Touches: what touched what."""
+"""Contacts: what touched what."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,10 +12,11 @@ from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats
 
 if TYPE_CHECKING:
+    from poise import _core
     from poise.model.character import Character
     from poise.model.forest import Part
     from poise.model.scene import Scene
-    from poise.simulation.contact.touch import Touch
+    from poise.simulation.contact.collision_model import CollisionModel
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -31,14 +32,42 @@ class _Columns(NamedTuple):
     depth: Floats
 
 
-class Touches(_Columns):
+class CoreContacts(NamedTuple):
+    """Contacts of several steps, with the columns of `_core.Contacts`."""
+
+    copy: Ints
+    collider: Ints
+    other: Ints
+    point: Floats
+    normal: Floats
+    impulse: Floats
+    gap: Floats
+
+    @classmethod
+    def of(cls, contacts: _core.Contacts) -> CoreContacts:
+        """The columns of one step."""
+        return cls._make(getattr(contacts, name) for name in cls._fields)
+
+    @classmethod
+    def none(cls) -> CoreContacts:
+        """No contacts."""
+        which, vectors = np.zeros(0, np.int64), np.zeros((0, 3))
+        return cls(which, which, which, vectors, vectors, vectors, np.zeros(0))
+
+    @classmethod
+    def joined(cls, several: Sequence[CoreContacts]) -> CoreContacts:
+        """Contacts of the steps, one after another."""
+        return cls._make(np.concatenate(column) for column in zip(*several, strict=True))
+
+
+class Contacts(_Columns):
     """Contacts of the last step, of all copies, one row each.
 
     Contacts of a world or a recording know the parts of its scene: `of` selects those of one part.
 
     Attributes:
         copy: Which copy, shape (k,).
-        link: Which link, by its index, shape (k,); spares come after the links of the scene.
+        link: Which link, by its index, shape (k,); projectiles come after the links of the scene.
         other: What it touches: a link, -1 the ground, -2 - i the obstacle i, shape (k,).
         point: Where, in the world [m], shape (k, 3).
         normal: Unit vector towards link, shape (k, 3).
@@ -51,25 +80,25 @@ class Touches(_Columns):
     characters: tuple[Character, ...] = ()
     parts: Mapping[str, Part] = {}
 
-    def within(self, scene: Scene) -> Touches:
+    def within(self, scene: Scene) -> Contacts:
         """The same contacts, with the scene whose links they name."""
         return self._with(scene.characters, scene.forest.parts)
 
-    def rows(self, which: Any) -> Touches:
+    def rows(self, which: Any) -> Contacts:
         """Some of the contacts.
 
         Args:
             which: Mask, indices or slice of the rows.
         """
-        chosen = Touches._make(column[which] for column in self)
+        chosen = Contacts._make(column[which] for column in self)
         return chosen._with(self.characters, self.parts)
 
-    def of(self, part: str) -> Touches:
+    def of(self, part: str) -> Contacts:
         """Contacts of one part of the scene, numbered and seen as if it were alone.
 
         `link` is always a link of the part, by its index in the part's own character. Links of
-        other parts, and spares, have indices after those of the character. A contact between two
-        links of the part is one row.
+        other parts, and projectiles, have indices after those of the character. A contact between
+        two links of the part is one row.
 
         Args:
             part: Name of the part, as in `world.part`.
@@ -80,7 +109,7 @@ class Touches(_Columns):
         met = (renumbered.other >= 0) & (renumbered.other < count)
         return renumbered.turned(met & ~own).rows(own | met)
 
-    def renumbered(self, part: str) -> Touches:
+    def renumbered(self, part: str) -> Contacts:
         """All contacts, with links numbered as by `of`."""
         if part not in self.parts:
             if not self.parts:
@@ -97,7 +126,7 @@ class Touches(_Columns):
         alone = self._replace(link=self.link + shift[0], other=self.other + shift[1])
         return alone._with((character,), {part: character.forest.parts[character.name]})
 
-    def turned(self, which: Bools) -> Touches:
+    def turned(self, which: Bools) -> Contacts:
         """With link and other exchanged in some rows, and force and normal reversed."""
         sign = np.where(which, -1.0, 1.0)[:, None]
         return self._replace(
@@ -107,27 +136,29 @@ class Touches(_Columns):
             force=sign * self.force,
         )
 
-    def _replace(self, **columns: Any) -> Touches:
-        replaced: Touches = super()._replace(**columns)
+    def _replace(self, **columns: Any) -> Contacts:
+        replaced: Contacts = super()._replace(**columns)
         return replaced._with(self.characters, self.parts)
 
-    def _with(self, characters: tuple[Character, ...], parts: Mapping[str, Part]) -> Touches:
-        known = Touches._make(self)
+    def _with(self, characters: tuple[Character, ...], parts: Mapping[str, Part]) -> Contacts:
+        known = Contacts._make(self)
         known.characters, known.parts = characters, parts
         return known
 
 
-def touches_of(raw: tuple[Floats, ...], touch: Touch | None, dt: float) -> Touches:
-    """Contacts as the core tells them, of one step or of several in a row.
+def contacts_from_core(
+    raw: _core.Contacts | CoreContacts, touch: CollisionModel | None, dt: float
+) -> Contacts:
+    """Contacts from those of the core, of one step or of several in a row.
 
     Args:
-        raw: copy and two colliders (k, 3), point, normal, impulse, gap.
-        touch: What can touch what; None if nothing can.
+        raw: `_core.Contacts`, or the same columns of several steps.
+        touch: The collision model; None if nothing can touch.
         dt: Time step [s].
     """
-    which, point, normal, impulse, gap = raw
-    copy, collider, other = which.astype(np.int64).T
-    link = np.zeros(0, dtype=np.int64) if touch is None else touch.collider_link
+    link = np.zeros(0, np.int64) if touch is None else touch.collider_link.astype(np.int64)
     # obstacles are -1 - k among the colliders, and the ground comes before them
-    met = np.append(np.where(link < 0, link - 1, link), -1)[other]
-    return Touches(copy, link[collider], met, point, normal, impulse / dt, -gap)
+    met = np.append(np.where(link < 0, link - 1, link), -1)[raw.other]
+    return Contacts(
+        raw.copy, link[raw.collider], met, raw.point, raw.normal, raw.impulse / dt, -raw.gap
+    )
