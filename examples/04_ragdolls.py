@@ -16,7 +16,7 @@ import numpy as np
 import poise
 from poise import measure
 from poise.view import drawing_of, follow, render, save_image
-from poise.view.surroundings import still_drawing
+from poise.view.drawing import static_drawing
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--out", type=Path, default=Path("out/ragdolls"))
@@ -55,7 +55,7 @@ limp = poise.Command(
 def picture(name: str) -> None:
     """All copies on their hills."""
     bodies = [thing for row in world.state.q for thing in drawing_of(humanoid, row)]
-    ground = still_drawing(world.settings)
+    ground = static_drawing(world.settings)
     camera = follow(bodies, azimuth=0.5, elevation=0.5, size=(1280, 720))
     save_image(
         out / name, render([*bodies, *ground], camera=camera, size=(1280, 720), ground=False)

@@ -16,7 +16,7 @@ import numpy as np
 
 import poise
 from poise import measure
-from poise.recording.balance import balance_table, stance_of
+from poise.recording.summary import balance_table, stance_of
 from poise.simulation.pushes import Push
 from poise.view import recording_sheet, save_image
 from poise.view.balance_plots import balance_plot

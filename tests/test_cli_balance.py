@@ -26,7 +26,7 @@ from poise.motion.editing.prepare_balance import (
     com_over_support,
     prepare_balance,
 )
-from poise.recording.balance import _moved, balance_table, stance_of
+from poise.recording.summary import _displacement, balance_table, stance_of
 from poise.simulation.pushes import parse_push
 from poise.trials.results import FILES, VIDEO
 from poise.trials.trial import prepare_trial
@@ -136,7 +136,7 @@ def test_a_foot_moves_from_where_it_came_to_stand(pushed: poise.Recording) -> No
     at[3:, :, 0] = 0.02  # both points of one foot, while it stands; then it steps
     at[5, :, 0] = 0.5
     stands = np.array([1, 1, 1, 1, 0, 1], dtype=bool)[:, None]
-    moved = _moved(at, np.zeros(2, dtype=int), stands)[:, 0]
+    moved = _displacement(at, np.zeros(2, dtype=int), stands)[:, 0]
     np.testing.assert_allclose(moved, [0.0, 0.0, 0.0, 0.02, np.nan, 0.0])
 
 

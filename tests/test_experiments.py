@@ -15,8 +15,7 @@ from poise.cli import app
 from poise.experiments import WORKS, Claim, Item, Table, reproduce, write_report
 from poise.experiments.report import plain
 from poise.experiments.yin2020 import real_clips
-from poise.experiments.yin2020.following import follow, is_stable, own_units
-from poise.experiments.yin2020.setup import clip_of
+from poise.experiments.yin2020.setup import clip_of, follow, is_stable, own_units
 from poise.trials.timing import best_of
 
 DIFFERS = {("yin2020", "Y3"), ("yin2020", "Y6"), ("yin2020", "Y9")} | {
@@ -104,7 +103,7 @@ def test_who_is_stopped_leaves_no_report(tmp_path: Path, monkeypatch: pytest.Mon
     out = tmp_path / "out"
     reproduce("yin2020", ["Y1"], out=out)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    monkeypatch.setattr("poise.experiments.report.os.replace", stop)
+    monkeypatch.setattr("poise.io.files.os.replace", stop)
     with pytest.raises(KeyboardInterrupt):
         reproduce("yin2020", ["Y1"], out=out)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.metadata
 import math
 import os
@@ -174,3 +175,29 @@ def test_many_copies_follow_as_one_does() -> None:
             world.step(servo(world.state, clip.target(t + world.dt)))
     expected = np.broadcast_to(one.state.q, (33, character.nq))
     np.testing.assert_allclose(many.state.q, expected, rtol=0, atol=1e-10)
+
+
+def test_a_notebook_shows_clips_and_recordings_as_pictures() -> None:
+    shown = run_python("""
+        import sys
+        import poise
+        assert not {"matplotlib", "viser", "poise.view"} & set(sys.modules)
+        clip = poise.load_clip("walk")
+        world = poise.World(clip.character, dt=1 / 120)
+        recording = poise.Recording(world)
+        print(recording._repr_html_())
+        world.step()
+        recording.append()
+        for one in (clip, recording):
+            print(one._repr_html_())
+    """)
+    empty, *pictures = shown.splitlines()
+    assert "0 frames" in empty
+    assert "<img" not in empty
+    for text in pictures:
+        start = '<img src="data:image/png;base64,'
+        assert text.startswith(start)
+        assert "frames at" in text
+        assert base64.b64decode(text[len(start) :].split('"')[0])[:4] == b"\x89PNG"
+        assert len(text) < 200_000
+    assert len(pictures) == 2

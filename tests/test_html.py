@@ -100,7 +100,7 @@ def test_a_page_shows_forces_pushes_and_the_mass_centre(tmp_path: Path) -> None:
     recording = held(0.4, push=300.0)
     save_html(tmp_path / "a.html", recording, pushes=[parse_push("chest:300N:left@0.1s")])
     tale = told(tmp_path / "a.html")
-    center = tale.arrays("/recording/mass_center/sphere", "batched_positions")
+    center = tale.arrays("/recording/center_of_mass/sphere", "batched_positions")
     middle = forward_kinematics(recording.scene, recording.q)[0].mean(axis=1)
     assert np.linalg.norm(np.array(center)[-1] - middle[-1]) < 0.3
     sizes = [
@@ -111,7 +111,7 @@ def test_a_page_shows_forces_pushes_and_the_mass_centre(tmp_path: Path) -> None:
 
 
 def test_arrows_of_forces_are_as_long_as_told(tmp_path: Path) -> None:
-    save_html(tmp_path / "a.html", resting(), forces=2e-3, mass_center=False)
+    save_html(tmp_path / "a.html", resting(), forces=2e-3, center_of_mass=False)
     tale = told(tmp_path / "a.html")
     shaft, head = (
         tale.arrays(f"/recording/forces/{part}", "batched_scales")[-1]

@@ -15,7 +15,7 @@ import trees
 from small_recordings import short
 
 from poise import Recording, World, _core, dynamics, load_character, load_recording
-from poise.experiments.facts import facts
+from poise.experiments.report import facts
 from poise.io.archive import Archive, pack, text_bytes
 
 pytestmark = pytest.mark.arithmetic

@@ -121,7 +121,7 @@ def test_a_released_model_is_as_it_was_and_another_step_embeds_anew() -> None:
 def test_an_embedded_drive_says_what_it_cannot() -> None:
     model = arm()
     drive = interop.EmbeddedPD(model, 600.0, 60.0)
-    with pytest.raises(PoiseError, match="nothing was asked"):
+    with pytest.raises(PoiseError, match="has not been called"):
         drive.torque(mujoco.MjData(model))
     with pytest.raises(PoiseError, match="one MjData at a time"):
         drive([mujoco.MjData(model)], np.zeros(2))

@@ -27,7 +27,7 @@ from kane_systems import (
 
 from poise import dynamics, kane
 from poise.errors import PoiseError
-from poise.kane.text import text_of
+from poise.kane.export import text_of
 
 sympy = kane_systems.sympy
 

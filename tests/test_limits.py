@@ -15,7 +15,7 @@ from poise import Command, Drive, Gains, State, Target, dynamics, load_character
 from poise.model.character import Character, Joint, Link
 from poise.model.scene import scene_of
 from poise.reference import spatial
-from poise.reference.limits import Limit, effort_limits
+from poise.reference.aba import Limit, effort_limits
 
 Array = NDArray[np.float64]
 

@@ -469,7 +469,7 @@ MISTAKES: list[tuple[Any, ...]] = [
     ("no such folder", lambda: WALK.save(FOLDER / "no" / "a.bvh"), "a.bvh", "cannot be written"),
     ("saved to a number", lambda: WALK.save(3), "written to a path", "3"),
     # ---- recordings
-    ("recording of a character", lambda: ANY.Recording(HUMANOID), "is of a World"),
+    ("recording of a character", lambda: ANY.Recording(HUMANOID), "must be a World"),
     ("recording at no rate", lambda: ANY.Recording(world(), fps=0), "fps is 0", "[Hz]"),
     ("frame beyond", lambda: recording().state(5), "no frame 5", "there are 1"),
     (

@@ -13,7 +13,7 @@ from trees import random_character
 from poise import PoiseError, Recording, World, load_character, measure
 from poise.simulation.pushes import parse_push
 from poise.view import plots
-from poise.view.overview import draw, series_of
+from poise.view.plots import draw_overview, series_of
 
 HUMANOID = load_character("humanoid")
 
@@ -93,7 +93,7 @@ def test_recordings_without_targets_are_plotted(tmp_path: Path, n: int) -> None:
 
 def test_the_joints_that_work_hardest_are_named() -> None:
     recording = held(0.3)
-    figure = draw(series_of(recording), list(recording.scene.forest.joint_names), (), "")
+    figure = draw_overview(series_of(recording), list(recording.scene.forest.joint_names), (), "")
     labels = figure.axes[2].get_legend_handles_labels()[1]
     assert 1 <= len(labels) <= 4
     assert "root" not in labels

@@ -8,8 +8,7 @@ from objects import SOLIDS, body
 
 from poise import PoiseError, Recording, Target, World
 from poise.model.scene import scene_of
-from poise.view.forces import force_drawing
-from poise.view.ghosts import apart, ghost_drawing
+from poise.view.overlays import force_drawing, link_distances, reference_drawing
 from poise.view.recorded import frame_drawing, recording_sheet
 
 BOX = body(SOLIDS["box"], mass=10.0, pos=(0.0, 0.0, 0.3))
@@ -68,7 +67,7 @@ def test_a_ghost_fades_where_it_is_what_it_shows() -> None:
     q = np.array([0.0, 0.0, 0.3, 1.0, 0.0, 0.0, 0.0])
     seen = []
     for aside in (0.0, 0.005, 0.015, 0.03, 1.0):
-        ghost = ghost_drawing(scene, q, q + aside * np.eye(7)[0])
+        ghost = reference_drawing(scene, q, q + aside * np.eye(7)[0])
         seen.append(ghost[0].opacity if ghost else 0.0)
     assert seen[:2] == [0.0, 0.0]
     assert 0.05 < seen[2] < 0.35
@@ -82,4 +81,4 @@ def test_a_turn_shows_as_well() -> None:
     turned = np.array([0.0, 0.0, 0.3, np.cos(half), 0.0, 0.0, np.sin(half)])
     # one degree at 0.2 m, from either sign of the quaternion
     for goal in (turned, turned * (1, 1, 1, -1, -1, -1, -1)):
-        assert apart(scene, q, goal) == pytest.approx([0.2 * np.radians(1.0)], rel=1e-4)
+        assert link_distances(scene, q, goal) == pytest.approx([0.2 * np.radians(1.0)], rel=1e-4)

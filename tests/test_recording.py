@@ -208,7 +208,7 @@ def test_a_frame_of_the_humanoid_takes_a_few_kilobytes() -> None:
     memory = world.state.memory
     assert memory is not None
     assert memory.nbytes > 20_000
-    assert recording.frames.nbytes / len(recording) < 5_000
+    assert recording.columns.nbytes / len(recording) < 5_000
 
 
 def test_copies_that_diverged_are_listed(tmp_path: Path) -> None:
@@ -449,11 +449,11 @@ def test_pictures_show_obstacles_and_what_was_thrown(ground: Any) -> None:
 
 def test_the_height_field_is_drawn_where_it_is_felt() -> None:
     """A small ball, 2 mm above a corner of the mesh that is drawn, touches at this corner."""
-    from poise.view.surroundings import still_drawing
+    from poise.view.drawing import static_drawing
 
     pebble = body(Shape("sphere", (0.01,)), name="pebble")
     world = World(pebble, dt=0.002, ground=HILLS, projectiles=0)
-    (hills,) = still_drawing(world.settings)
+    (hills,) = static_drawing(world.settings)
     assert hills.mesh is not None
     corners = hills.mesh.vertices + np.array(hills.pos)
     # the lowest inner corner holds it

@@ -28,7 +28,7 @@ from poise.motion import load_clip
 
 
 def same(one: Recording, two: Recording) -> None:
-    a, b = one.frames.arrays(), two.frames.arrays()
+    a, b = one.columns.arrays(), two.columns.arrays()
     for name in a:
         assert np.array_equal(a[name], b[name]), name
 
@@ -140,7 +140,7 @@ def test_writing_where_it_cannot_be_written_says_so(tmp_path: Path) -> None:
         recording.save(tmp_path / "none" / "a.npz")
     with pytest.raises(PoiseError, match=r"written as \.npz"):
         recording.save(tmp_path / "a.json")
-    with pytest.raises(PoiseError, match="nothing was recorded"):
+    with pytest.raises(PoiseError, match="has no frames"):
         Recording(World(BALL, dt=DT)).save(tmp_path / "a.npz")
     assert not list(tmp_path.iterdir())
 
@@ -218,12 +218,12 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "infinite": (put("time", (1, 0), np.inf), "time: every number must be finite"),
     "NaN memory": (put("memory", 0, np.nan), "memory: every number must be finite"),
     "NaN contact": (put("contact", (0, 3), np.nan), "contact: every number must be finite"),
-    "copy": (put("contact_which", (0, 0), 2), "contact_which: names what is not there"),
-    "link": (put("contact_which", (0, 1), 3), "contact_which: names what is not there"),
-    "obstacle": (put("contact_which", (0, 2), -3), "contact_which: names what is not there"),
-    "projectile": (put("thrown_which", (0, 1), 2), "thrown_which: names what is not there"),
-    "place": (put("memory_index", 0, 10**9), "memory_index: names what is not there"),
-    "before": (put("memory_index", 0, -1), "memory_index: names what is not there"),
+    "copy": (put("contact_which", (0, 0), 2), "contact_which: an index is out of bounds"),
+    "link": (put("contact_which", (0, 1), 3), "contact_which: an index is out of bounds"),
+    "obstacle": (put("contact_which", (0, 2), -3), "contact_which: an index is out of bounds"),
+    "spare": (put("thrown_which", (0, 1), 2), "thrown_which: an index is out of bounds"),
+    "place": (put("memory_index", 0, 10**9), "memory_index: an index is out of bounds"),
+    "before": (put("memory_index", 0, -1), "memory_index: an index is out of bounds"),
     "end": (put("contact_end", -1, 10**6), "contact_end: does not fit the rows"),
     "back": (put("contact_end", 1, -1), "contact_end: does not fit the rows"),
     "wrapped": (put("contact_end", 1, -(2**63)), "contact_end: does not fit the rows"),
@@ -242,7 +242,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "isa": (meta(isa=3), "isa must be the name of an instruction set, got 3"),
     "a page as isa": (meta(isa="<b>avx2</b>"), "isa must be the name of an instruction set"),
     "much memory": (meta(memory=2**30), "are too many"),
-    "less memory": (meta(memory=1), "memory_index: names what is not there"),
+    "less memory": (meta(memory=1), "memory_index: an index is out of bounds"),
     "diverged": (meta(diverged=[[0, "a", 1.0]]), "diverged: each must be"),
     "scene": ({"scene": text("[]")}, "scene: must have character, n, dt"),
     "scene key": (scene(more=1), "scene: must have character, n, dt"),
@@ -261,7 +261,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "plane": (scene(ground={"normal": [0, 0, 0], "height": 0}), "normal"),
     "field": (scene(ground={"spacing": [1, 1], "origin": [0, 0]}), "heights: the array is missing"),
     "own": (scene(mass="array"), "mass: the array is missing"),
-    "unused": ({"scene.mass": np.zeros(1)}, "mass: the array is missing, or there without a use"),
+    "unused": ({"scene.mass": np.zeros(1)}, "mass: the array is missing, or is not used"),
     "obstacles": (scene(obstacles=[{**SHAPE, "size": [1]}]), "box: size must be 3 numbers"),
     "shape": (scene(obstacles=[{**SHAPE, "weight": 1}]), "weight"),
     "no shape": (scene(obstacles=[3]), "scene: "),
@@ -306,7 +306,7 @@ def test_clips_and_recordings_are_told_apart(tmp_path: Path) -> None:
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     for path in unreadable_paths(tmp_path, ".npz"):
         assert refusal(lambda path=path: load_recording(path)), path  # type: ignore[misc]
-    assert "named by a path" in str(refusal(lambda: load_recording(3)))  # type: ignore[arg-type]
+    assert "must be a path" in str(refusal(lambda: load_recording(3)))  # type: ignore[arg-type]
 
 
 def test_bombs_and_huge_files_are_refused_within_little_memory(tmp_path: Path) -> None:

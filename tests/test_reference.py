@@ -18,10 +18,9 @@ from poise.characters import load_character
 from poise.errors import PoiseError
 from poise.model.character import Character, Joint, Link
 from poise.reference import spatial
-from poise.reference.aba import Method
+from poise.reference.aba import Method, effort_limits
 from poise.reference.drive import Form
 from poise.reference.factor import expanded_parents, factor_sparse
-from poise.reference.limits import effort_limits
 from poise.reference.tree import WORLD, build_tree
 
 Array = NDArray[np.float64]

@@ -30,7 +30,7 @@ from poise.view import (
     save_image,
     trail,
 )
-from poise.view.drawing import lowest, things_of
+from poise.view.drawing import lowest, primitives_of
 from poise.view.render import _cast
 
 FRONT = look_at((0.0, -5.0, 1.0), (0.0, 0.0, 1.0))
@@ -54,7 +54,7 @@ def probe(
 ) -> Buffers:
     """What the pixels of `render` show: primitives of `drawing_of`, and how far away they are."""
     camera = camera or follow(source, q, size=size)
-    out = _cast(things_of(source, q), camera, size, ground, samples=1, buffers=True)
+    out = _cast(primitives_of(source, q), camera, size, ground, samples=1, buffers=True)
     return Buffers(out[1], out[2])
 
 

@@ -13,7 +13,7 @@ from touches import HUMANOID, G, rows
 
 from poise import PoiseError, Recording, Shape, State, World, free_object, load_recording, measure
 from poise.characters import load_character
-from poise.recording.table import table
+from poise.recording.summary import recording_table
 
 DOG = load_character("dog")
 CRATE = free_object("crate", Shape("box", (0.2, 0.2, 0.2)), mass=5.0, pos=(1.5, 0.0, 0.2))
@@ -185,7 +185,7 @@ def test_recordings_tell_the_parts_of_their_contacts_apart(tmp_path: Path) -> No
 def test_a_table_of_a_scene_says_whether_its_character_fell(lying: str | None) -> None:
     recording = Recording(placed([CRATE, HUMANOID], lying=lying))
     recording.append()
-    assert table(recording)["fallen"] == (lying is not None)
+    assert recording_table(recording)["fallen"] == (lying is not None)
 
 
 def test_a_world_without_contact_has_parts_without_contacts() -> None:

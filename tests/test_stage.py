@@ -13,18 +13,17 @@ from poise import PoiseError, load_character
 from poise.math.rotation import quat_matrix
 from poise.model.scene import scene_of
 from poise.view import arrow, drawing_of, marker
-from poise.view.batch import bytes_of
-from poise.view.browser import Stage
 from poise.view.drawing import Primitive
-from poise.view.solids import parts_of, solid
-from poise.view.tape import Tape
+from poise.view.html_recorder import HtmlRecorder
+from poise.view.mesh import parts_of, solid
+from poise.view.stage import Stage, linear_bytes
 
 HUMANOID = load_character("humanoid")
 
 
 @pytest.fixture
 def stage() -> Stage:
-    return Stage(Tape().scene)
+    return Stage(HtmlRecorder().scene)
 
 
 def sent(handle: Any) -> dict[str, Any]:
@@ -125,18 +124,18 @@ def test_copies_are_posed_and_moved_aside(stage: Stage) -> None:
 
 
 def test_an_update_sends_poses_and_nothing_else() -> None:
-    tape = Tape()
-    bodies = Stage(tape.scene).bodies("one", HUMANOID)
-    before = len(tape._serializer._messages)
+    recorder = HtmlRecorder()
+    bodies = Stage(recorder.scene).bodies("one", HUMANOID)
+    before = len(recorder._serializer._messages)
     q = bodies.scene.forest.rest_q + 0.0
     q[2] += 0.1
     bodies.update(q)
-    news = [message for _, message in tape._serializer._messages[before:]]
+    news = [message for _, message in recorder._serializer._messages[before:]]
     assert {name for message in news for name in message["updates"]} == {"batched_positions"}
     assert len(news) == len(bodies.handles)
     # and nothing at all where nothing has moved
     bodies.update(q)
-    assert len(tape._serializer._messages) == before + len(news)
+    assert len(recorder._serializer._messages) == before + len(news)
 
 
 def test_links_are_painted_and_get_their_colours_back(stage: Stage) -> None:
@@ -210,7 +209,7 @@ def test_a_plane_is_drawn_as_checks(stage: Stage) -> None:
 
 def test_colours_are_sent_as_light() -> None:
     """Half grey of a screen is about a fifth of the light of white."""
-    assert bytes_of(np.array([[0.0, 0.5, 1.0]])).tolist() == [[0, 55, 255]]
+    assert linear_bytes(np.array([[0.0, 0.5, 1.0]])).tolist() == [[0, 55, 255]]
 
 
 def test_twenty_characters_are_posed_in_a_few_milliseconds(stage: Stage) -> None:

@@ -15,8 +15,8 @@ from PIL import Image
 
 from poise import PoiseError, Recording, World, load_character, load_clip
 from poise.simulation.pushes import Push, parse_push
-from poise.view.clip_recording import as_recording
-from poise.view.pushing import LINGER, PushArrows
+from poise.view.overlays import LINGER, PushArrows
+from poise.view.recorded import as_recording
 from poise.view.timeline import Timeline
 from poise.view.video import save_video
 
@@ -260,10 +260,10 @@ def test_an_encoder_that_fails_is_an_error(tmp_path: Path, monkeypatch: Any) -> 
 
 def test_a_camera_looks_at_characters_and_not_at_what_rolls_away() -> None:
     recording = crowd()
-    scene, q = Timeline(recording).leads
+    scene, q = Timeline(recording).camera_subjects
     assert [character.name for character in scene.characters] == ["lamp"]
     assert np.array_equal(q, recording.q[::2, : scene.nq])
-    alone, _ = Timeline(ball()).leads
+    alone, _ = Timeline(ball()).camera_subjects
     assert alone.nq == 7
 
 

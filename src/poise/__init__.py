@@ -37,6 +37,16 @@ from poise.simulation.world import World
 
 __version__ = _core.build_info()["version"]
 
+
+def _notebook_html(motion: Clip | Recording) -> str:
+    """Draws a clip or a recording for a notebook; imports the viewer when it is called."""
+    from poise.view.recorded import notebook_html
+
+    return notebook_html(motion)
+
+
+Clip._draw_html = Recording._draw_html = staticmethod(_notebook_html)
+
 __all__ = [
     "PD",
     "Balance",

@@ -13,7 +13,7 @@ def print_balance(table: dict[str, Any]) -> None:
     """Print what a trial of balance came to.
 
     Args:
-        table: That of `poise.recording.table`, with what `poise balance` adds.
+        table: That of `poise.recording.summary`, with what `poise balance` adds.
     """
     typer.secho(_title(table), bold=True)
     for note in (*table["pushes"], *table["notes"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from poise.trials.comparison import Outcome
     from poise.trials.trial import Trial
 
-FILES = ("compare.html", "compare.npz", "compare.png", "table.json")
+TABLE = "table.json"
+FILES = ("compare.html", "compare.npz", "compare.png", TABLE)
 
 
 def compare(
@@ -87,13 +89,13 @@ def compare(
     from poise.cli.compare_table import print_links, print_table
     from poise.cli.progress import bars
     from poise.control.profiles import parse_profile
+    from poise.io.files import check_output_folder
     from poise.simulation.pushes import parse_push
     from poise.trials.comparison import compare_trials
-    from poise.trials.results import check_out
     from poise.trials.trial import PREPARATIONS, prepare_trial
 
     folder = out or Path("out") / f"compare-{Path(clip).stem}"
-    check_out(folder, [clip], files=FILES)
+    check_output_folder(folder, FILES, TABLE, [clip])
     names = _names(controllers)
     given = {"root": root, "frequency": frequency, **parse_options(option or [], names)}
     steps = list(dict.fromkeys(seconds(text) for text in dt.split(",") if text.strip()))
@@ -180,35 +182,28 @@ def _add_steps(
 
 
 def _save(
-    folder: Path, outcomes: list[Outcome], table: list[dict[str, Any]], trial: Trial, tell: Any
+    folder: Path, outcomes: list[Outcome], table: list[dict[str, Any]], trial: Trial, report: Any
 ) -> list[Path]:
-    """Write all results, or nothing."""
-    import os
-
+    """Writes all results, or nothing."""
     from poise.cli.track import describe
-    from poise.io.files import write_atomically
+    from poise.io.files import made_by, write_atomically, write_output_folder
     from poise.trials.comparison_recording import side_by_side
-    from poise.trials.results import maker, staged
-    from poise.view.comparison import save_comparison
     from poise.view.html import save_html
+    from poise.view.plots import save_comparison
 
     about = {
         key: value for key, value in describe(trial).items() if key not in ("controller", "dt")
     }
-    record = {**about, **maker(), "runs": table}
+    record = {**about, **made_by(), "runs": table}
     both = side_by_side(outcomes)
-    with staged(folder) as stage:
-        save_html(
-            stage / FILES[0],
-            both,
-            mass_center=False,
-            captions=[one.name for one in both.scene.characters],
-            title=f"{trial.clip.name}, side by side",
-            progress=tell,
-        )
-        both.save(stage / FILES[1])
-        save_comparison(stage / FILES[2], outcomes)
-        write_atomically(stage / FILES[3], json.dumps(record, indent=1).encode())
-        for file in FILES:
-            os.replace(stage / file, folder / file)
-    return [folder / file for file in FILES]
+    captions = [one.name for one in both.scene.characters]
+    title = f"{trial.clip.name}, side by side"
+    writers: dict[str, Callable[[Path], None]] = {
+        "compare.html": lambda path: save_html(
+            path, both, center_of_mass=False, captions=captions, title=title, progress=report
+        ),
+        "compare.npz": both.save,
+        "compare.png": lambda path: save_comparison(path, outcomes),
+        TABLE: lambda path: write_atomically(path, json.dumps(record, indent=1).encode()),
+    }
+    return list(write_output_folder(folder, writers).values())

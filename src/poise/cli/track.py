@@ -241,13 +241,13 @@ def _table(
     trial: Trial, recording: Recording, elapsed: float, name: str
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """What came of a trial, ready for JSON; and further files by name, with what writes them."""
-    from poise.recording.table import table as table_of
+    from poise.recording.summary import recording_table as table_of
 
     table = describe(trial)
     if trial.controller != "balance":
         speed = {"elapsed": elapsed, "real_time": trial.time / elapsed}
         return {**table, "speed": speed, **table_of(recording)}, None
-    from poise.recording.balance import balance_table, stance_of
+    from poise.recording.summary import balance_table, stance_of
     from poise.view.balance_plots import balance_plot
 
     stance = stance_of(recording)

@@ -16,7 +16,7 @@ def print_table(table: dict[str, Any]) -> None:
     """Print what a trial came to.
 
     Args:
-        table: That of `poise.recording.table`, with what `poise track` adds.
+        table: That of `poise.recording.summary`, with what `poise track` adds.
     """
     typer.secho(_title(table), bold=True)
     for note in (*table["pushes"], *table["profiles"], *table["notes"]):

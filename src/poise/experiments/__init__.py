@@ -1,9 +1,82 @@
-"""Experiments: the tables and figures of the works, brought back; `poise reproduce`.
+"""Experiments: the tables and figures of the works, reproduced; `poise reproduce`.
 
 Each work has a folder: how its scenes are set up, its items, and `paper.csv` with printed numbers.
 """
 
-from poise.experiments.report import Claim, Item, Table, write_report
-from poise.experiments.works import WORKS, Work, reproduce
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from poise.errors import PoiseError, unknown_name
+from poise.experiments import kavafoglu2018, macchietto2008, yin2020
+from poise.experiments.report import Claim, Item, Table, check_folder, facts, write_report
+from poise.math.arrays import Progress
 
 __all__ = ["WORKS", "Claim", "Item", "Table", "Work", "reproduce", "write_report"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A work and its items.
+
+    Args:
+        name: "yin2020".
+        title: Authors, year, title.
+        items: Functions that run each item, by its key; called with a function that takes progress.
+    """
+
+    name: str
+    title: str
+    items: Mapping[str, Callable[[Progress], Item]]
+
+
+WORKS = {
+    "yin2020": Work("yin2020", yin2020.TITLE, yin2020.ITEMS),
+    "kavafoglu2018": Work("kavafoglu2018", kavafoglu2018.TITLE, kavafoglu2018.ITEMS),
+    "macchietto2008": Work("macchietto2008", macchietto2008.TITLE, macchietto2008.ITEMS),
+}
+
+
+def reproduce(
+    work: str,
+    items: Sequence[str] = (),
+    *,
+    out: str | os.PathLike[str] | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> tuple[list[Item], dict[str, Path]]:
+    """Runs the experiments of a work and writes a report.
+
+    Args:
+        work: One of WORKS.
+        items: Which, in capitals or not; all unless given.
+        out: Folder of the report; None is out/reproduce/WORK, or out/reproduce/WORK-ITEMS.
+        progress: Called with an item's key and its completed fraction, 0 to 1.
+
+    Returns:
+        The items, and the paths of the files written.
+    """
+    if work not in WORKS:
+        raise PoiseError(unknown_name("work", work, WORKS))
+    known = WORKS[work]
+    keys = list(dict.fromkeys(key.upper() for key in items)) or list(known.items)
+    for key in keys:
+        if key not in known.items:
+            raise PoiseError(f"{work}: " + unknown_name("item", key, known.items))
+    if out is None:
+        part = "" if len(keys) == len(known.items) else "-" + "-".join(keys)
+        out = Path("out") / "reproduce" / f"{work}{part}"
+    folder = check_folder(out)
+    done = []
+    for key in keys:
+
+        def report(fraction: float, key: str = key) -> None:
+            if progress is not None:
+                progress(key, fraction)
+
+        report(0.0)
+        done.append(known.items[key](report))
+        report(1.0)
+    return done, write_report(folder, work, known.title, done, facts())

@@ -7,18 +7,24 @@ KEY.png       figures
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import os
+import platform
+import re
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from poise.io.files import write_atomically
-from poise.trials.results import check_out, maker, staged
+from poise import _core
+from poise.io.files import check_output_folder, made_by, write_atomically, write_output_folder
 
 PAGE, RECORD = "report.html", "report.json"
 
@@ -92,12 +98,12 @@ class Item:
 
 
 def check_folder(out: str | os.PathLike[str]) -> Path:
-    """Refuse a folder that cannot take a report, before hours go by.
+    """Raises if a folder cannot take a report: before the experiments, which take hours.
 
     Args:
         out: The folder.
     """
-    return check_out(out, files=(PAGE, RECORD), table=RECORD)
+    return check_output_folder(out, (PAGE, RECORD), RECORD)
 
 
 def write_report(
@@ -115,25 +121,21 @@ def write_report(
     Returns:
         Paths: "html", "json", and the figures by their names.
     """
-    from poise.experiments.page import page
 
     folder = check_folder(out)
-    record = {"work": work, "title": title, **maker(), **facts}
+    record = {"work": work, "title": title, **made_by(), **facts}
     record["items"] = [_record(item) for item in items]
-    files = {"html": PAGE, "json": RECORD}
+    figures = {name: png for item in items for name, png in item.figures.items()}
     data = {
-        "html": page(title, items, facts).encode(),
-        "json": json.dumps(plain(record), indent=1, allow_nan=False).encode(),
+        PAGE: page(title, items, facts).encode(),
+        RECORD: json.dumps(plain(record), indent=1, allow_nan=False).encode(),
+        **{f"{name}.png": png for name, png in figures.items()},
     }
-    for item in items:
-        for name, png in item.figures.items():
-            files[name], data[name] = f"{name}.png", png
-    with staged(folder) as stage:
-        for name, file in files.items():
-            write_atomically(stage / file, data[name])
-        for file in files.values():
-            os.replace(stage / file, folder / file)
-    return {name: folder / file for name, file in files.items()}
+    paths = write_output_folder(
+        folder, {file: partial(write_atomically, data=data[file]) for file in data}
+    )
+    named = {name: paths[f"{name}.png"] for name in figures}
+    return {"html": paths[PAGE], "json": paths[RECORD], **named}
 
 
 def record_of(claim: Claim) -> dict[str, Any]:
@@ -166,3 +168,135 @@ def _record(item: Item) -> dict[str, Any]:
         ],
         "figures": [f"{name}.png" for name in item.figures],
     }
+
+
+# ---- the page
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem;
+  color: #222; background: #fff }
+h2 { margin-top: 2.5rem; border-top: 1px solid #ddd; padding-top: 1rem }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; margin: 1rem 0; font-size: 14px }
+td, th { padding: .25rem .7rem; border-bottom: 1px solid #e4e4e4; text-align: right }
+td:first-child, th:first-child { text-align: left }
+.claims td, .claims th { text-align: left; vertical-align: top }
+.holds { color: #17713a; font-weight: 600 } .differs { color: #b3261e; font-weight: 600 }
+img { max-width: 100% } .dim { color: #666 }
+"""
+
+
+def page(title: str, items: Sequence[Item], facts: dict[str, Any]) -> str:
+    """The whole page.
+
+    Args:
+        title: Of the work.
+        items: What was brought back.
+        facts: Where the numbers come from.
+    """
+    head = (
+        "<meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>{escape(title)}</title><style>{STYLE}</style>"
+    )
+    told = "; ".join(f"{key}: {value}" for key, value in facts.items())
+    parts = [f"<h1>{escape(title)}</h1>", f"<p class=dim>{escape(told)}</p>", _summary(items)]
+    body = "\n".join([*parts, *map(_section, items)])
+    return f"<!doctype html><html lang=en>{head}<body>{body}</body></html>"
+
+
+def _summary(items: Sequence[Item]) -> str:
+    rows = []
+    for item in items:
+        judged = [claim for claim in item.claims if claim.holds is not None]
+        good = sum(bool(claim.holds) for claim in judged)
+        mark = "holds" if item.holds else "differs"
+        result = f"<span class={mark}>{good} of {len(judged)}</span>"
+        link = f'<a href="#{item.key}">{item.key}</a>'
+        rows.append([link, escape(item.title), escape(item.where),
+                     "skipped" if item.skipped else result])  # fmt: skip
+    return _table(["", "item", "in the work", "claims that hold"], rows, "claims")
+
+
+def _section(item: Item) -> str:
+    parts = [
+        f'<h2 id="{item.key}">{item.key} · {escape(item.title)}</h2>',
+        f"<p>{escape(item.text)} <span class=dim>({escape(item.where)})</span></p>",
+    ]
+    if item.claims:
+        head = ["claim", "paper", "here", "criterion", "verdict", "why"]
+        parts.append(_table(head, [_claim(claim) for claim in item.claims], "claims"))
+    parts += [_numbers(table) for table in item.tables]
+    for name, png in item.figures.items():
+        data = base64.b64encode(png).decode()
+        parts.append(f'<img alt="{escape(name)}" src="data:image/png;base64,{data}">')
+    return "\n".join(parts)
+
+
+def _claim(claim: Claim) -> list[str]:
+    verdict = f"<span class={claim.verdict}>{claim.verdict}</span>"
+    told = [escape(x) for x in (claim.what, claim.paper, claim.here, claim.criterion)]
+    return [*told, verdict, escape(claim.why)]
+
+
+def _numbers(table: Table) -> str:
+    cells = [[escape(_cell(x)) for x in row] for row in table.rows]
+    return f"<h3>{escape(table.title)}</h3>" + _table([escape(c) for c in table.columns], cells, "")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 1e3 else f"{value:,.0f}"
+    return "-" if value is None else str(value)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], kind: str) -> str:
+    head = "".join(f"<th>{column}</th>" for column in columns)
+    body = "".join("<tr>" + "".join(f"<td>{x}</td>" for x in row) + "</tr>" for row in rows)
+    return f"<div class=wide><table class='{kind}'><tr>{head}</tr>{body}</table></div>"
+
+
+# ---- facts: machine, build and commit, on which the numbers depend
+
+
+def facts() -> dict[str, Any]:
+    """Where the numbers of a report come from, ready for JSON."""
+    build = _core.build_info()
+    found = {
+        "poise": build["version"],
+        "commit": commit(),
+        "compiler": build.get("compiler"),
+        "kernels": kernels(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def kernels() -> str:
+    """Instruction sets of the kernels: one name, or those of one character and of batches."""
+    single, batch = _core.isa()["single"], _core.isa()["batch"]
+    return single if single == batch else f"{single} (one character), {batch} (batches)"
+
+
+def processor() -> str:
+    """The name of the processor, as far as the system tells."""
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text() if cpuinfo.exists() else ""
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found[1] if found else platform.processor() or platform.machine()
+
+
+def commit() -> str | None:
+    """The commit of the source, with a mark if there are changes on top; None if installed."""
+    root = Path(__file__).parents[3]
+    if not (root / "pyproject.toml").is_file():
+        return None
+    asked = ("git", "describe", "--always", "--dirty", "--exclude=*")
+    try:
+        told = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return told.stdout.strip()

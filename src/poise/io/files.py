@@ -8,20 +8,31 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import json
 import os
 import re
 import secrets
+import shutil
+import signal
 import stat
+import threading
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from poise import _core
 from poise.errors import PoiseError
 
 MOST_COMPARED = 2000
 """Names of a folder with which one that is not there is compared."""
+
+MADE_BY = "made by"
+"""Key of the JSON record that marks an output folder as ours."""
+
+LARGEST_RECORD = 16 * 2**20  # [bytes]
 
 
 def write_atomically(
@@ -203,6 +214,123 @@ def line_of_item(text: str, key: str, index: int, opener: str) -> int:
             break
         place = found + 1
     return text.count("\n", 0, place) + 1
+
+
+# ---- output folders
+
+
+def made_by() -> dict[str, str]:
+    """The entry of a JSON record that marks its folder as one of ours; a later run replaces it."""
+    return {MADE_BY: f"poise {_core.build_info()['version']}"}
+
+
+def check_output_folder(
+    out: str | os.PathLike[str],
+    files: Iterable[str],
+    record: str,
+    inputs: Iterable[str | os.PathLike[str]] = (),
+) -> Path:
+    """Raises if a folder cannot be written, or if the output would replace files of others.
+
+    Args:
+        out: The folder; it need not exist.
+        files: Names of the output files.
+        record: The one of them with `made_by`: JSON.
+        inputs: Files that are read and must stay.
+    """
+    path = Path(out)
+    try:
+        _check_place(path)
+        there = [path / file for file in files if os.path.lexists(path / file)]
+        for file in there:
+            for source in inputs:
+                if os.path.exists(source) and os.path.samefile(source, file):
+                    raise PoiseError(f"{file}: is the file to be read; choose another folder")
+        if there and not _is_ours(path / record):
+            raise PoiseError(
+                f"{there[0]}: is there already, and no earlier run left it; choose another folder"
+            )
+    except (OSError, ValueError) as problem:
+        raise PoiseError(f"{out!s:.200}: cannot be written: {_reason(problem)}") from problem
+    return path
+
+
+def write_output_folder(
+    out: Path, writers: Mapping[str, Callable[[Path], None]], remove: Iterable[str] = ()
+) -> dict[str, Path]:
+    """Writes files into a folder: all of them, or none.
+
+    They are written into a hidden folder first and moved when all are complete. A program that is
+    interrupted leaves the files of the run before, or none.
+
+    Args:
+        out: The folder; it is created if it does not exist.
+        writers: By file name, what writes the file to a given path.
+        remove: Names of files of an earlier run, to be removed at the end.
+
+    Returns:
+        The files by their names.
+    """
+    stage = out / f".results-{secrets.token_hex(4)}.part"
+    new = not out.exists()
+    try:
+        stage.mkdir(parents=True)
+        for file, write in writers.items():
+            write(stage / file)
+        for file in writers:
+            os.replace(stage / file, out / file)
+        for file in remove:
+            (out / file).unlink(missing_ok=True)
+        new = False
+    except (OSError, ValueError) as problem:
+        raise PoiseError(f"{out}: cannot be written: {_reason(problem)}") from problem
+    except PoiseError as error:
+        # messages name the final path, not the hidden folder
+        hidden = f"{os.path.realpath(stage)}{os.sep}"
+        raise PoiseError(str(error).replace(hidden, f"{out}{os.sep}")) from error
+    finally:
+        with _interrupts_ignored():
+            shutil.rmtree(stage, ignore_errors=True)
+            if new:
+                with contextlib.suppress(OSError):
+                    out.rmdir()
+    return {file: out / file for file in writers}
+
+
+def _check_place(path: Path) -> None:
+    """Raises if a path is not a folder, or a folder that cannot be created."""
+    for place in (path, *path.parents):
+        try:
+            status = os.stat(place)
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISDIR(status.st_mode):
+            raise PoiseError(f"{place}: is a file; results need a folder")
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return
+
+
+def _is_ours(record: Path) -> bool:
+    """Whether a JSON record has the entry `made_by`."""
+    try:
+        found = parse_json(read_text(record, LARGEST_RECORD), str(record))
+    except PoiseError:
+        return False
+    return isinstance(found, dict) and str(found.get(MADE_BY, "")).startswith("poise ")
+
+
+@contextlib.contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignores a second Ctrl-C, which would interrupt the cleanup after the first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread receives signals
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _reason(problem: Exception) -> object:

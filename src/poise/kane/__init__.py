@@ -15,15 +15,12 @@ try:
 except ImportError as error:
     raise ImportError("poise.kane needs SymPy: pip install poise[kane]") from error
 
-from poise.kane.agreement import Agreement, agreement
-from poise.kane.characters import character_of, seven_bodies, tree_of
-from poise.kane.compiled import c_functions, compile_c, numpy_functions
+from poise.kane.agreement import Agreement, FastSpin, agreement, fast_spin, gyroscopic_torque
 from poise.kane.equations import Equations
 from poise.kane.export import c_source, numpy_source
-from poise.kane.functions import Functions
-from poise.kane.partial import Table, partial_angular_velocities, partial_velocities, speed_names
-from poise.kane.spin import FastSpin, fast_spin, gyroscopic_torque
-from poise.kane.tree import Body, Point, Tree
+from poise.kane.functions import Functions, c_functions, compile_c, numpy_functions
+from poise.kane.kinematics import Table, partial_angular_velocities, partial_velocities, speed_names
+from poise.kane.tree import Body, Point, Tree, character_of, seven_bodies, tree_of
 
 __all__ = [
     "Agreement",

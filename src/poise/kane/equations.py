@@ -33,20 +33,22 @@ from typing import Any
 import sympy
 
 from poise.errors import PoiseError
-from poise.kane.characters import tree_of
-from poise.kane.definitions import Definitions
-from poise.kane.forces import Load, body_loads, generalized, mass_entry, world_inertias
-from poise.kane.joints import (
+from poise.kane.forces import (
+    Load,
     Rows,
+    body_loads,
+    generalized,
     joint_accelerations,
     joint_rates,
+    mass_entry,
     solve_torques,
     speed_rates_of,
     speeds_of,
+    world_inertias,
 )
 from poise.kane.kinematics import Accelerations, accelerate_bodies, move_bodies
-from poise.kane.tree import Tree, identifier
-from poise.kane.vectors import AXES, Expr, Mat
+from poise.kane.tree import Tree, identifier, tree_of
+from poise.kane.vectors import AXES, Definitions, Expr, Mat
 from poise.model.character import Character
 
 

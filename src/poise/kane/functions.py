@@ -11,8 +11,14 @@ state by state, and are the faster ones in both cases.
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections.abc import Callable, Iterable, Mapping
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Union
 
 import numpy as np
@@ -20,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from poise.errors import PoiseError, shorten, unknown_name
 from poise.kane.equations import Equations
+from poise.kane.export import c_source, numpy_source
 from poise.kane.programs import FORCED, READS
 from poise.math.arrays import Floats, floats
 
@@ -60,7 +67,7 @@ class Functions:
         return self._ask("mass_matrix", parameters, q=q)
 
     def partial_velocities(self, q: ArrayLike, *, parameters: Parameters = None) -> Floats:
-        """J (..., bodies, 6, nv): J u is the velocity of a mass centre, then the angular one."""
+        """J (..., bodies, 6, nv): J u is the velocity of a center of mass, then the angular one."""
         return self._ask("partial_velocities", parameters, q=q)
 
     def bias(
@@ -178,3 +185,96 @@ def _rows(value: ArrayLike | None, name: str, tail: tuple[int, ...]) -> Floats:
         wanted = ", ".join(map(str, tail))
         raise PoiseError(f"{name} has shape {array.shape}, expected (..., {wanted})")
     return array.reshape(*array.shape[:cut], math.prod(tail))
+
+
+# ---- compiling: NumPy by exec, C by a compiler and ctypes
+
+FLAGS = ("-std=c99", "-O0", "-ffp-contract=off")
+"""Straight lines gain little from -O1 or -O2, and compilers spend ten times as long on those."""
+
+
+def numpy_functions(equations: Equations, names: Iterable[str] | None = None) -> Functions:
+    """The equations as NumPy functions, ready to call.
+
+    Args:
+        equations: The equations.
+        names: Which functions, see programs.py; all unless given.
+    """
+    names = list(READS if names is None else names)
+    source = numpy_source(equations, names)
+    module: dict[str, Any] = {}
+    exec(compile(source, f"<kane {equations.tree.name}>", "exec"), module)
+
+    def call(name: str, arrays: dict[str, Floats], lead: tuple[int, ...]) -> Floats:
+        result: Floats = module[name](*arrays.values())
+        return result
+
+    return Functions(equations, names, call, source)
+
+
+def c_functions(
+    equations: Equations,
+    names: Iterable[str] | None = None,
+    *,
+    compiler: str | None = None,
+    flags: Sequence[str] = FLAGS,
+) -> Functions:
+    """The equations as C functions, compiled and loaded.
+
+    Args:
+        equations: The equations.
+        names: Which functions, see programs.py; all unless given.
+        compiler: Command of the C compiler; $CC, else cc unless given.
+        flags: Its flags.
+    """
+    names = list(READS if names is None else names)
+    source = c_source(equations, names)
+    bodies, nv = len(equations.tree.bodies), equations.tree.nv
+    shapes = dict.fromkeys(READS, (nv,)) | {
+        "mass_matrix": (nv, nv),
+        "partial_velocities": (bodies, 6, nv),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = compile_c(source, Path(folder) / "kane.so", compiler=compiler, flags=flags)
+        library = ctypes.CDLL(str(path))
+
+    def call(name: str, arrays: dict[str, Floats], lead: tuple[int, ...]) -> Floats:
+        n = math.prod(lead)
+        rows = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in arrays.values()]
+        rows = [np.ascontiguousarray(x, dtype=np.float64) for x in rows]
+        result = np.empty((*lead, *shapes[name]))
+        pointers = [ctypes.c_void_p(x.ctypes.data) for x in (*rows, result)]
+        library[f"kane_{name}"](ctypes.c_size_t(n), *pointers)
+        return result
+
+    return Functions(equations, names, call, source)
+
+
+def compile_c(
+    source: str,
+    path: str | os.PathLike[str],
+    *,
+    compiler: str | None = None,
+    flags: Sequence[str] = FLAGS,
+) -> Path:
+    """Compile C source to a shared library.
+
+    Args:
+        source: The text.
+        path: Where the library goes.
+        compiler: Command of the C compiler; $CC, else cc unless given.
+        flags: Its flags, besides those that make a library.
+    """
+    command = compiler or os.environ.get("CC") or "cc"
+    program, path = shutil.which(command), Path(path)
+    if program is None:
+        raise PoiseError(f"no C compiler {command!r}; install one, or set CC to its command")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kane.c"
+        file.write_text(source, encoding="utf-8")
+        make = [program, *flags, "-fPIC", "-shared", str(file), "-o", str(path), "-lm"]
+        done = subprocess.run(make, capture_output=True, text=True)
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        raise PoiseError(f"{command} could not compile the equations: {lines[0]}")
+    return path

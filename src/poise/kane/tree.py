@@ -1,9 +1,9 @@
-"""The tree whose equations of motion are wanted: bodies, one joint each.
+"""The tree whose equations of motion are derived: bodies, one joint each.
 
-K, section 3.7, Figure 3.1: B° is the joint of body B, B* its mass centre,
+K, section 3.7, Figure 3.1: B° is the joint of body B, B* its center of mass,
 
-    p_B = B° - P*   from the mass centre of the parent to the joint, fixed in the parent
-    r_B = B* - B°   from the joint to the mass centre, fixed in B
+    p_B = B° - P*   from the center of mass of the parent to the joint, fixed in the parent
+    r_B = B* - B°   from the joint to the center of mass, fixed in B
 
 What is not given stays a symbol: `Body("A", "R")` has the mass m_A, the arms p_A1 ... and r_A1 ...
 and the inertia I_A11 .... The components of p are along the axes of the parent, of r and of the
@@ -20,11 +20,16 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import sympy
 
-from poise.errors import PoiseError, unknown_name
+from poise.errors import PoiseError, shorten, unknown_name
 from poise.kane.vectors import ONE, ZERO, Expr, Mat, Vec, exact, matrix, vector
+from poise.model.character import Character, Joint, Link
 from poise.model.joint import SIZES
+from poise.reference.spatial import Array
+from poise.reference.tree import Body as Jointed
+from poise.reference.tree import build_tree
 
 WORLD = -1
 
@@ -38,12 +43,12 @@ class Body:
         parent: Name of the parent; None for the world.
         joint: "ball", "hinge", "slide", or "free" for a body that hangs on nothing.
         axis: Unit axis of a hinge or slide in the body's frame.
-        p: From the parent's mass centre to the joint, in the parent's frame [m]; of a slide, where
-            the joint is at q = 0. Symbols unless given, zero for a free body.
-        r: From the joint to the mass centre, in the body's frame [m]. Symbols unless given; zero
-            for a free body, whose speeds are then those of its mass centre, as in the thesis.
+        p: From the parent's center of mass to the joint, in the parent's frame [m]; of a slide,
+            where the joint is at q = 0. Symbols unless given, zero for a free body.
+        r: From the joint to the center of mass, in the body's frame [m]. Symbols unless given; zero
+            for a free body, whose speeds are then those of its center of mass, as in the thesis.
         mass: [kg]; a symbol unless given.
-        inertia: About the mass centre, in the body's frame [kg·m²]: 3x3 or its diagonal; symbols
+        inertia: About the center of mass, in the body's frame [kg·m²]: 3x3 or its diagonal; symbols
             unless given.
         rest: Rotation of the body's frame in the parent's at q = 0, 3x3.
         armature: Rotor inertia [kg·m², kg].
@@ -70,19 +75,19 @@ class Body:
                 f"body {self.name!r} is free and has the parent {self.parent!r}; free bodies have "
                 "none"
             )
-        for key, (read, wanted) in _READ.items():
+        for key, (read, expected) in _READ.items():
             given = getattr(self, key)
             given = self._open(key) if given is None else given
             try:
                 value = read(given)
             except (TypeError, ValueError, sympy.SympifyError):
                 raise PoiseError(
-                    f"body {self.name!r}: {key} must be {wanted}, got {given!r:.80}"
+                    f"body {self.name!r}: {key} must be {expected}, got {given!r:.80}"
                 ) from None
             object.__setattr__(self, key, value)
 
     def _open(self, key: str) -> Any:
-        """Symbols for what is not given; a free body is where its mass centre is."""
+        """Symbols for what is not given; a free body is where its center of mass is."""
         if self.joint == "free" and key in ("p", "r"):
             return ZERO
         if identifier(self.name) != self.name:
@@ -115,7 +120,7 @@ class Point:
     Args:
         name: What it is called.
         body: Index of the body; -1 is the world.
-        arm: From the body's mass centre, in the body's frame [m].
+        arm: From the body's center of mass, in the body's frame [m].
     """
 
     name: str
@@ -130,7 +135,7 @@ class Tree:
     Args:
         bodies: The bodies.
         gravity: Acceleration of free fall [m/s²]; along -z with a symbol g unless given.
-        points: Where external forces act; the mass centres unless given.
+        points: Where external forces act; the centers of mass unless given.
         name: What the tree is called.
     """
 
@@ -272,3 +277,159 @@ def _replaced(body: Body, put: Mapping[Expr, Expr]) -> Body:
     for key in ("mass", "armature"):
         changed[key] = getattr(body, key).xreplace(put)
     return replace(body, **changed)
+
+
+# ---- trees from characters and back, and the seven bodies of the thesis
+
+GRAVITY = (0.0, 0.0, -9.81)
+
+
+def tree_of(character: Character, *, gravity: Any = GRAVITY) -> Tree:
+    """The tree of a character: its joints, arms and inertias as numbers.
+
+    Welded links join the body that carries them; a link with several joints is as many bodies, all
+    but the last without mass. Coordinates and speeds are in the character's order, and external
+    forces act at the origins of its links.
+
+    Args:
+        character: The character; its shapes do not matter.
+        gravity: Acceleration of free fall [m/s²], three numbers or expressions.
+    """
+    flat = build_tree(character)
+    names = _body_names(character)
+    centers = [_center(body) for body in flat.bodies]
+    bodies = []
+    for i, body in enumerate(flat.bodies):
+        joint, c = body.joint, centers[i]
+        anchor = np.asarray(joint.pos if joint.kind in ("ball", "hinge") else (0.0, 0.0, 0.0))
+        start = body.X_PJ.p + body.X_PJ.R @ anchor
+        p = start if body.parent == WORLD else start - centers[body.parent]
+        mass = float(body.inertia[3, 3])
+        spread = mass * ((c @ c) * np.eye(3) - np.outer(c, c))
+        bodies.append(
+            Body(
+                names[i],
+                None if body.parent == WORLD else names[body.parent],
+                joint.kind,
+                axis=joint.axis,
+                p=None if joint.kind == "free" else p,
+                r=c - anchor,
+                mass=mass,
+                inertia=body.inertia[:3, :3] - spread if mass > 0 else np.zeros((3, 3)),
+                rest=body.X_PJ.R,
+                armature=joint.armature,
+            )
+        )
+    points = [
+        Point(link.name, at, _arm(X_BL.p, centers, at))
+        for link, at, X_BL in zip(character.links, flat.link_body, flat.X_BL, strict=True)
+    ]
+    return Tree(tuple(bodies), gravity, tuple(points), character.name)
+
+
+def character_of(tree: Tree) -> Character:
+    """The character of a tree of numbers: one link for each body, its frame at the joint.
+
+    Args:
+        tree: A tree without open symbols, gravity aside, and with one body that hangs on nothing.
+    """
+    numbers = tree.with_values({x: 9.81 for x in tree.parameters if str(x) == "g"})
+    if numbers.parameters:
+        raise PoiseError(
+            f"a character needs numbers for {shorten(numbers.parameters, 8)}; "
+            "give them with with_values"
+        )
+    links = []
+    for i, body in enumerate(numbers.bodies):
+        parent = numbers.parents[i]
+        # the parent's frame is at its own joint, r before its center of mass
+        pos = np.array(body.p, float)
+        if parent != WORLD:
+            pos = pos + np.array(numbers.bodies[parent].r, float)
+        joint = Joint(
+            body.name,
+            body.joint,  # type: ignore[arg-type]
+            axis=tuple(map(float, body.axis)),
+            armature=float(body.armature),
+        )
+        links.append(
+            Link(
+                body.name,
+                body.parent,
+                tuple(pos),
+                _quat(np.array(body.rest, float)),
+                (joint,),
+                float(body.mass),
+                tuple(map(float, body.r)),
+                np.array(body.inertia, float).tolist(),
+            )
+        )
+    return Character(tree.name, tuple(links))
+
+
+def seven_bodies(*, numbers: bool = False) -> Tree:
+    """The multibody system S of the thesis, Figure 3.1.
+
+    R is free, its children are A and C; D and G hang on C, E on D, H on G. All joints are balls.
+
+    Args:
+        numbers: The thesis prints none for S and all stays symbols; True makes each body the
+            cylinder of its section 3.9, 30 cm long, 7 cm wide, 1.54 kg.
+    """
+    parents = {"A": "R", "C": "R", "D": "C", "E": "D", "G": "C", "H": "G"}
+    if not numbers:
+        bodies = [Body("R", joint="free"), *(Body(name, on) for name, on in parents.items())]
+        return Tree(tuple(bodies), name="S")
+    half, mass, radius = 0.15, 1.54, 0.035
+    across = mass * (radius**2 / 4.0 + (2.0 * half) ** 2 / 12.0)
+    solid: dict[str, Any] = {"mass": mass, "inertia": (across, across, mass * radius**2 / 2.0)}
+    # all along -z but C, which points up; D and G leave its upper end to either side
+    p = dict.fromkeys(parents, (0.0, 0.0, -half))
+    r = p | {"C": (0.0, 0.0, half)}
+    p |= {"C": (0.0, 0.0, half), "D": (radius, 0.0, half), "G": (-radius, 0.0, half)}
+    bodies = [Body("R", joint="free", **solid)]
+    bodies += [Body(name, on, p=p[name], r=r[name], **solid) for name, on in parents.items()]
+    return Tree(tuple(bodies), GRAVITY, name="S")
+
+
+def _body_names(character: Character) -> list[str]:
+    """The link's name, or the joint's where a link has several."""
+    taken = {link.name for link in character.links}
+    names: list[str] = []
+    for link in character.links:
+        if len(link.joints) == 1:
+            names.append(link.name)
+            continue
+        for joint in link.joints:
+            # a joint may be called as another link is
+            names.append(f"{link.name}.{joint.name}" if joint.name in taken else joint.name)
+    return names
+
+
+def _center(body: Jointed) -> Array:
+    """Mass center in the body's frame; a body without mass has it at its joint."""
+    mass = body.inertia[3, 3]
+    if mass > 0:
+        # the spatial inertia holds m [c]x
+        c: Array = body.inertia[[2, 0, 1], [4, 5, 3]] / mass
+        return c
+    return np.asarray(body.joint.pos if body.joint.kind in ("ball", "hinge") else (0.0, 0.0, 0.0))
+
+
+def _arm(origin: Array, centers: list[Array], body: int) -> Vec:
+    return vector(origin if body == WORLD else origin - centers[body])
+
+
+def _quat(R: Array) -> tuple[float, ...]:
+    """Unit quaternion w x y z of a rotation matrix: the largest eigenvector of Bar-Itzhack's K."""
+    (a, b, c), (d, e, f), (g, h, i) = R
+    K = np.array(
+        [
+            [a + e + i, h - f, c - g, d - b],
+            [h - f, a - e - i, b + d, c + g],
+            [c - g, b + d, e - a - i, f + h],
+            [d - b, c + g, f + h, i - a - e],
+        ]
+    )
+    quat = np.linalg.eigh(K)[1][:, -1]
+    return tuple((quat * np.sign(quat[0] or 1.0)).tolist())

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -86,6 +86,9 @@ class Clip(Sealed):
         contacts: Which points stand on the ground in each frame, or None if unknown.
         notes: What was done to it when and since it was read, a sentence each.
     """
+
+    _draw_html: ClassVar[Callable[[Any], str] | None] = None
+    """Draws it for a notebook; `poise` sets it, because motion does not import view."""
 
     _remedy = "a clip does not change; its methods return new ones"
     _remedies = {  # noqa: RUF012
@@ -328,6 +331,11 @@ class Clip(Sealed):
             f"Clip({self.name!r}, {self.character.name!r}, {len(self.frames)} frames at "
             f"{self.fps:g} fps, {self.duration:.3g} s)"
         )
+
+    def _repr_html_(self) -> str | None:
+        """A contact sheet, as a notebook shows it."""
+        draw = Clip._draw_html
+        return None if draw is None else draw(self)
 
     def _aligned(self, frames: Floats) -> Floats:
         """Unit quaternions whose signs do not jump from frame to frame."""

@@ -1,4 +1,4 @@
-"""Recordings: what happened in a world, to keep, to look at and to go on from."""
+"""Recordings: frames of a world, their files, and their summaries."""
 
 from poise.recording.recording import Recording, load_recording
 

@@ -1,4 +1,4 @@
-"""Recordings as .npz files: the scene and all columns of `poise.recording.frames`, without pickles.
+"""Recordings as .npz files: the scene and all of `poise.recording.columns`, without pickles.
 
     meta        UTF-8 bytes of JSON: format "poise-recording", version 1, interval [s], memory (how
                 many numbers of memory a copy has), diverged: [copy, joint, time, singular] each,
@@ -32,7 +32,7 @@ from poise.model.formats import yaml
 from poise.model.formats.yaml import LARGEST_TEXT as MOST_TEXT
 from poise.model.scene import scene_of
 from poise.model.shape import Shape
-from poise.recording.frames import TABLES, Array, Frames, layout
+from poise.recording.columns import TABLES, Array, Columns, layout
 from poise.simulation.contact import MOST_PROJECTILES, HeightField, Plane
 from poise.simulation.contact.collision_model import STIFFNESS
 from poise.simulation.world import Loss
@@ -53,12 +53,12 @@ ISA = re.compile(r"[a-z0-9_.+-]{1,32}")
 """Names of instruction sets."""
 
 ARRAYS = ("heights", "friction", "restitution", "mass", "inertia", "armature")
-"""Settings that may be arrays of their own."""
+"""Settings that may be stored as arrays."""
 
 KEYS = {"projectiles": "spares"}
 """Keys in the file of fields of `WorldConfig` that have another name now."""
 
-Read = tuple[WorldConfig, float, list[Loss], Frames, str | None]
+Read = tuple[WorldConfig, float, list[Loss], Columns, str | None]
 
 
 # writing
@@ -71,18 +71,18 @@ def write(recording: Recording, path: str | os.PathLike[str]) -> None:
     if not str(named).endswith(".npz"):
         raise PoiseError(f"{named!r:.200}: recordings are written as .npz")
     if not len(recording):
-        raise PoiseError(f"{named}: nothing was recorded: append() notes a frame")
+        raise PoiseError(f"{named}: the recording has no frames: append() adds them")
     scene, members = _scene_out(recording.settings)
     meta = {
         "format": FORMAT,
         "version": VERSION,
         "interval": recording.interval,
-        "memory": recording.frames.memory_size,
+        "memory": recording.columns.memory_size,
         "diverged": [list(loss) for loss in recording.diverged],
         **({} if recording.isa is None else {"isa": recording.isa}),
     }
     texts = {"meta": text_bytes(json.dumps(meta)), "scene": text_bytes(json.dumps(scene))}
-    members = {**texts, **members, **recording.frames.arrays()}
+    members = {**texts, **members, **recording.columns.arrays()}
     _check_sizes({name: array.nbytes for name, array in members.items()}, named)
     data = pack(members)
     if len(data) > LARGEST_FILE:
@@ -91,7 +91,7 @@ def write(recording: Recording, path: str | os.PathLike[str]) -> None:
 
 
 def _check_sizes(sizes: dict[str, int], path: str) -> None:
-    """Refuse what would not be read again."""
+    """Raises if the reader would refuse these sizes."""
     for name, size in sizes.items():
         most = LARGEST_TEXT if name in ("meta", "scene") else LARGEST_ARRAY
         if size > most:
@@ -138,9 +138,9 @@ def _scene_out(settings: WorldConfig) -> tuple[dict[str, Any], dict[str, Array]]
 
 
 def read(path: str | os.PathLike[str]) -> Read:
-    """Settings, interval, diverged copies, frames and instruction set of a file."""
+    """Returns settings, interval, diverged copies, columns and instruction set of a file."""
     if not isinstance(path, (str, os.PathLike)):
-        raise PoiseError(f"a recording is named by a path, got {path!r:.80}")
+        raise PoiseError(f"path must be a path of a recording, got {path!r:.80}")
     path = Path(os.fspath(path))
     with Archive.open(path) as archive:
         _check_sizes(archive.sizes, str(path))
@@ -158,17 +158,17 @@ def read(path: str | os.PathLike[str]) -> Read:
         if unknown:
             raise PoiseError(f"{path}: {unknown_name('array', unknown[0], known)}")
         scene = parse_json(archive.text("scene"), f"{path}: scene")
-        own = {
+        arrays = {
             name: archive.array(f"scene.{name}", "f")
             for name in ARRAYS
             if f"scene.{name}" in archive.names
         }
-        settings = _scene_in(scene, own, f"{path}: scene")
+        settings = _scene_in(scene, arrays, f"{path}: scene")
         columns = {name: archive.array(name, "fiu") for name in layout(1, 0, 0)}
     whole = scene_of(settings.character)
     _check_columns(columns, settings, whole.nq, whole.nv, path)
     _check_rows(columns, settings, whole.nl, memory, path)
-    frames = Frames(settings.n, whole.nq, whole.nv, columns, memory)
+    frames = Columns(settings.n, whole.nq, whole.nv, columns, memory)
     return settings, interval, lost, frames, isa
 
 
@@ -201,14 +201,14 @@ def _scene_in(data: Any, arrays: dict[str, Array], where: str) -> WorldConfig:
     """The configuration from JSON and arrays."""
     names = [KEYS.get(name, name) for name in WorldConfig._fields]
     if isinstance(data, dict):
-        # recordings from before these could be chosen
+        # older recordings lack these
         data = {"stiffness": STIFFNESS, "momentum_correction": True, **data}
     if not isinstance(data, dict) or set(data) != set(names):
         raise PoiseError(f"{where}: must have {', '.join(names)}")
     for name in ARRAYS:
         given = isinstance(data["ground"], dict) and "spacing" in data["ground"]
         if (given if name == "heights" else data[name] == "array") != (name in arrays):
-            raise PoiseError(f"{where}: {name}: the array is missing, or there without a use")
+            raise PoiseError(f"{where}: {name}: the array is missing, or is not used")
     try:
         made = dict(data)
         made["ground"] = _ground_in(data["ground"], arrays)
@@ -251,7 +251,7 @@ def _ground_in(ground: Any, arrays: dict[str, Array]) -> Any:
 
 
 def _check_settings(s: WorldConfig) -> None:
-    """What is cheap to see; the world checks the rest when it is built."""
+    """Checks types and finite numbers; World checks the rest when it is built."""
     for name, allowed in (
         ("n", int), ("projectiles", (int, tuple)), ("self_collision", bool), ("dtype", str),
         ("momentum_correction", bool),
@@ -276,7 +276,7 @@ def _check_settings(s: WorldConfig) -> None:
 
 
 def _check_columns(columns: dict[str, Array], s: WorldConfig, nq: int, nv: int, path: Path) -> None:
-    """Types, shapes, and numbers that are finite."""
+    """Checks types, shapes and finite numbers."""
     frames = columns["time"].shape[:1]
     if frames in ((), (0,)):
         raise PoiseError(f"{path}: time: has shape {columns['time'].shape}; there is no frame")
@@ -293,7 +293,7 @@ def _check_columns(columns: dict[str, Array], s: WorldConfig, nq: int, nv: int, 
             )
         if not table and array.shape[:1] != frames:
             raise PoiseError(f"{where}: has {len(array)} rows, expected {frames[0]}, as time")
-        # a push may never end
+        # the memory holds the end time of pushes, which may be infinite
         if array.dtype.kind == "f" and not (
             np.isfinite(array).all() if name != "memory" else ~np.isnan(array).any()
         ):
@@ -304,7 +304,7 @@ def _check_columns(columns: dict[str, Array], s: WorldConfig, nq: int, nv: int, 
 def _check_rows(
     columns: dict[str, Array], s: WorldConfig, nl: int, memory: int, path: Path
 ) -> None:
-    """Rows belong to frames, and indices to what there is."""
+    """Checks that rows belong to frames and that indices are in bounds."""
     for table, names in TABLES.items():
         end = columns[f"{table}_end"]
         lengths = {len(columns[name]) for name in names}
@@ -323,7 +323,7 @@ def _check_rows(
     }
     for name, (low, high) in bounds.items():
         if (columns[name] < low).any() or (columns[name] >= np.array(high)).any():
-            raise PoiseError(f"{path}: {name}: names what is not there")
+            raise PoiseError(f"{path}: {name}: an index is out of bounds")
     if (np.diff(columns["target_end"], prepend=0) > 1).any():
         raise PoiseError(f"{path}: target_end: a frame has at most one target")
     if columns["target_q"].ndim != columns["target_v"].ndim:

@@ -1,10 +1,11 @@
-"""Recording: what happened in a world, frame by frame, with all it takes to go on from there."""
+"""Recording: frames of a world at a constant rate, from which the simulation can resume."""
 
 from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from poise.model.character import Character
 from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, scene_of
 from poise.motion.clip import Clip
-from poise.recording.frames import Array, Frames
-from poise.recording.notes import Note, block_of, contacts_in, note_of
+from poise.recording import file, summary
+from poise.recording.columns import Array, Columns, Frame, contacts_in, read_frame
 from poise.simulation.command import Target
 from poise.simulation.contact import Contacts
 from poise.simulation.state import State
@@ -26,36 +27,39 @@ if TYPE_CHECKING:
     from poise.measure import Summary
 
 PENDING = 64
-"""Frames of a world of one that are put in order together: cheaper than one by one."""
+"""Frames of a single copy that are written into the columns together: cheaper than one by one."""
 
 
 class Recording(Sealed):
     """States with their memory, targets, contacts and torques of a world, at a constant rate.
 
-    A frame whose memory is known resumes the simulation bit for bit: every frame of a world of
-    one; of a world of several copies, one each second.
+    A frame whose memory is stored resumes the simulation bit for bit: every frame of a world of
+    one copy; one per second of a world of several copies.
 
     Args:
-        world: Which world; it is noted by every call of `append`.
+        world: The world that `append` reads.
         fps: Frames per second, rounded so that a frame comes every so many whole steps.
     """
 
-    _remedy = "a recording holds what happened; append() adds to it"
+    _remedy = "a recording is read-only; append() adds frames"
     _remedies = dict.fromkeys(
         ("fps", "interval"), "Recording(world, fps=...) sets the rate of another one"
-    ) | dict.fromkeys(("settings", "scene"), "it is that of the recorded world")
+    ) | dict.fromkeys(("settings", "scene"), "they are those of the recorded world")
+
+    _draw_html: ClassVar[Callable[[Any], str] | None] = None
+    """Draws it for a notebook; `poise` sets it, because recording does not import view."""
 
     def __init__(self, world: World, fps: float = 60.0) -> None:
         if not isinstance(world, World):
-            raise PoiseError(f"a recording is of a World, got {world!r:.80}")
+            raise PoiseError(f"world must be a World, got {world!r:.80}")
         steps = max(1, round(1.0 / (number(fps, "fps", unit="Hz") * world.dt)))
         self.settings: WorldConfig = world.settings
         self.scene: Scene = world.scene._replace(overrides=None)
         self.interval = steps * world.dt
         self.diverged: list[Loss] = []
-        self._frames = Frames(world.n, self.scene.nq, self.scene.nv)
-        self._notes: list[Note] = []
-        self._rhythm = max(1, round(self.fps))
+        self._columns = Columns(world.n, self.scene.nq, self.scene.nv)
+        self._pending: list[Frame] = []
+        self._memory_every = max(1, round(self.fps))
         self._isa: str | None = world.isa
         self._world: World | None = world
         self._clock: Floats = np.zeros(world.n)
@@ -67,59 +71,59 @@ class Recording(Sealed):
         settings: WorldConfig,
         interval: float,
         lost: list[Loss],
-        frames: Frames,
+        columns: Columns,
         isa: str | None,
     ) -> Recording:
-        """A recording that is complete."""
+        """A complete recording, to which `append` cannot add."""
         self = cls.__new__(cls)
         self.settings, self.interval, self._isa = settings, interval, isa
         self.scene = scene_of(settings.character)
-        self.diverged, self._frames, self._notes, self._world = lost, frames, [], None
+        self.diverged, self._columns, self._pending, self._world = lost, columns, [], None
         self._seal()
         return self
 
-    # ---- noting
+    # ---- recording
 
     def append(self, target: Any = None) -> bool:
-        """Note where the world is, if a frame is due. Returns whether it was.
+        """Adds a frame of the world if one is due. Returns whether it was.
 
-        A frame is due at first, and when a clock has moved by `interval` since the last one: call
-        it after every step, or less often.
+        The first frame is due at once, each further one when a clock has moved by `interval` since
+        the last: call it after every step, or less often.
 
         Args:
-            target: What the last command asked for: a Target, or a State.
+            target: Target of the last command: a Target, or a State.
         """
         world = self._world
         if world is None:
-            raise PoiseError("this recording is complete: record its world() to go on")
+            raise PoiseError("this recording is complete: record its world() to continue")
         clock = world._core.time()
-        if len(self) and not self._due(clock):
+        if len(self) and not self._is_due(clock):
             return False
-        asked = None if target is None else self._asked(target)
-        remembers = world.n == 1 or len(self) % self._rhythm == 0
-        self._notes.append(note_of(world, clock, remembers, asked))
+        checked = None if target is None else self._check_target(target)
+        with_memory = world.n == 1 or len(self) % self._memory_every == 0
+        self._pending.append(read_frame(world, clock, with_memory, checked))
         self._clock = clock
-        if len(self._notes) * world.n >= PENDING:
-            self._order()
+        if len(self._pending) * world.n >= PENDING:
+            self._flush()
         lost = world.diverged
         if lost:
             self.diverged += [loss for loss in lost if loss not in self.diverged]
         return True
 
-    def _order(self) -> None:
-        """Put notes into the columns."""
-        if self._notes and self._world is not None:
-            self._frames.extend(block_of(self._notes, self._world))
-            self._notes = []
+    def _flush(self) -> None:
+        """Writes pending frames into the columns."""
+        if self._pending and self._world is not None:
+            self._columns.extend(self._pending, self._world)
+            self._pending = []
 
-    def _due(self, clock: Floats) -> bool:
+    def _is_due(self, clock: Floats) -> bool:
         if len(clock) == 1:
             moved = abs(float(clock[0]) - float(self._clock[0]))
         else:
             moved = float(np.abs(clock - self._clock).max())
         return moved >= self.interval - 0.5 * self.settings.dt
 
-    def _asked(self, target: Any) -> tuple[Floats, Floats]:
+    def _check_target(self, target: Any) -> tuple[Floats, Floats]:
         """Positions and velocities of a target, checked."""
         target = target if type(target) is Target else Target.of(target)
         if target.rows is not None:
@@ -134,18 +138,16 @@ class Recording(Sealed):
                 raise PoiseError(
                     f"{name} has shape {array.shape}, expected ({size},) or ({n}, {size})"
                 )
-            # one product tells of most that they are finite
+            # one product is enough to see that most arrays are finite
             if not math.isfinite(np.vdot(array, array)):
                 finite(array, name)
         return (q[0].copy(), v[0].copy()) if n == 1 and q.ndim == 2 else (q.copy(), v.copy())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to an .npz file, with the scene; what was there is replaced whole or not at all."""
-        from poise.recording.file import write
+        """Writes an .npz file, with the scene; an existing file is replaced whole or not at all."""
+        file.write(self, path)
 
-        write(self, path)
-
-    # ---- what happened
+    # ---- reading
 
     @property
     def n(self) -> int:
@@ -153,10 +155,10 @@ class Recording(Sealed):
         return self.settings.n
 
     @property
-    def frames(self) -> Frames:
+    def columns(self) -> Columns:
         """All columns."""
-        self._order()
-        return self._frames
+        self._flush()
+        return self._columns
 
     @property
     def fps(self) -> float:
@@ -178,7 +180,7 @@ class Recording(Sealed):
 
     @property
     def made(self) -> str:
-        """Dtype and instruction set in words, for people."""
+        """Dtype and instruction set in words."""
         return f"{self.dtype}, {'unknown kernels' if self.isa is None else self.isa}"
 
     @property
@@ -204,48 +206,57 @@ class Recording(Sealed):
     @property
     def gravity(self) -> Floats:
         """[m/s^2], shape (frames, 3)."""
-        return self.frames.column("gravity")
+        return self.columns.column("gravity")
 
     @property
     def resumable(self) -> Array:
-        """The frames from which the simulation can go on bit for bit."""
-        return np.flatnonzero(self.frames.column("remembers"))
+        """Indices of the frames from which the simulation resumes bit for bit."""
+        return np.flatnonzero(self.columns.column("remembers"))
 
     def state(self, i: int) -> State:
-        """The state of frame i; a cold start if its memory is not known, see `resumable`."""
+        """The state of frame i; a cold start if its memory is not stored, see `resumable`."""
         i = self._index(i)
         memory: Floats | None = None
-        if self.frames.columns["remembers"][i]:
-            index, entries = self.frames.rows("memory", i)
-            whole = np.zeros(self.n * self.frames.memory_size)
+        if self.columns.columns["remembers"][i]:
+            index, entries = self.columns.rows("memory", i)
+            whole = np.zeros(self.n * self.columns.memory_size)
             whole[index] = entries
             memory = whole if self.n == 1 else whole.reshape(self.n, -1)
         return State(self.q[i].copy(), self.v[i].copy(), self.time[i].copy(), memory)
 
     def target(self, i: int) -> Target | None:
-        """What was asked for at frame i, or None if nobody said."""
-        q, v = self.frames.rows("target", self._index(i))
+        """The target of frame i, or None."""
+        q, v = self.columns.rows("target", self._index(i))
         return Target(q[0], v[0]) if len(q) else None
 
+    def target_positions(self, copy: int = 0) -> Floats:
+        """Targets of one copy in every frame, shape (frames, nq); NaN where there is none."""
+        out = np.full((len(self), self.scene.nq), np.nan)
+        rows = self.columns.arrays()["target_q"]
+        if len(rows):
+            has_target = self.columns.rows_per_frame("target") > 0
+            out[has_target] = rows if rows.ndim == 2 else rows[:, copy]
+        return out
+
     def contacts(self, i: int) -> Contacts:
-        """What touched what in the step before frame i."""
-        which, rows = self.frames.rows("contact", self._index(i))
+        """Contacts of the step before frame i."""
+        which, rows = self.columns.rows("contact", self._index(i))
         return contacts_in(which, rows).within(self.scene)
 
     def thrown(self, i: int) -> Floats:
-        """Projectiles at frame i, as `World.thrown`: (projectiles, 14) or (n, projectiles, 14)."""
-        which, rows = self.frames.rows("thrown", self._index(i))
+        """Projectiles at frame i, as `World.thrown`: (projectiles, 14), or (n, projectiles, 14)."""
+        which, rows = self.columns.rows("thrown", self._index(i))
         projectiles = np.zeros((self.n, self.settings.waiting, 14))
         projectiles[which[:, 0], which[:, 1], 0] = 1.0
         projectiles[which[:, 0], which[:, 1], 1:] = rows
         return projectiles[0] if self.n == 1 else projectiles
 
     def world(self, i: int = 0, *, threads: int | None = None) -> World:
-        """A world like the one that was recorded, in the state of frame i.
+        """A world with the recorded world's settings, in the state of frame i.
 
         Args:
             i: Which frame.
-            threads: As of World.
+            threads: See World.
         """
         state = self.state(i)
         settings: dict[str, Any] = self.settings._asdict()
@@ -278,7 +289,7 @@ class Recording(Sealed):
         chosen = range(len(self))[start:stop]
         if not chosen:
             raise PoiseError(f"there is no frame from {start} to {stop}; there are {len(self)}")
-        steps = np.diff(self.frames.column("time")[chosen.start : chosen.stop, copy])
+        steps = np.diff(self.columns.column("time")[chosen.start : chosen.stop, copy])
         off = np.abs(steps - self.interval) > 0.01 * self.interval
         if off.any():
             k = int(np.argmax(off))
@@ -287,7 +298,7 @@ class Recording(Sealed):
                 f"apart, a clip has them every {self.interval:.6g} s: choose others by start "
                 "and stop"
             )
-        q = self.frames.column("q")[chosen.start : chosen.stop, copy, parts[name].q]
+        q = self.columns.column("q")[chosen.start : chosen.stop, copy, parts[name].q]
         return Clip(self.character(name), q, self.fps, name=name)
 
     def character(self, name: str) -> Character:
@@ -302,24 +313,27 @@ class Recording(Sealed):
 
         rotation [degrees], position and world [m]: `measure.tracking_error`, where there is a
         target. torque [N·m, N]: of each joint. power [W]: of all joints. jitter [rad/s², m/s²].
-        kinetic, potential [J]. ground_force [N]: on all. depth [m]: of the deepest contact. What
-        there is nothing of is left out. Contacts and torques are those of single steps.
+        kinetic, potential [J]. ground_force [N]: on all. depth [m]: of the deepest contact.
+        Quantities without data are left out. Contacts and torques are those of single steps.
         """
-        from poise.recording.metrics import metrics
-
         self._index(0)
-        return metrics(self)
+        return summary.metrics(self)
 
     def __len__(self) -> int:
-        return self._frames.count + len(self._notes)
+        return self._columns.count + len(self._pending)
 
     def __repr__(self) -> str:
         names = ", ".join(repr(part) for part in self.scene.forest.parts)
         copies = "" if self.n == 1 else f", {self.n} copies"
         return f"Recording({names}{copies}, {len(self)} frames at {self.fps:g} fps, {self.made})"
 
+    def _repr_html_(self) -> str | None:
+        """A contact sheet, as a notebook shows it."""
+        draw = Recording._draw_html
+        return None if draw is None else draw(self)
+
     def _shape(self, name: str) -> Floats:
-        column: Floats = self.frames.column(name)
+        column: Floats = self.columns.column(name)
         return column[:, 0] if self.n == 1 else column
 
     def _index(self, i: int) -> int:
@@ -330,11 +344,9 @@ class Recording(Sealed):
 
 
 def load_recording(path: str | os.PathLike[str]) -> Recording:
-    """Read a recording that `Recording.save` wrote.
+    """Reads a recording that `Recording.save` wrote.
 
     Args:
         path: The .npz file.
     """
-    from poise.recording.file import read
-
-    return Recording._of(*read(path))
+    return Recording._of(*file.read(path))

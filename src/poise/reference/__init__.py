@@ -6,12 +6,17 @@ the two means something. Signatures are those of poise.dynamics, without batch a
 spatial.py and tree.py; each file opens with its mathematics.
 """
 
-from poise.reference.aba import forward_dynamics, maba, solve_drive, stable_pd
-from poise.reference.crba import mass_matrix
+from poise.reference.aba import (
+    Limit,
+    effort_limits,
+    forward_dynamics,
+    limited_stable_pd,
+    maba,
+    solve_drive,
+    stable_pd,
+)
 from poise.reference.drive import drive, tracking_error
-from poise.reference.energy import energy
 from poise.reference.factor import solve_dense, solve_pcg, solve_sparse
-from poise.reference.integrate import difference, move, step
 from poise.reference.kane import kane_inverse_dynamics
 from poise.reference.kinematics import (
     center_of_mass,
@@ -19,9 +24,8 @@ from poise.reference.kinematics import (
     jacobian,
     jacobian_bias,
 )
-from poise.reference.limits import Limit, effort_limits, limited_stable_pd
-from poise.reference.momentum import centroidal_momentum
-from poise.reference.rnea import bias_force, inverse_dynamics
+from poise.reference.momentum import centroidal_momentum, difference, energy, move, step
+from poise.reference.rnea import bias_force, inverse_dynamics, mass_matrix
 
 __all__ = [
     "Limit",

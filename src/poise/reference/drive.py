@@ -1,4 +1,4 @@
-"""What a PD drive asks for: Q and K in tau = Q - K a.
+"""A PD drive: Q and K in tau = Q - K a.
 
 The target q¯, v¯ is that of t + dt. With gains Kp, Kd (diagonal, torque per angle), the forms:
 

@@ -1,7 +1,7 @@
 """Inverse dynamics by the recursion that Kane's equations give, in world axes.
 
 Kavafoglu, *Real-time Physics-based Motion Control* (2018), section 3.8 (K). For a body B let B° be
-its joint, B* its mass centre, r = B* - B° and, for each child C, p_C = C° - B*. w and al are the
+its joint, B* its center of mass, r = B* - B° and, for each child C, p_C = C° - B*. w and al are the
 angular velocity and acceleration of a body, g is gravity, P the parent.
 
 Outward, the accelerations (3.7):
@@ -14,16 +14,17 @@ Inward, the total linear force (3.41) and the torque that acts on B through its 
     TLF_B = F_ext + m (g - a_B*) + sum over children of TLF_C
     tau_B = sum over children of [tau_C - p_C x TLF_C] - r x TLF_B + I al + w x I w - T_ext
 
-F_ext acts at the mass centre; -tau_B acts on the parent. All joints of the thesis are balls. Here
-a hinge takes the part of tau_B along its axis s, a slide that of the joint's force -TLF_B along s,
-and a free root has its joint at the body's origin, where it takes -TLF_B and tau_B. Through a slide
-p_B grows, which adds 2 w_P x s v + s a to a_B°.
+F_ext acts at the center of mass; -tau_B acts on the parent. All joints of the thesis are balls.
+Here a hinge takes the part of tau_B along its axis s, a slide that of the joint's force -TLF_B
+along s, and a free root has its joint at the body's origin, where it takes -TLF_B and tau_B.
+Through a slide p_B grows, which adds 2 w_P x s v + s a to a_B°.
 
 Where we depart from what is printed:
 
-- 3.28 starts a_D° from the parent's joint C°; with p_D as defined it is the parent's mass centre.
+- 3.28 starts a_D° from the parent's joint C°; by the definition of p_D it is the parent's center of
+  mass.
 - 3.19 and 3.33 to 3.46 have I al without w x I w. `as_printed=True` leaves it out as well.
-- r of the root is zero there, because its speeds are those of its mass centre.
+- r of the root is zero there, because its speeds are those of its center of mass.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def kane_inverse_dynamics(
 
 
 def body_arms(body: Body, at: Placed) -> Arms:
-    """Joint, mass centre, axis and inertia of a body in the world."""
+    """Joint, center of mass, axis and inertia of a body in the world."""
     R, mass = at.X_WB.R, float(body.inertia[3, 3])
     # the spatial inertia holds m [c]x, and I about the origin; without mass, c is the joint
     m_c = body.inertia[[2, 0, 1], [4, 5, 3]]
@@ -173,7 +174,7 @@ def joint_force(body: Body, arm: Arms, TLF: Array, tau_B: Array) -> Array:
 def forces_at_centers(
     tree: Tree, placed: list[Placed], arms: list[Arms], external: ArrayLike | None
 ) -> tuple[Array, Array]:
-    """F_ext at the mass centres and T_ext, world axes, each of shape (bodies, 3).
+    """F_ext at the centers of mass and T_ext, world axes, each of shape (bodies, 3).
 
     Args:
         external: Wrench on each link, world axes, force at the link's origin, shape (nl, 6).

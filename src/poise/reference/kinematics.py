@@ -103,7 +103,7 @@ def jacobian_bias(
 
 
 def center_of_mass(character: Character, q: ArrayLike) -> Array:
-    """The mass centre of all links in the world [m], shape (3,)."""
+    """The center of mass of all links in the world [m], shape (3,)."""
     position, quat = forward_kinematics(character, q)
     mass = np.array([link.mass for link in character.links])
     centres = [

@@ -126,8 +126,8 @@ def spatial_inertia(mass: float, com: ArrayLike, inertia: ArrayLike) -> Array:
 
     Args:
         mass: Mass [kg].
-        com: Mass centre in the frame [m], shape (3,).
-        inertia: Rotational inertia about the mass centre, frame axes [kg·m²], shape (3, 3).
+        com: Mass center in the frame [m], shape (3,).
+        inertia: Rotational inertia about the center of mass, frame axes [kg·m²], shape (3, 3).
     """
     c = skew(com)
     return np.block(

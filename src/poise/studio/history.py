@@ -19,9 +19,7 @@ from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.model.character import is_free_object
 from poise.recording import Recording
-from poise.recording.frames import Frames
-from poise.recording.notes import Note as Frame
-from poise.recording.notes import block_of
+from poise.recording.columns import Columns, Frame
 from poise.simulation.controller import ControllerLike as Controller
 from poise.simulation.state import State
 from poise.simulation.world import World
@@ -148,9 +146,9 @@ class Take:
         if not entries:
             raise PoiseError("there is nothing to save yet: play first")
         world, frames = entries[-1].world, [entry.frame for entry in entries]
-        columns = Frames(world.n, world.scene.nq, world.scene.nv)
+        columns = Columns(world.n, world.scene.nq, world.scene.nv)
         for start in range(0, len(frames), FRAMES_PER_BLOCK):
-            columns.extend(block_of(frames[start : start + FRAMES_PER_BLOCK], world))
+            columns.extend(frames[start : start + FRAMES_PER_BLOCK], world)
         interval = frames[-1].time[0] - frames[-2].time[0] if len(frames) > 1 else world.dt
         steps = max(1, round(float(interval) / world.dt))
         return Recording._of(world.settings, steps * world.dt, [], columns, world.isa)

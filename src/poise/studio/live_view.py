@@ -17,12 +17,10 @@ from poise.studio.marks import GoalHandles, Marks, ViewOptions, torque_colors
 from poise.studio.requests import Drag, Release, Request, SetGoal
 from poise.studio.scene_index import SceneIndex
 from poise.studio.snapshot import Measures, Snapshot
-from poise.view.bodies import Bodies
-from poise.view.browser import Stage
 from poise.view.camera import Camera, frame
-from poise.view.drawing import GHOST, drawing_of, hull_points
-from poise.view.ghosts import apart
-from poise.view.surroundings import ground_drawing, still_drawing
+from poise.view.drawing import GHOST, drawing_of, ground_drawing, hull_points, static_drawing
+from poise.view.overlays import link_distances
+from poise.view.stage import Bodies, Stage
 
 Vector = tuple[float, float, float]
 
@@ -274,7 +272,7 @@ class SceneView:
     def _update_reference(self, q: Floats, reference: Floats | None) -> None:
         """Shows the reference where it differs from the body; objects have none."""
         if reference is not None:
-            offset = apart(self.index.scene, q, reference) > MIN_REFERENCE_OFFSET
+            offset = link_distances(self.index.scene, q, reference) > MIN_REFERENCE_OFFSET
             self._reference.update(reference, shown=(self.index.owner >= 0) & offset)
         if self._reference.visible != (reference is not None):
             self._reference.visible = reference is not None
@@ -307,7 +305,7 @@ class SceneView:
         if drawn is not None and np.abs(center - drawn)[:2].max() < GROUND_MARGIN:
             return
         if drawn is None:
-            self._ground.update("still", still_drawing(self.index.settings))
+            self._ground.update("still", static_drawing(self.index.settings))
         if not self.aside:
             self._ground.update("ground", ground_drawing(self.index.settings, center, center))
         self._ground_center = center

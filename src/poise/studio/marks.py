@@ -18,8 +18,8 @@ from poise.math.rotation import quat_matrix
 from poise.simulation.contact.contacts import Contacts
 from poise.studio.scene_index import SceneIndex
 from poise.studio.snapshot import Measures
-from poise.view.browser import Stage
-from poise.view.overlay import FORCE, PATH, POINT
+from poise.view.overlays import FORCE, PATH, POINT
+from poise.view.stage import Stage
 
 Rgb = tuple[float, float, float]
 

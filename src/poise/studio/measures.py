@@ -16,7 +16,7 @@ from poise.math.arrays import Floats
 from poise.math.polygon import Polygons
 from poise.measure.centroid import Momentum
 from poise.recording import Recording
-from poise.recording.notes import Note as Frame
+from poise.recording.columns import Frame
 from poise.simulation.contact.contacts import Contacts, CoreContacts
 from poise.studio.scene_index import Group, SceneIndex
 from poise.studio.snapshot import Measures
@@ -51,7 +51,7 @@ def measure_recording(index: SceneIndex, recording: Recording, i: int, copy: int
 def frame_of(recording: Recording, i: int) -> Frame:
     """A frame of a recording, without memory and contacts."""
     names = ("time", "q", "v", "torque", "gravity")
-    time, q, v, torque, gravity = (recording.frames.column(name)[i] for name in names)
+    time, q, v, torque, gravity = (recording.columns.column(name)[i] for name in names)
     projectiles, target = recording.thrown(i), recording.target(i)
     projectiles = projectiles[None] if recording.n == 1 else projectiles
     reference = None if target is None or target.v is None else (target.q, target.v)
@@ -108,8 +108,8 @@ def measure_frame(
     measures = Measures(
         index=index, time=float(frame.time[copy]), q=q, reference=reference,
         projectiles=frame.projectiles[copy], contacts=_with_force(contacts),
-        torque_ratio=torque_ratio,
-        saturated=saturated, at_limit=_at_limit(index, q), com=com, velocity=velocity,
+        torque_ratio=torque_ratio, saturated=saturated, at_limit=_at_limit(index, q),
+        com=com, velocity=velocity,
         cop=reaction.point, cmp=pivot, planned_cop=planned_cop, margin=margin.T,
         ground_force=reaction.force, support=_support(index, polygon), linear=linear,
         angular=angular, kinetic=kinetic, potential=potential, rotation=rotation,

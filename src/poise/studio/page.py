@@ -23,7 +23,7 @@ from poise.studio.panel import Panel
 from poise.studio.readouts import Plots
 from poise.studio.session import Session
 from poise.studio.snapshot import Snapshot
-from poise.view.batch import bytes_of
+from poise.view.stage import linear_bytes
 
 log = logging.getLogger("poise.studio")
 
@@ -137,7 +137,7 @@ class Page:
         server.scene.set_up_direction("+z")
         server.scene.set_background_image(sky())
         # viser takes the color of fog as linear light
-        horizon = bytes_of(np.array(SKY[1:]))[0]
+        horizon = linear_bytes(np.array(SKY[1:]))[0]
         server.scene.configure_fog(12.0, 26.0, color=tuple(horizon.tolist()))
         self._set_lights(shadows)
 

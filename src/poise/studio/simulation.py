@@ -15,8 +15,7 @@ import numpy as np
 from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.recording import Recording
-from poise.recording.notes import Note as Frame
-from poise.recording.notes import note_of as read_frame
+from poise.recording.columns import Frame, read_frame
 from poise.simulation.contact.contacts import contacts_from_core
 from poise.simulation.pushes import Push
 from poise.simulation.run import run
@@ -331,7 +330,7 @@ class Playback:
     def __init__(self, recording: Recording, name: str, copy: int = 0) -> None:
         self.recording, self.name, self.copy = recording, name, copy
         self.index = SceneIndex(recording.settings, recording.scene)
-        self._time = recording.frames.column("time")[:, copy]
+        self._time = recording.columns.column("time")[:, copy]
         self._position = 0.0  # since the first frame [s], at the recording's rate
 
     def __len__(self) -> int:

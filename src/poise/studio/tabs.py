@@ -52,7 +52,7 @@ from poise.studio.requests import (
     Watch,
 )
 from poise.studio.snapshot import Snapshot, Tuning
-from poise.view.overlay import FORCE, PATH, POINT
+from poise.view.overlays import FORCE, PATH, POINT
 
 NO_FILE = "(none)"
 STRONG, GENTLE = (300, 0.2, 8.0), (150, 0.1, 6.0)

@@ -89,7 +89,7 @@ class Outcome:
         return f"{self.trial.controller}, {step_text(self.trial.dt)} s"
 
     @property
-    def told(self) -> str:
+    def loss_text(self) -> str:
         """How it ended, for people."""
         return "stable" if self.lost is None else f"lost at {self.lost:.2f} s"
 

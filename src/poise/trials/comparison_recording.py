@@ -63,7 +63,7 @@ def side_by_side(outcomes: Sequence[Outcome], *, fps: float = 30.0) -> Recording
 
 
 def _label(one: Outcome) -> str:
-    return one.name if one.stable else f"{one.name}, {one.told}"
+    return one.name if one.stable else f"{one.name}, {one.loss_text}"
 
 
 def _called(character: Character, name: str, place: Floats | None) -> Character:

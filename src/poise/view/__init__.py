@@ -5,7 +5,7 @@ from poise.view.contact_sheet import contact_sheet
 from poise.view.drawing import Primitive, drawing_of
 from poise.view.html import save_html
 from poise.view.mesh import Mesh
-from poise.view.overlay import arrow, marker, trail
+from poise.view.overlays import arrow, marker, trail
 from poise.view.recorded import frame_drawing, recording_sheet
 from poise.view.render import render, save_image
 from poise.view.video import save_video

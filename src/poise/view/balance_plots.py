@@ -1,8 +1,7 @@
-"""Balance as one picture: mass centre, COP and CMP over the supports, momentum, feet."""
+"""Plots of balance: center of mass, CoP and CMP over the supports, momentum, feet."""
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -10,48 +9,42 @@ from typing import Any
 import numpy as np
 
 from poise import measure
-from poise.io.files import write_atomically
 from poise.math.arrays import Floats
-from poise.recording.balance import Stance
+from poise.recording.summary import Stance
 from poise.simulation.pushes import Push
-from poise.view.colors import PALETTE
-from poise.view.pushing import COLOR
+from poise.view.drawing import PALETTE
+from poise.view.overlays import PUSH
+from poise.view.plots import new_figure, save_figure
 
 BLUE, ORANGE, GREEN, RED, PURPLE = PALETTE[:5]
 POINTS = (
-    ("com", "mass centre", BLUE),
-    ("cop", "centre of pressure", GREEN),
+    ("com", "center of mass", BLUE),
+    ("cop", "center of pressure", GREEN),
     ("cmp", "centroidal moment pivot", ORANGE),
 )
 OUTLINES = 12
-"""Support polygons that are drawn."""
+"""Most support polygons that are drawn."""
 FARTHEST = 0.3
-"""Margins below this are cut off [m]: who has fallen is far from any balance."""
+"""Margins are clipped at this distance outside [m]: those of a fallen character are large."""
 
 
 def balance_plot(
     path: str | os.PathLike[str], stance: Stance, *, pushes: Sequence[Push] = (), title: str = ""
 ) -> None:
-    """Draw a stance to a PNG file.
+    """Draws a stance to a PNG file.
 
     Args:
-        path: Where to.
-        stance: How a character stood.
-        pushes: Spans of time to mark.
-        title: Above all.
+        path: Output file.
+        stance: From `stance_of`.
+        pushes: Pushes to mark.
+        title: Of the figure.
     """
-    data = io.BytesIO()
-    draw(stance, pushes, title).savefig(data, dpi=110, format="png")
-    write_atomically(path, data.getvalue())
+    save_figure(path, draw(stance, pushes, title))
 
 
 def draw(stance: Stance, pushes: Sequence[Push], title: str) -> Any:
-    """The picture, as a matplotlib figure; as of `balance_plot`."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 8), layout="constrained")
-    FigureCanvasAgg(figure)
+    """The matplotlib figure of `balance_plot`."""
+    figure = new_figure((12, 8))
     grid = figure.add_gridspec(3, 2, width_ratios=(1.0, 1.25))
     _above(figure.add_subplot(grid[:, 0]), stance)
     over = [figure.add_subplot(grid[i, 1]) for i in range(3)]
@@ -93,7 +86,7 @@ def _above(axes: Any, stance: Stance) -> None:
 
 
 def _frame(axes: Any, stance: Stance, end: int) -> None:
-    """Show the supports and the mass centre; single far values of the CMP may be outside."""
+    """Shows the supports and the mass center; single far values of the CMP may be outside."""
     shown = [stance.com[1:end, :2], stance.support.corners[1:end].reshape(-1, 2)]
     points = np.concatenate(shown)
     points = points[np.isfinite(points).all(axis=1)]
@@ -114,7 +107,7 @@ def _margins(axes: Any, stance: Stance) -> None:
 
 def _momentum(axes: Any, stance: Stance) -> None:
     axes.plot(stance.time, _size(stance.momentum.angular), color=PURPLE, label="angular [N·m·s]")
-    axes.plot(stance.time, _size(stance.asked), color=PURPLE, lw=1, ls="--",
+    axes.plot(stance.time, _size(stance.target_angular), color=PURPLE, lw=1, ls="--",
               label="angular, of the clip")  # fmt: skip
     axes.plot(stance.time, _size(stance.momentum.linear[:, :2]), color=BLUE, lw=1.1,
               label="linear, level [N·s]")  # fmt: skip
@@ -127,16 +120,18 @@ def _feet(axes: Any, stance: Stance) -> None:
     for i, name in enumerate(stance.feet):
         color = PALETTE[i % len(PALETTE)]
         text = name.replace("_", " ")
-        axes.plot(stance.time, 1e3 * stance.moved[:, i], color=color, lw=1.2, label=f"{text} [mm]")
-        axes.plot(stance.time, stance.tilted[:, i], color=color, lw=1, ls=":",
+        axes.plot(
+            stance.time, 1e3 * stance.displacement[:, i], color=color, lw=1.2, label=f"{text} [mm]"
+        )
+        axes.plot(stance.time, stance.tilt[:, i], color=color, lw=1, ls=":",
                   label=f"{text} tilts [degrees]")  # fmt: skip
     axes.set_ylabel("standing feet move by")
-    axes.set_ylim(0.0, max(_top(stance, 1e3 * stance.moved, stance.tilted), 2.0))
+    axes.set_ylim(0.0, max(_top(stance, 1e3 * stance.displacement, stance.tilt), 2.0))
 
 
 def _finish(axes: Any, stance: Stance, pushes: Sequence[Push]) -> None:
     for push in pushes:
-        axes.axvspan(push.at, push.at + push.duration, color=COLOR, alpha=0.25, lw=0)
+        axes.axvspan(push.at, push.at + push.duration, color=PUSH, alpha=0.25, lw=0)
     if stance.fell is not None:
         axes.axvline(stance.fell, color=RED, lw=1.4, ls="--", label="it falls")
     axes.set_xlim(stance.time[0], stance.time[-1])

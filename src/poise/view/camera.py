@@ -1,4 +1,4 @@
-"""Cameras: where a picture is taken from, and cameras that find their own place."""
+"""Cameras: fixed ones, and cameras that follow characters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats, count, finite, floats, number, shaped
 from poise.model.scene import SceneLike, scene_of
-from poise.view.drawing import Drawable, heading, hull_points, things_of
+from poise.view.drawing import Drawable, heading, hull_points, primitives_of
 
 LARGEST_SIDE = 16384
 MOST_PIXELS = 2**25
@@ -24,13 +24,13 @@ ELEVATION = math.radians(14.0)
 
 @dataclass(frozen=True)
 class Camera:
-    """Where a picture is taken from.
+    """A pinhole camera.
 
     Args:
         eye: Position [m].
-        target: The point in the middle of the picture [m].
-        up: What is up in the picture.
-        fov: Vertical opening angle [rad].
+        target: The point at the center of the picture [m].
+        up: Up direction of the picture.
+        fov: Vertical field of view [rad].
     """
 
     eye: Sequence[float]
@@ -39,7 +39,7 @@ class Camera:
     fov: float = FOV
 
     def moved(self, by: ArrayLike) -> Camera:
-        """The same view from elsewhere [m]."""
+        """The camera translated by a vector [m]."""
         step = shaped(by, "by", (3,))
         eye, target = (tuple(np.asarray(p) + step) for p in (self.eye, self.target))
         return Camera(eye, target, self.up, self.fov)
@@ -51,7 +51,7 @@ def look_at(
     up: Sequence[float] = (0.0, 0.0, 1.0),
     fov: float = FOV,
 ) -> Camera:
-    """A camera at `eye` that looks at `target` [m]; fov: vertical opening angle [rad]."""
+    """A camera at `eye` that looks at `target` [m]; fov: vertical field of view [rad]."""
     return Camera(eye, target, up, fov)
 
 
@@ -70,15 +70,15 @@ def follow(
     Args:
         source: A character, several, a World, or primitives.
         q: Position, shape (nq,), as of `render`.
-        azimuth: Where the camera stands, counted from straight ahead of the (first) character,
-            to its left [rad].
-        elevation: How far above the horizon it stands [rad].
+        azimuth: Direction of the camera, relative to the heading of the (first) character, to its
+            left [rad].
+        elevation: Its elevation above the horizon [rad].
         size: Width and height of the picture [pixels].
-        fov: Vertical opening angle [rad].
-        margin: Part of the picture to leave free on each side.
+        fov: Vertical field of view [rad].
+        margin: Fraction of the picture to leave free on each side.
     """
     width, height = check_size(size)
-    balls = hull_points(things_of(source, q))
+    balls = hull_points(primitives_of(source, q))
     azimuth = heading(source, q) + number(azimuth, "azimuth", positive=False, unit="rad")
     return frame(balls, azimuth, elevation, width / height, fov, margin)
 
@@ -95,26 +95,26 @@ def follow_motion(
     fov: float = FOV,
     margin: float = 0.07,
 ) -> list[Camera]:
-    """Cameras of a video: they go along with a character, level and without haste.
+    """Cameras of a video that follow a character horizontally and smoothly.
 
-    Direction, height and distance stay, so that poses can be compared and feet that leave the
-    ground are seen to.
+    Direction, height and distance are constant, so that poses are comparable and feet that leave
+    the ground are visible.
 
     Args:
         source: A character, several, or a World.
         q: Positions, shape (k, nq).
-        smoothing: Over how many positions the path of the camera is averaged (the standard
-            deviation of a Gaussian); 0 = not at all.
-        falling: Whether the camera goes up and down as well.
-        azimuth: Where the camera stands, counted from straight ahead of the first pose, to the
-            left [rad].
-        elevation: As of `follow`.
-        size: As of `follow`.
-        fov: As of `follow`.
-        margin: As of `follow`.
+        smoothing: Standard deviation of the Gaussian that averages the path of the camera
+            [positions]; 0 disables it.
+        falling: Whether the camera follows the height as well.
+        azimuth: Direction of the camera, relative to the heading of the first pose, to the left
+            [rad].
+        elevation: See `follow`.
+        size: See `follow`.
+        fov: See `follow`.
+        margin: See `follow`.
 
     Returns:
-        One camera to each position.
+        One camera per position.
     """
     from scipy.ndimage import gaussian_filter1d
 
@@ -124,25 +124,25 @@ def follow_motion(
     if rows.ndim != 2 or rows.shape[1] != scene.nq or not len(rows):
         raise PoiseError(f"q has shape {rows.shape}, expected (k, {scene.nq})")
     place = forward_kinematics(scene, rows)[0]
-    centre = (place.min(axis=1) + place.max(axis=1)) / 2
+    center = (place.min(axis=1) + place.max(axis=1)) / 2
     if not falling:
-        centre[:, 2] = 0.0
+        center[:, 2] = 0.0
     if not 0.0 <= number(smoothing, "smoothing", positive=False, unit="positions") <= 1e6:
         raise PoiseError(f"smoothing is {smoothing:g}; it must be 0 or more, and not huge")
     if smoothing > 0.0:
-        centre = gaussian_filter1d(centre, smoothing, axis=0, mode="nearest")
-    # a pose here and there says how much room is needed
+        center = gaussian_filter1d(center, smoothing, axis=0, mode="nearest")
+    # some of the poses determine the distance
     some = np.unique(np.rint(np.linspace(0, len(rows) - 1, min(len(rows), 64))).astype(int))
-    balls = [hull_points(things_of(scene, rows[i])) - (*centre[i], 0.0) for i in some]
+    balls = [hull_points(primitives_of(scene, rows[i])) - (*center[i], 0.0) for i in some]
     ahead = heading(scene, rows[0]) + number(azimuth, "azimuth", positive=False, unit="rad")
     fixed = frame(np.concatenate(balls), ahead, elevation, width / height, fov, margin)
-    return [fixed.moved(c) for c in centre]
+    return [fixed.moved(c) for c in center]
 
 
 def frame(
     balls: Floats, azimuth: float, elevation: float, aspect: float, fov: float, margin: float
 ) -> Camera:
-    """A camera from a direction, as near as it may come with all balls (k, 4) in the picture."""
+    """The nearest camera from a direction that has all balls (k, 4) in the picture."""
     azimuth = number(azimuth, "azimuth", positive=False, unit="rad")
     elevation = number(elevation, "elevation", positive=False, unit="rad")
     if not abs(elevation) < math.radians(89.9):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,7 @@ from poise.model.scene import Scene, scene_of
 from poise.motion.clip import Clip
 from poise.simulation.world import World
 from poise.view.camera import check_size, follow_motion
-from poise.view.colors import Colors
-from poise.view.drawing import ground_under
+from poise.view.drawing import Colors, ground_under
 from poise.view.render import Image, render
 
 GAP = 2  # between the cells [pixels]
@@ -39,10 +39,10 @@ def contact_sheet(
     labels: bool = True,
     samples: int = 2,
 ) -> Image:
-    """Poses of a motion at equal distances in time, from the first to the last.
+    """Draws poses of a motion at equal intervals, from the first to the last.
 
-    The camera goes along with the character and keeps its height, direction and distance, so that
-    the poses can be compared and feet that leave the ground are seen to.
+    The camera follows the character and keeps its height, direction and distance, so that poses
+    are comparable and feet that leave the ground are visible.
 
     Args:
         motion: A Clip, or a pair of a character (or scene) and positions, shape (k, nq). A World
@@ -51,15 +51,15 @@ def contact_sheet(
         rows: Rows of them.
         cell: Width and height of one pose [pixels].
         fps: Rate of the positions of a pair [Hz]; without it the labels are numbers of frames.
-        ghost: See-through references, one to each position of a pair or frame of a clip,
+        ghost: Translucent references, one to each position of a pair or frame of a clip,
             shape (k, nq).
-        azimuth: Where the camera stands, counted from straight ahead of the first pose, to the
-            left [rad].
-        elevation: How far above the horizon it stands [rad].
-        ground: As of `render`.
-        color: As of `render`.
+        azimuth: Direction of the camera, relative to the heading of the first pose, to the left
+            [rad].
+        elevation: Its elevation above the horizon [rad].
+        ground: See `render`.
+        color: See `render`.
         labels: Whether to write the times.
-        samples: As of `render`.
+        samples: See `render`.
 
     Returns:
         Red, green, blue, shape (height, width, 3), uint8.
@@ -106,7 +106,7 @@ def contact_sheet(
         corners = [
             (k % columns * (width + GAP), k // columns * (height + GAP)) for k in range(len(chosen))
         ]
-        return _written(sheet, texts, corners, max(9, min(width // 10, 28)))
+        return write_cell_labels(sheet, texts, corners, width)
     return sheet
 
 
@@ -134,17 +134,35 @@ def _rows(q: ArrayLike, scene: Scene, name: str) -> Floats:
     return finite(rows, name)
 
 
-def _written(
-    sheet: Image, texts: Sequence[str], corners: Sequence[tuple[int, int]], size: int
+def write_cell_labels(
+    sheet: Image, texts: Sequence[str], corners: Sequence[tuple[int, int]], width: int
 ) -> Image:
-    """The sheet with a text in the corner of each cell, by matplotlib's font."""
-    from matplotlib.font_manager import findfont
-    from PIL import Image as Pillow
-    from PIL import ImageDraw, ImageFont
+    """The sheet with a text in the upper left corner of each cell."""
+    size = max(9, min(width // 10, 28))
+    return write_labels(sheet, texts, [(x + size // 2, y + size // 3) for x, y in corners], size)
 
-    picture = Pillow.fromarray(sheet)
+
+def write_labels(
+    image: Image,
+    texts: Sequence[str],
+    corners: Sequence[tuple[int, int]],
+    size: int,
+    anchor: str = "la",
+) -> Image:
+    """The picture with texts at these pixels (x, y), in matplotlib's font; anchors are Pillow's."""
+    from PIL import Image as Pillow
+    from PIL import ImageDraw
+
+    picture = Pillow.fromarray(image)
     draw = ImageDraw.Draw(picture)
-    font = ImageFont.truetype(findfont("DejaVu Sans"), size)
-    for text, (x, y) in zip(texts, corners, strict=True):
-        draw.text((x + size // 2, y + size // 3), text, fill=INK, font=font)
+    for text, corner in zip(texts, corners, strict=True):
+        draw.text(corner, text, fill=INK, font=_font(size), anchor=anchor)
     return np.array(picture)
+
+
+@cache
+def _font(size: int) -> Any:
+    from matplotlib.font_manager import findfont
+    from PIL import ImageFont
+
+    return ImageFont.truetype(findfont("DejaVu Sans"), size)

@@ -5,17 +5,44 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from poise import measure
 from poise.errors import PoiseError
 from poise.io.files import suffix_of, write_atomically
-from poise.math.arrays import floats
+from poise.math.arrays import Floats, floats
 from poise.measure import TrackingError
-from poise.model.scene import SceneLike, scene_of
+from poise.model.forest import KINDS
+from poise.model.scene import Scene, SceneLike, scene_of
 from poise.recording import Recording
+from poise.recording.summary import all_contacts, scene_with_overrides
 from poise.simulation.pushes import Push
+from poise.view.drawing import PALETTE
+from poise.view.overlays import PUSH
+from poise.view.timeline import check
+
+if TYPE_CHECKING:
+    from poise.trials.comparison import Outcome
+
+
+def new_figure(size: tuple[float, float]) -> Any:
+    """A matplotlib figure of a size [inches], without pyplot: no display, no global state."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(path: str | os.PathLike[str], figure: Any, dpi: int = 110) -> None:
+    """Writes a figure to a PNG file, whole or not at all."""
+    data = io.BytesIO()
+    figure.savefig(data, dpi=dpi, format="png")
+    write_atomically(path, data.getvalue())
 
 
 def tracking(
@@ -32,7 +59,7 @@ def tracking(
     """Rotation error of links over time, and how far the root moved; written to a PNG file.
 
     Args:
-        path: Where to.
+        path: Output file.
         character: The character.
         time: [s], shape (k,).
         error: Errors of k states, from `measure.tracking_error`.
@@ -41,17 +68,12 @@ def tracking(
         shade: A span of time to mark [s], as of a push.
         title: Above the plot.
     """
-    # by the figure itself and not by pyplot: no display, no global state
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     names = scene_of(character).forest.link_names
     if links is None:
         largest = np.argsort(-error.rotation.max(axis=0))[:6]
         links = [names[i] for i in sorted(largest)]
     time, q = floats(time, "time"), floats(q, "q")
-    figure = Figure(figsize=(9, 6), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure((9, 6))
     top, bottom = figure.subplots(2, 1, sharex=True)
     for name in links:
         top.plot(time, error.rotation[:, names.index(name)], label=name.replace("_", " "))
@@ -80,17 +102,16 @@ def overview(
 ) -> None:
     """A recording over time in one picture; written to a PNG file.
 
-    Errors against what was asked for, torques as parts of their limits, the force of the ground,
-    momentum and energy. Contacts and torques are those of single steps.
+    Tracking errors, torques as fractions of their limits, ground reaction force, momentum and
+    energy. Contacts and torques are those of single steps.
 
     Args:
-        path: Where to; ends in .png.
+        path: Output file; ends in .png.
         recording: The recording.
         copy: Which copy.
         pushes: Spans of time to mark.
         title: Above the plots; the names of the characters unless given.
     """
-    from poise.view.overview import draw, series_of
 
     if suffix_of(path, "plots") != ".png":
         raise PoiseError(f"{os.fspath(path)}: plots are written as .png")
@@ -98,6 +119,299 @@ def overview(
     forest = recording.scene.forest
     names = [forest.joint_names[j] for j in forest.joint]
     title = ", ".join(forest.parts) if title is None else title
-    data = io.BytesIO()
-    draw(series, names, pushes, title).savefig(data, dpi=110, format="png")
-    write_atomically(path, data.getvalue())
+    save_figure(path, draw_overview(series, names, pushes, title))
+
+
+# ---- overview
+
+BLUE, ORANGE, GREEN, RED, PURPLE = PALETTE[:5]
+MOST_JOINTS = 4  # whose torques are drawn
+QUIET = "0.45"  # what is read second
+
+
+class Series(NamedTuple):
+    """Time series of one copy, one row per frame; NaN where a quantity is undefined.
+
+    Attributes:
+        time: [s], rising.
+        error: Of the links, or None if there is no target.
+        share: Torque of each joint as a fraction of its limit, or its norm [N·m, N] if no joint
+            has a limit.
+        limited: Whether there are limits.
+        momentum: Linear [N·s] and angular [N·m·s].
+        energy: Kinetic and potential [J].
+        ground: Ground reaction force [N], shape (k, 3).
+        weight: [N], shape (k,).
+    """
+
+    time: Floats
+    error: measure.TrackingError | None
+    share: Floats
+    limited: bool
+    momentum: measure.Momentum
+    energy: measure.Energy
+    ground: Floats
+    weight: Floats
+
+
+def series_of(recording: Recording, copy: int = 0) -> Series:
+    """The time series of an overview.
+
+    Args:
+        recording: The recording.
+        copy: Which copy.
+    """
+    check(recording, copy)
+    scene, columns = recording.scene, recording.columns.arrays()
+    q, v, tau = (columns[name][:, copy] for name in ("q", "v", "torque"))
+    whole = _of_copy(scene_with_overrides(recording), copy)
+    target = recording.target_positions(copy)
+    error = None
+    known = np.asarray(np.isfinite(target).all(axis=1))
+    if known.any():
+        error = measure.tracking_error(scene, q, np.where(known[:, None], target, q))
+        error = measure.TrackingError(*(np.where(known[:, None], each, np.nan) for each in error))
+    share = measure.torque_share(scene, tau)
+    limited = bool(np.isfinite(share).any())
+    if not limited:
+        # forces on a free root are not joint torques
+        share = measure.joint_torque(scene, tau)
+        share[:, scene.forest.kind == KINDS["free"]] = np.nan
+    pull = columns["gravity"]
+    energies = [measure.energy(whole, *row, gravity=g) for *row, g in zip(q, v, pull, strict=True)]
+    reaction = measure.ground_reaction(
+        scene, all_contacts(recording), copies=(len(recording), recording.n)
+    )
+    clock = columns["time"][:, copy]
+    steady = bool((np.diff(clock) > 0.0).all())
+    return Series(
+        clock if steady else clock[0] + recording.interval * np.arange(len(recording)),
+        error,
+        share,
+        limited,
+        measure.momentum(whole, q, v),
+        measure.Energy(*np.array(energies).T),
+        reaction.force[:, copy],
+        np.linalg.norm(pull, axis=1) * float(measure.mass(whole)),
+    )
+
+
+def draw_overview(series: Series, joints: Sequence[str], pushes: Sequence[Push], title: str) -> Any:
+    """The six plots.
+
+    Args:
+        series: The numbers.
+        joints: Names, in the order of the torques.
+        pushes: Spans of time to mark.
+        title: Above all.
+
+    Returns:
+        A matplotlib figure.
+    """
+    figure = new_figure((12, 8))
+    plots = figure.subplots(3, 2, sharex=True)
+    _errors(plots[0], series)
+    _torques(plots[1, 0], series, joints)
+    _ground(plots[1, 1], series)
+    _momentum(plots[2, 0], series)
+    _energy(plots[2, 1], series)
+    for axes in plots.flat:
+        _finish(axes, series.time, pushes)
+    for axes in plots[-1]:
+        axes.set_xlabel("time [s]")
+    if pushes:
+        top = plots[0, 0]
+        for push in pushes:
+            # above the axes, where no legend is
+            note = f"{push.force:g} N on {push.link.replace('_', ' ')}"
+            top.annotate(note, (push.at, 1.0), xycoords=("data", "axes fraction"), va="bottom",
+                         fontsize=8, color=PUSH)  # fmt: skip
+    figure.suptitle(title, fontsize=13)
+    return figure
+
+
+def _errors(pair: Any, series: Series) -> None:
+    """Rotation and position errors of the links."""
+    texts = ("rotation error [degrees]", "position error [cm]")
+    if series.error is None:
+        for axes, text in zip(pair, texts, strict=True):
+            axes.set_ylabel(text)
+            axes.text(0.5, 0.5, "no target", transform=axes.transAxes, ha="center",
+                      color=QUIET)  # fmt: skip
+        return
+    error = series.error
+    for axes, text, each in zip(pair, texts, (error.rotation, 100 * error.position), strict=True):
+        axes.fill_between(series.time, 0.0, each.max(axis=1), color=BLUE, alpha=0.15, lw=0,
+                          label="worst link")  # fmt: skip
+        axes.plot(series.time, each.mean(axis=1), color=BLUE, label="mean of the links")
+        axes.set_ylabel(text)
+    pair[1].plot(
+        series.time, 100 * error.world[:, 0], color=ORANGE, lw=1.2, label="root in the world"
+    )
+
+
+def _torques(axes: Any, series: Series, joints: Sequence[str]) -> None:
+    """The joints with the largest torques."""
+    peak = np.nan_to_num(series.share).max(axis=0)
+    for k, j in enumerate(np.argsort(-peak)[:MOST_JOINTS]):
+        if peak[j] > 0.0:
+            name = joints[j].replace("_", " ")
+            axes.plot(series.time, series.share[:, j], color=PALETTE[k], lw=1.2, label=name)
+    if series.limited:
+        axes.axhline(1.0, color=QUIET, lw=1, ls="--")
+    axes.set_ylabel("torque, part of the limit" if series.limited else "torque [N·m]")
+
+
+def _ground(axes: Any, series: Series) -> None:
+    up, level = series.ground[:, 2], np.linalg.norm(series.ground[:, :2], axis=1)
+    axes.fill_between(series.time, 0.0, up, color=GREEN, alpha=0.2, lw=0)
+    axes.plot(series.time, up, color=GREEN, lw=1.2, label="upwards")
+    axes.plot(series.time, level, color=PURPLE, lw=1.2, label="level")
+    axes.plot(series.time, series.weight, color=QUIET, lw=1, ls="--", label="weight")
+    axes.set_ylabel("force of the ground [N]")
+
+
+def _momentum(axes: Any, series: Series) -> None:
+    linear, angular = (np.linalg.norm(part, axis=1) for part in series.momentum)
+    axes.plot(series.time, linear, color=BLUE, label="linear")
+    axes.set_ylabel("linear momentum [N·s]", color=BLUE)
+    other = axes.twinx()
+    other.plot(series.time, angular, color=ORANGE)
+    other.set_ylabel("angular momentum [N·m·s]", color=ORANGE)
+    other.set_ylim(bottom=0.0)
+    other.spines["top"].set_visible(False)
+
+
+def _energy(axes: Any, series: Series) -> None:
+    kinetic, potential = series.energy
+    risen = potential - potential[0]
+    axes.plot(series.time, kinetic, color=BLUE, label="of motion")
+    axes.plot(series.time, risen, color=GREEN, label="of height, from the start")
+    axes.plot(series.time, kinetic + risen, color=QUIET, lw=1, ls="--", label="sum")
+    axes.set_ylabel("energy [J]")
+
+
+def _finish(axes: Any, time: Floats, pushes: Sequence[Push]) -> None:
+    for push in pushes:
+        axes.axvspan(push.at, push.at + push.duration, color=PUSH, alpha=0.25, lw=0)
+    if len(time) > 1:
+        axes.set_xlim(time[0], time[-1])
+    # room for the legend; only energy may be below zero
+    low, high = axes.get_ylim()
+    low = low if "energy" in axes.get_ylabel() else 0.0
+    axes.set_ylim(min(low, 0.0), high + 0.2 * (high - low))
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(axes.get_legend_handles_labels()[0]) > 1:
+        axes.legend(fontsize=8, frameon=False, loc="upper right", ncols=2)
+
+
+def _of_copy(scene: Scene, copy: int) -> Scene:
+    """The scene with the overrides of one copy, where copies differ."""
+    if scene.overrides is None:
+        return scene
+    sizes = {"mass": 1, "mc": 2, "Io": 2, "armature": 1, "effort": 1, "fixed": 1}
+    own = {name: getattr(scene.overrides, name) for name in sizes}
+    for name, array in own.items():
+        if array is not None and array.ndim > sizes[name]:
+            own[name] = np.ascontiguousarray(array[copy])
+    return scene.with_overrides(**own)
+
+
+# ---- comparison
+
+COLORS = ("#2a6fb0", "#d98a3a", "#4f9a5d", "#b8504f", "#7a68b3", "#8a8a8a")
+STYLES = ("-", "--", ":", "-.")
+
+
+def save_comparison(path: str | os.PathLike[str], outcomes: Sequence[Outcome]) -> None:
+    """Draws runs of one clip.
+
+    Above, the mean error of the links over time; in the middle, the mean error of each link; below,
+    the largest torque and the energy of each run. Colors are controllers, line styles and shades
+    are steps. A line that ends in a cross is a run that was lost.
+
+    Args:
+        path: A PNG file.
+        outcomes: The runs.
+    """
+    figure = new_figure((11, 11))
+    axes: Any = figure.subplot_mosaic([["time"] * 2, ["links"] * 2, ["torque", "energy"]])
+    looks = _looks(outcomes)
+    _draw_times(axes["time"], outcomes, looks)
+    _draw_links(axes["links"], outcomes, looks)
+    _draw_bars(axes["torque"], outcomes, looks, "largest torque [N·m]",
+               [None if one.torque is None else one.torque.max for one in outcomes])  # fmt: skip
+    _draw_bars(axes["energy"], outcomes, looks, "energy of the joints [J]",
+               [one.energy for one in outcomes])  # fmt: skip
+    figure.legend(loc="outside upper center", fontsize=9, ncols=4)
+    save_figure(path, figure, dpi=100)
+
+
+class _Look:
+    """Color, line style and shade of a run."""
+
+    def __init__(self, color: str, style: str, shade: float) -> None:
+        self.color, self.style, self.shade = color, style, shade
+
+
+def _looks(outcomes: Sequence[Outcome]) -> list[_Look]:
+    controllers = list(dict.fromkeys(one.trial.controller for one in outcomes))
+    steps = list(dict.fromkeys(one.trial.dt for one in outcomes))
+    looks = []
+    for one in outcomes:
+        i, k = controllers.index(one.trial.controller), steps.index(one.trial.dt)
+        shade = 1.0 - 0.6 * k / max(1, len(steps) - 1)
+        looks.append(_Look(COLORS[i % len(COLORS)], STYLES[k % len(STYLES)], shade))
+    return looks
+
+
+def _draw_times(ax: Any, outcomes: Sequence[Outcome], looks: Sequence[_Look]) -> None:
+    for one, look in zip(outcomes, looks, strict=True):
+        label = one.name if one.stable else f"{one.name}: {one.loss_text}"
+        if one.error is None:
+            ax.plot([], [], look.style, color=look.color, label=label)
+            continue
+        time, mean = one.recording.time[: one.frames], one.error.rotation.mean(axis=1)
+        ax.plot(time, mean, look.style, color=look.color, label=label)
+        if not one.stable:
+            ax.plot(time[-1], mean[-1], "x", color=look.color)
+    ax.set(xlabel="time [s]", ylabel="mean error of the links [degrees]")
+    _scale(ax)
+
+
+def _draw_links(ax: Any, outcomes: Sequence[Outcome], looks: Sequence[_Look]) -> None:
+    good = [(one, look) for one, look in zip(outcomes, looks, strict=True) if one.stable]
+    width = 0.8 / max(1, len(good))
+    for k, (one, look) in enumerate(good):
+        assert one.error is not None
+        mean = one.error.rotation.mean(axis=0)
+        at = np.arange(len(mean)) + (k - 0.5 * (len(good) - 1)) * width
+        ax.bar(at, mean, width, color=look.color, alpha=look.shade)
+    names = [link.name.replace("_", " ") for link in outcomes[0].trial.character.links]
+    ax.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
+    ax.set_ylabel("mean error, stable runs [degrees]")
+    _scale(ax)
+
+
+def _draw_bars(
+    ax: Any,
+    outcomes: Sequence[Outcome],
+    looks: Sequence[_Look],
+    label: str,
+    values: Sequence[float | None],
+) -> None:
+    shown = [k for k, one in enumerate(outcomes) if one.stable]
+    for row, k in enumerate(shown):
+        ax.barh(row, values[k], 0.8, color=looks[k].color, alpha=looks[k].shade)
+    ax.set_yticks(range(len(shown)), [outcomes[k].name for k in shown], fontsize=8)
+    ax.invert_yaxis()
+    ax.set_xlabel(label)
+    ax.grid(alpha=0.3, axis="x")
+
+
+def _scale(ax: Any) -> None:
+    """Errors of a thousandth and of a hundred degrees in one picture."""
+    ax.set_yscale("symlog", linthresh=0.1)
+    ax.set_ylim(bottom=0.0)
+    ax.grid(alpha=0.3)

@@ -1,22 +1,35 @@
-"""Pictures of recordings: characters, obstacles, ground, and what was thrown."""
+"""Pictures of recordings: characters, projectiles, obstacles and ground."""
 
 from __future__ import annotations
 
+import base64
+import html
 import math
+from typing import Any
 
 import numpy as np
 
 from poise.errors import PoiseError
 from poise.math.arrays import Floats, count
+from poise.model.scene import scene_of
+from poise.motion.clip import Clip
 from poise.recording import Recording
+from poise.recording.columns import Columns
+from poise.simulation.contact import Plane
+from poise.simulation.world import World
 from poise.view.camera import check_size, follow_motion
-from poise.view.colors import Colors
-from poise.view.contact_sheet import GAP, PAPER, _written
-from poise.view.drawing import Primitive, drawing_of
-from poise.view.forces import force_drawing
-from poise.view.ghosts import ghost_drawing
-from poise.view.render import Image, render
-from poise.view.surroundings import level, still_drawing, thrown_drawing
+from poise.view.contact_sheet import GAP, PAPER, contact_sheet, write_cell_labels
+from poise.view.drawing import (
+    Colors,
+    Primitive,
+    drawing_of,
+    ground_under,
+    level_ground,
+    projectile_drawing,
+    static_drawing,
+)
+from poise.view.overlays import force_drawing, reference_drawing
+from poise.view.render import Image, png_bytes, render
 
 
 def frame_drawing(
@@ -28,25 +41,25 @@ def frame_drawing(
     ghost: bool = False,
     forces: float = 0.0,
 ) -> list[Primitive]:
-    """What is there in one frame; a level ground is left to `render`.
+    """Primitives of one frame; `render` adds a level ground.
 
     Args:
         recording: The recording.
         i: Which frame.
         copy: Which copy.
-        color: Of the characters, as of `render`.
-        ghost: Whether to draw, see-through, what was asked for.
-        forces: Length of the arrows of contact forces [m/N]; 0 draws none. They are those of the
-            step before the frame.
+        color: Of the characters; see `render`.
+        ghost: Whether to draw the target, translucent.
+        forces: Scale of the arrows of contact forces [m/N]; 0 draws none. The forces are those of
+            the step before the frame.
     """
     q, thrown = _frame(recording, i, copy)
-    asked = recording.target(i) if ghost else None
-    goal = None if asked is None else asked.q.reshape(-1, recording.scene.nq)
-    goal = None if goal is None else goal[copy if len(goal) > 1 else 0]
-    things = pose_drawing(recording, q, thrown, goal, color=color)
+    target = recording.target(i) if ghost else None
+    rows = None if target is None else target.q.reshape(-1, recording.scene.nq)
+    reference = None if rows is None else rows[copy if len(rows) > 1 else 0]
+    things = pose_drawing(recording, q, thrown, reference, color=color)
     if forces:
         things += force_drawing(recording.contacts(i), forces, copy=copy)
-    return [*things, *still_drawing(recording.settings)]
+    return [*things, *static_drawing(recording.settings)]
 
 
 def pose_drawing(
@@ -57,19 +70,20 @@ def pose_drawing(
     *,
     color: Colors = None,
 ) -> list[Primitive]:
-    """What moves in a recording, at one time: characters, what was thrown, and a ghost.
+    """What moves in a recording at one time: characters, projectiles, and a ghost.
 
     Args:
         recording: The recording.
         q: Position, shape (nq,).
-        thrown: Whether each projectile is there, and its position, shape (projectiles, 8) or more.
+        thrown: Of each projectile whether it is thrown, and its position, shape
+            (projectiles, 8) or more.
         goal: Position of the ghost, shape (nq,); None draws none.
-        color: Of the characters, as of `render`.
+        color: Of the characters; see `render`.
     """
     things = drawing_of(recording.scene, q, color=color)
-    things += thrown_drawing(recording.settings, thrown)
+    things += projectile_drawing(recording.settings, thrown)
     if goal is not None:
-        things += ghost_drawing(recording.scene, q, goal)
+        things += reference_drawing(recording.scene, q, goal)
     return things
 
 
@@ -89,7 +103,7 @@ def recording_sheet(
     forces: float = 0.0,
     samples: int = 2,
 ) -> Image:
-    """Frames at equal distances, from the first to the last, each with its time.
+    """Draws frames at equal intervals, from the first to the last, each with its time.
 
     Args:
         recording: The recording.
@@ -99,12 +113,12 @@ def recording_sheet(
         columns: Poses side by side.
         rows: Rows of them.
         cell: Width and height of one pose [pixels].
-        azimuth: As of `contact_sheet`.
-        elevation: As of `contact_sheet`.
-        color: As of `render`.
-        ghost: As of `frame_drawing`.
-        forces: As of `frame_drawing`.
-        samples: As of `render`.
+        azimuth: See `contact_sheet`.
+        elevation: See `contact_sheet`.
+        color: See `render`.
+        ghost: See `frame_drawing`.
+        forces: See `frame_drawing`.
+        samples: See `render`.
 
     Returns:
         Red, green, blue, shape (height, width, 3), uint8.
@@ -117,7 +131,7 @@ def recording_sheet(
     if not part:
         raise PoiseError(f"there is no frame from {start} to {stop}; there are {len(recording)}")
     chosen = np.rint(np.linspace(part.start, part.stop - 1, columns * rows)).astype(int)
-    q = recording.frames.column("q")[chosen, copy]
+    q = recording.columns.column("q")[chosen, copy]
     cameras = follow_motion(
         recording.scene, q, smoothing=0.0, azimuth=azimuth, elevation=elevation,
         size=(width, height), fov=math.radians(20.0),
@@ -129,19 +143,61 @@ def recording_sheet(
         x, y = k % columns * (width + GAP), k // columns * (height + GAP)
         things = frame_drawing(recording, i, copy=copy, color=color, ghost=ghost, forces=forces)
         sheet[y : y + height, x : x + width] = render(
-            things, camera=cameras[k], size=(width, height), ground=level(recording.settings),
+            things,
+            camera=cameras[k],
+            size=(width, height),
+            ground=level_ground(recording.settings),
             samples=samples,
-        )  # fmt: skip
+        )
         corners.append((x, y))
-        texts.append(f"{recording.frames.column('time')[i, copy]:.2f} s")
-    return _written(sheet, texts, corners, max(9, min(width // 10, 28)))
+        texts.append(f"{recording.columns.column('time')[i, copy]:.2f} s")
+    return write_cell_labels(sheet, texts, corners, width)
+
+
+def notebook_html(motion: Recording | Clip) -> str:
+    """A small contact sheet with a caption, as HTML: `_repr_html_` of clips and recordings."""
+    caption = html.escape(repr(motion))
+    if not len(motion):
+        return f"<p>{caption}</p>"
+    looks: dict[str, Any] = {"columns": 6, "cell": (120, 170)}
+    if isinstance(motion, Clip):
+        image = contact_sheet(motion, **looks)
+    else:
+        image = recording_sheet(motion, ghost=True, **looks)
+    data = base64.b64encode(png_bytes(image)).decode()
+    return f'<img src="data:image/png;base64,{data}" alt="{caption}"/><p>{caption}</p>'
 
 
 def _frame(recording: Recording, i: int, copy: int) -> tuple[Floats, Floats]:
-    """Positions, and projectiles, of one copy in one frame."""
+    """Positions and projectiles of one copy in one frame."""
     if not isinstance(recording, Recording):
         raise PoiseError(f"expected a Recording, got {type(recording).__name__}")
     if not isinstance(copy, (int, np.integer)) or not 0 <= copy < recording.n:
         raise PoiseError(f"copy is {copy!r:.80}; it must be 0 to {recording.n - 1}")
     thrown, q = recording.thrown(i), recording.q[i]
     return (q, thrown) if recording.n == 1 else (q[copy], thrown[copy])
+
+
+# ---- clips
+
+SMOOTH = 60.0
+"""The spline of a slower clip is sampled at this rate or more [Hz]."""
+
+
+def as_recording(motion: Any) -> Any:
+    """Converts a clip to a recording of its character on a level ground; others are returned.
+
+    It has no contacts, torques and targets. The ground is that of `contact_sheet`.
+    """
+    if not isinstance(motion, Clip):
+        return motion
+    finer = max(1, math.ceil(SMOOTH / motion.fps))
+    fps = finer * motion.fps
+    time = np.arange((len(motion) - 1) * finer + 1) / fps
+    q, v = motion.q(time), motion.v(time)
+    ground = Plane(height=ground_under(scene_of(motion.character), q))
+    world = World(motion.character, dt=1 / fps, ground=ground, projectiles=0, convex=False)
+    gravity = np.tile(world.gravity, (len(time), 1))
+    known = {"time": time[:, None], "q": q[:, None], "v": v[:, None], "gravity": gravity}
+    columns = Columns(1, motion.character.nq, motion.character.nv, known)
+    return Recording._of(world.settings, 1 / fps, [], columns, None)

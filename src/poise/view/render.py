@@ -18,21 +18,26 @@ from poise.math.arrays import Floats, count, number, shaped
 from poise.model.scene import SceneLike, scene_of
 from poise.simulation.world import World
 from poise.view.camera import AZIMUTH, Camera, check_size, follow
-from poise.view.colors import Colors, Rgb
 from poise.view.drawing import (
+    CHECKS,
     GHOST,
     GHOST_OPACITY,
+    GROUND,
     SIZES,
+    Colors,
     Drawable,
     Primitive,
+    Rgb,
     drawing_of,
     ground_under,
     heading,
     is_primitives,
+    level_ground,
     position_of,
-    things_of,
+    primitives_of,
+    projectile_drawing,
+    static_drawing,
 )
-from poise.view.surroundings import CHECKS, GROUND, level, still_drawing, thrown_drawing
 
 Image = NDArray[np.uint8]
 
@@ -56,7 +61,7 @@ def render(
     light: Sequence[float] = LIGHT,
     checks: float = CHECKS,
 ) -> Image:
-    """Draw a scene.
+    """Draws a scene.
 
     Args:
         source: A character, several, a World with its obstacles and ground, or primitives.
@@ -65,12 +70,12 @@ def render(
         camera: By `look_at`, `follow` or `follow_motion`; unless given, a three-quarter view of
             all that moves.
         size: Width and height [pixels].
-        ghost: Position of a see-through reference, shape (nq,).
+        ghost: Position of a translucent reference, shape (nq,).
         also: Further things to draw, as `arrow`, `trail`, `marker` make them.
         ground: Whether there is a ground, or its height [m]. True is the World's own; for
             characters it lies at z = 0, and lower under those that a file puts with their root at
             the origin, while they stay there.
-        color: One colour for all, or colours by limb, link or part, also as part/limb and
+        color: One color for all, or colors by limb, link or part, also as part/limb and
             part/link, each red, green, blue in 0..1.
         ghost_color: Of the reference.
         samples: Edges are smoothed with samples x samples; 1 = not at all, at most 8.
@@ -80,10 +85,10 @@ def render(
     Returns:
         Red, green, blue, shape (height, width, 3), uint8.
     """
-    things = things_of(source, q, color)
+    things = primitives_of(source, q, color)
     if ghost is not None:
         if is_primitives(source):
-            raise PoiseError("primitives have no ghost: add see-through ones instead")
+            raise PoiseError("primitives have no ghost: add translucent ones instead")
         things += drawing_of(
             cast(SceneLike, source), ghost, color=ghost_color, opacity=GHOST_OPACITY, group=-1
         )
@@ -91,13 +96,13 @@ def render(
         raise PoiseError("also must be a sequence of Primitive")
     things += also
     if isinstance(source, World) and q is None:
-        things += thrown_drawing(source.settings, source.thrown.reshape(source.n, -1, 14)[0])
+        things += projectile_drawing(source.settings, source.thrown.reshape(source.n, -1, 14)[0])
     if camera is None:
         camera = follow(things, azimuth=heading(source, q) + AZIMUTH, size=size)
     if isinstance(source, World):
-        things += still_drawing(source.settings, ground=ground is True)
+        things += static_drawing(source.settings, ground=ground is True)
         if ground is True and source.settings.contact is not None:
-            ground = level(source.settings)
+            ground = level_ground(source.settings)
     elif ground is True and not is_primitives(source):
         scene = scene_of(cast(SceneLike, source))
         ground = ground_under(scene, position_of(scene, scene, q)[None])
@@ -106,24 +111,34 @@ def render(
 
 
 def save_image(path: str | os.PathLike[str], image: ArrayLike) -> None:
-    """Write a picture to a PNG file.
+    """Writes a picture to a PNG file.
 
     Args:
-        path: Where to; ends in .png.
+        path: Output file; ends in .png.
         image: Shape (height, width, 3), uint8.
     """
+    data = png_bytes(image)
+    if suffix_of(path, "pictures") != ".png":
+        raise PoiseError(f"{os.fspath(path)}: pictures are written as .png")
+    write_atomically(path, data)
+
+
+def png_bytes(image: ArrayLike) -> bytes:
+    """A picture as the bytes of a PNG file.
+
+    Args:
+        image: Shape (height, width, 3), uint8.
+    """
+    from PIL import Image as Pillow
+
     pixels = np.asarray(image)
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size:
         raise PoiseError(
             f"image is {pixels.dtype} of shape {pixels.shape}, expected uint8 (height, width, 3)"
         )
-    if suffix_of(path, "pictures") != ".png":
-        raise PoiseError(f"{os.fspath(path)}: pictures are written as .png")
-    from PIL import Image as Pillow
-
     data = io.BytesIO()
     Pillow.fromarray(pixels).save(data, format="png")
-    write_atomically(path, data.getvalue())
+    return data.getvalue()
 
 
 def _cast(

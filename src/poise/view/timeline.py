@@ -1,4 +1,4 @@
-"""Timeline: a recording as a film shows it, so many pictures a second."""
+"""Timeline: a recording resampled at the picture rate of a video."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ FASTEST = 240.0  # pictures a second
 
 
 class Timeline:
-    """One copy of a recording at equal distances in time.
+    """One copy of a recording, sampled at equal intervals.
 
-    Where a picture falls between two frames, poses are between theirs. Contacts are those of the
-    nearest frame.
+    Poses are interpolated between frames. Contacts are those of the nearest frame.
 
     Args:
         recording: The recording.
         copy: Which copy.
         fps: Pictures per second.
-        slow: How many times slower than life it goes.
+        slow: How many times slower than real time it plays.
 
     Attributes:
         frame: Nearest frame of each picture, shape (k,).
         time: The clock [s], shape (k,).
         q: Positions, shape (k, nq).
-        goal: What was asked for, shape (k, nq); NaN where nothing was.
-        thrown: For each projectile 1 or 0, and its position, shape (k, projectiles, 8).
+        target: Positions of the target, shape (k, nq); NaN where there is none.
+        thrown: Of each projectile 1 if it is thrown, else 0, and its position, shape
+            (k, projectiles, 8).
     """
 
     def __init__(
@@ -52,76 +52,79 @@ class Timeline:
         self.recording, self.copy = recording, copy
         at = np.minimum(step * np.arange(count), len(recording) - 1.0)
         self.frame = np.rint(at).astype(np.int64)
-        clock = recording.frames.column("time")[:, copy]
-        between = _Between(recording.scene, at, self.frame, clock, recording.interval)
+        clock = recording.columns.column("time")[:, copy]
+        between = _Interpolation(recording.scene, at, self.frame, clock, recording.interval)
         aside = np.where(between.inside, at - self.frame, 0.0)
         self.time: Floats = clock[self.frame] + aside * recording.interval
-        self.q: Floats = between.mixed(recording.frames.column("q")[:, copy])
-        goals = goals_of(recording, copy)
-        # a run notes where it starts before it asks for anything
-        if np.isnan(goals[:1]).any() and len(goals) > 1:
-            goals[0] = goals[1]
-        self.goal: Floats = between.mixed(goals)
-        self.thrown: Floats = between.flights(_thrown(recording, copy))
+        self.q: Floats = between.positions(recording.columns.column("q")[:, copy])
+        targets = recording.target_positions(copy)
+        # the first frame of a run has no target yet
+        if np.isnan(targets[:1]).any() and len(targets) > 1:
+            targets[0] = targets[1]
+        self.target: Floats = between.positions(targets)
+        self.thrown: Floats = between.projectiles(_thrown(recording, copy))
 
     def __len__(self) -> int:
         return len(self.frame)
 
     @property
-    def has_goal(self) -> bool:
-        """Whether anything was asked for at all."""
-        return bool(np.isfinite(self.goal).all(axis=1).any()) if self.goal.size else False
+    def has_target(self) -> bool:
+        """Whether any picture has a target."""
+        return bool(np.isfinite(self.target).all(axis=1).any()) if self.target.size else False
 
     @cached_property
-    def leads(self) -> tuple[Scene, Floats]:
-        """Who a camera looks at: the characters of several links, or all; and their positions."""
+    def camera_subjects(self) -> tuple[Scene, Floats]:
+        """What a camera follows: characters with several links, or else all; and their positions.
+
+        Positions have shape (k, nq of these).
+        """
         scene = self.recording.scene
         parts = list(zip(scene.characters, scene.forest.parts.values(), strict=True))
         chosen = [pair for pair in parts if len(pair[0].links) > 1] or parts
         q = np.concatenate([self.q[:, part.q] for _, part in chosen], axis=1)
         return scene_of([character for character, _ in chosen]), q
 
-    def touches(self, k: int) -> Contacts:
+    def contacts(self, k: int) -> Contacts:
         """Contacts of all copies at picture k."""
         return self.recording.contacts(int(self.frame[k]))
 
 
-class _Between:
-    """Where pictures fall between frames, and what is between what the frames have."""
+class _Interpolation:
+    """Interpolates between the frames before and after each picture."""
 
     def __init__(
         self, scene: Scene, at: Floats, nearest: Any, clock: Floats, interval: float
     ) -> None:
         self.scene, self.nearest = scene, nearest
         self.before = np.minimum(at.astype(np.int64), max(len(clock) - 2, 0))
-        self.share = at - self.before
-        # where the clock jumps, as after a reset, nothing is between
+        self.fraction = at - self.before
+        # no interpolation where the clock jumps, as after a reset
         after = np.minimum(self.before + 1, len(clock) - 1)
         even = np.abs(clock[after] - clock[self.before] - interval) < 0.01 * interval
         self.inside = even & (np.abs(at - nearest) > 1e-6)
 
-    def mixed(self, rows: Floats) -> Floats:
-        """Positions (k, nq) of positions of frames (frames, nq)."""
+    def positions(self, rows: Floats) -> Floats:
+        """Positions (k, nq) from positions of frames (frames, nq)."""
         out: Floats = np.array(rows[self.nearest])
         known = np.asarray(np.isfinite(rows).all(axis=1))
         some = np.flatnonzero(self.inside & known[self.before] & known[self._after(rows)])
         if not some.size:
             return out
         a, b = rows[self.before[some]], rows[self.before[some] + 1]
-        share = self.share[some, None]
+        fraction = self.fraction[some, None]
         parts = self.scene.forest.parts.values()
         for part, character in zip(parts, self.scene.characters, strict=True):
             q0, q1 = a[:, part.q], b[:, part.q]
-            step = share * configuration.difference(character, q0, q1)
+            step = fraction * configuration.difference(character, q0, q1)
             out[some, part.q] = configuration.integrate(character, q0, step)
         return out
 
-    def flights(self, rows: Floats) -> Floats:
-        """Projectiles (k, projectiles, 8) between those of frames, turned as in the frames."""
+    def projectiles(self, rows: Floats) -> Floats:
+        """Projectiles (k, projectiles, 8) from those of frames; orientations of the nearest."""
         out: Floats = np.array(rows[self.nearest])
         a, b = rows[self.before], rows[self._after(rows)]
         there = (a[..., 0] > 0.0) & (b[..., 0] > 0.0) & self.inside[:, None]
-        mixed = a[..., 1:4] + self.share[:, None, None] * (b[..., 1:4] - a[..., 1:4])
+        mixed = a[..., 1:4] + self.fraction[:, None, None] * (b[..., 1:4] - a[..., 1:4])
         out[..., 1:4] = np.where(there[..., None], mixed, out[..., 1:4])
         return out
 
@@ -129,23 +132,12 @@ class _Between:
         return np.minimum(self.before + 1, len(rows) - 1)
 
 
-def goals_of(recording: Recording, copy: int) -> Floats:
-    """What was asked for at every frame, shape (frames, nq); NaN where nothing was."""
-    columns = recording.frames.arrays()
-    goals = np.full((len(recording), recording.scene.nq), np.nan)
-    asked = np.diff(columns["target_end"], prepend=0) > 0
-    rows = columns["target_q"]
-    if len(rows):
-        goals[asked] = rows if rows.ndim == 2 else rows[:, copy]
-    return goals
-
-
 def _thrown(recording: Recording, copy: int) -> Floats:
     """Projectiles at every frame, shape (frames, projectiles, 8)."""
-    columns = recording.frames.arrays()
+    columns = recording.columns.arrays()
     projectiles = np.zeros((len(recording), recording.settings.waiting, 8))
     projectiles[..., 4] = 1.0
-    frame = np.repeat(np.arange(len(recording)), np.diff(columns["thrown_end"], prepend=0))
+    frame = np.repeat(np.arange(len(recording)), recording.columns.rows_per_frame("thrown"))
     which = columns["thrown_which"]
     mine = which[:, 0] == copy
     projectiles[frame[mine], which[mine, 1], 0] = 1.0
@@ -154,7 +146,7 @@ def _thrown(recording: Recording, copy: int) -> Floats:
 
 
 def check(recording: Any, copy: Any) -> None:
-    """Refuse what is no recording, has no frames, or has no such copy."""
+    """Raises unless it is a recording with frames and has that copy."""
     if not isinstance(recording, Recording):
         raise PoiseError(f"expected a Recording or a Clip, got {type(recording).__name__}")
     if not len(recording):

@@ -1,14 +1,16 @@
-"""A recording or a clip as a video: drawn by the core, no display, no GL, no browser."""
+"""A recording or a clip as a video: drawn by the core and encoded by ffmpeg, without a display."""
 
 from __future__ import annotations
 
+import errno
 import os
+import subprocess
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -21,28 +23,22 @@ from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.simulation.pushes import Push
 from poise.view.camera import check_size, follow_motion
-from poise.view.clip_recording import as_recording
-from poise.view.colors import Colors
-from poise.view.contact_sheet import INK
-from poise.view.drawing import Primitive
-from poise.view.encoder import Encoder
-from poise.view.forces import force_drawing, force_scale
-from poise.view.overlay import arrow
-from poise.view.pushing import COLOR, PushArrows
-from poise.view.recorded import pose_drawing
+from poise.view.contact_sheet import write_labels
+from poise.view.drawing import Colors, Primitive, level_ground, static_drawing
+from poise.view.overlays import PUSH, PushArrows, arrow, force_drawing, force_scale
+from poise.view.recorded import as_recording, pose_drawing
 from poise.view.render import Image, render
-from poise.view.surroundings import level, still_drawing
 from poise.view.timeline import Timeline
 
 SUFFIXES = (".mp4", ".gif")
 AHEAD = 4
-"""Pictures that may be drawn before they are written, for each thread."""
+"""Pictures drawn ahead of the encoder, per thread."""
 
 FALL = 3.0
-"""A camera goes up and down with characters that do so by more than this [m]."""
+"""The camera follows the height of characters if it changes by more than this [m]."""
 
 SMOOTHING = 0.4
-"""Over what time the path of the camera is averaged [s]."""
+"""Time over which the path of the camera is averaged [s]."""
 
 
 def save_video(
@@ -62,26 +58,26 @@ def save_video(
     threads: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> None:
-    """Write a recording or a clip as a video; the camera goes along with the characters.
+    """Writes a recording or a clip as a video; the camera follows the characters.
 
-    What was there before is replaced whole, or not at all.
+    An existing file is replaced whole or not at all.
 
     Args:
-        path: Where to; ends in .mp4 or .gif.
+        path: Output file; ends in .mp4 or .gif.
         recording: The recording; or a clip, which is shown on a level ground at its own speed.
         size: Width and height [pixels]; of an .mp4 odd ones are made even, by one pixel more.
         fps: Pictures per second.
-        slow: How many times slower than life it goes.
+        slow: How many times slower than real time it plays.
         copy: Which copy.
-        ghost: Whether to draw, see-through, what was asked for.
-        forces: Whether to draw arrows of contact forces, or their length [m/N]; that of a
-            character's weight is half a metre unless given.
-        pushes: Draw arrows of these, as `Trial.world_pushes` has them.
-        color: As of `render`.
+        ghost: Whether to draw the target, translucent.
+        forces: Whether to draw arrows of contact forces, or their scale [m/N]; by default the
+            weight of a character is half a meter long.
+        pushes: Draw arrows of these pushes; see `Trial.world_pushes`.
+        color: See `render`.
         stamp: Whether to write the time into a corner.
-        samples: As of `render`.
-        threads: How many draw; None takes as many as there are processors, and at most 8.
-        progress: Called with the share that is done, 0 to 1.
+        samples: See `render`.
+        threads: Number of drawing threads; None takes one per processor, at most 8.
+        progress: Called with the completed fraction, 0 to 1.
     """
     suffix = suffix_of(path, "videos")
     if suffix not in SUFFIXES:
@@ -96,8 +92,10 @@ def save_video(
         with tempfile.TemporaryDirectory(prefix="poise-") as folder:
             part = Path(folder) / f"video{suffix}"
             with Encoder(part, (width, height), line.fps) as encoder:
-                for k, picture in enumerate(_drawn(film, len(line), threads)):
-                    encoder.add(_stamped(picture, float(line.time[k]), slow) if stamp else picture)
+                for k, picture in enumerate(_draw_all(film, len(line), threads)):
+                    if stamp:
+                        picture = _write_time(picture, float(line.time[k]), slow)
+                    encoder.add(picture)
                     if progress is not None:
                         progress((k + 1) / len(line))
             data = part.read_bytes()
@@ -125,12 +123,15 @@ class _Film:
         self.samples = samples
         self.forces = force_scale(recording, forces)
         self.pushes = PushArrows(line, pushes, self.forces or force_scale(recording))
-        self.still = still_drawing(recording.settings)
-        self.ground = level(recording.settings)
-        # as long as the camera sees it, a picture lasts slow / fps seconds of the motion
+        self.still = static_drawing(recording.settings)
+        self.ground = level_ground(recording.settings)
+        # pictures per second of the motion
         per_second = recording.fps * (len(line) / max(len(recording), 1))
         self.cameras = follow_motion(
-            *line.leads, smoothing=SMOOTHING * per_second, size=size, falling=_far_down(line)
+            *line.camera_subjects,
+            smoothing=SMOOTHING * per_second,
+            size=size,
+            falling=_changes_height(line),
         )
 
     def draw(self, k: int) -> Image:
@@ -144,25 +145,25 @@ class _Film:
         )
 
     def things(self, k: int) -> list[Primitive]:
-        """What is in picture k."""
-        line, goal = self.line, self.line.goal[k]
-        asked = goal if self.ghost and np.isfinite(goal).all() else None
-        things = pose_drawing(line.recording, line.q[k], line.thrown[k], asked, color=self.color)
+        """Primitives of picture k."""
+        line, target = self.line, self.line.target[k]
+        ghost = target if self.ghost and np.isfinite(target).all() else None
+        things = pose_drawing(line.recording, line.q[k], line.thrown[k], ghost, color=self.color)
         if self.forces:
-            things += force_drawing(line.touches(k), self.forces, copy=line.copy)
+            things += force_drawing(line.contacts(k), self.forces, copy=line.copy)
         for push in self.pushes.at(k):
-            things += arrow(push.start, push.vector, radius=push.radius, color=COLOR)
+            things += arrow(push.start, push.vector, radius=push.radius, color=PUSH)
         return things + self.still
 
 
-def _far_down(line: Timeline) -> bool:
-    """Whether the characters leave the height at which they begin."""
-    height = forward_kinematics(*line.leads)[0][..., 2].mean(axis=1)
+def _changes_height(line: Timeline) -> bool:
+    """Whether the characters rise or fall far."""
+    height = forward_kinematics(*line.camera_subjects)[0][..., 2].mean(axis=1)
     return float(np.ptp(height)) > FALL
 
 
-def _drawn(film: _Film, pictures: int, threads: int) -> Iterator[Image]:
-    """All pictures in order; the core draws several at a time."""
+def _draw_all(film: _Film, pictures: int, threads: int) -> Iterator[Image]:
+    """All pictures in order; several are drawn at a time."""
     waiting: deque[Future[Image]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -177,22 +178,132 @@ def _drawn(film: _Film, pictures: int, threads: int) -> Iterator[Image]:
                 future.cancel()
 
 
-def _stamped(picture: Image, time: float, slow: float) -> Image:
+def _write_time(picture: Image, time: float, slow: float) -> Image:
     """The picture with the time in its lower left corner."""
-    from PIL import Image as Pillow
-    from PIL import ImageDraw
-
     text = f"{time:.2f} s" + ("" if slow == 1.0 else f"   {1.0 / slow:.3g}x")
     size = max(9, min(picture.shape[0] // 28, 40))
-    page = Pillow.fromarray(picture)
     corner = (size // 2 + 2, picture.shape[0] - size // 2)
-    ImageDraw.Draw(page).text(corner, text, fill=INK, font=_font(size), anchor="ls")
-    return np.asarray(page)
+    return write_labels(picture, [text], [corner], size, anchor="ls")
 
 
-@cache
-def _font(size: int) -> Any:
-    from matplotlib.font_manager import findfont
-    from PIL import ImageFont
+# ---- encoding
 
-    return ImageFont.truetype(findfont("DejaVu Sans"), size)
+QUALITY = 20  # of x264: 0 is lossless, 51 the worst
+# without these tags players choose a color matrix by the size of the picture
+COLORS = ["-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709"]
+
+
+class Encoder:
+    """Encodes pictures of one size into a video file, by ffmpeg; a context manager.
+
+    A GIF has 256 colors, chosen from all of its pictures: these are stored losslessly until the
+    last one. Intermediate files are in the same folder.
+
+    Args:
+        path: Output file; ends in .mp4 or .gif.
+        size: Width and height [pixels].
+        fps: Pictures per second.
+    """
+
+    def __init__(self, path: Path, size: tuple[int, int], fps: float) -> None:
+        self._path, self._size = path, size
+        self._program = _ffmpeg()
+        self._gif = path.suffix.lower() == ".gif"
+        first = path.with_suffix(".mkv") if self._gif else path
+        looks = ["-c:v", "libx264rgb", "-preset", "ultrafast", "-qp", "0"]
+        if not self._gif:
+            looks = [
+                "-vf", "scale=out_color_matrix=bt709:out_range=tv", "-c:v", "libx264",
+                "-preset", "veryfast", "-crf", str(QUALITY), "-pix_fmt", "yuv420p", *COLORS,
+                "-movflags", "+faststart",
+            ]  # fmt: skip
+        width, height = size
+        self._first = first
+        command = [
+            *self._start(), "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}",
+            "-r", f"{fps:.6f}", "-i", "pipe:0", "-an", *looks, os.fspath(first),
+        ]  # fmt: skip
+        self._log = path.with_suffix(".log")
+        try:
+            with open(self._log, "wb") as log:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=log,
+                    # an interrupt reaches only this process, which then stops ffmpeg
+                    start_new_session=True,
+                )
+        except OSError as problem:
+            raise PoiseError(f"{self._program}: cannot be run: {problem.strerror}") from problem
+
+    def add(self, picture: Image) -> None:
+        """Adds a picture, shape (height, width, 3)."""
+        stream = self._process.stdin
+        assert stream is not None
+        try:
+            stream.write(picture.tobytes())
+        except OSError:
+            self._finish()
+            raise PoiseError("the video cannot be written: ffmpeg stopped") from None
+
+    def __enter__(self) -> Encoder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._process.kill()
+            self._process.communicate()
+            return
+        self._finish()
+        if self._gif:
+            self._second_pass()
+
+    def _finish(self) -> None:
+        """Waits for ffmpeg; raises its error message if it failed."""
+        self._process.communicate()
+        _check(self._process.returncode, self._log.read_bytes())
+
+    def _second_pass(self) -> None:
+        """Writes the GIF from the lossless file."""
+        palette = self._path.with_suffix(".png")
+        kept = ["-i", os.fspath(self._first)]
+        self._run(*kept, "-vf", "palettegen=stats_mode=full", "-update", "1", os.fspath(palette))
+        how = "paletteuse=dither=bayer:bayer_scale=4:diff_mode=rectangle"
+        self._run(*kept, "-i", os.fspath(palette), "-lavfi", how, os.fspath(self._path))
+
+    def _run(self, *arguments: str) -> None:
+        done = subprocess.run([*self._start(), *arguments], capture_output=True, check=False)
+        _check(done.returncode, done.stderr)
+
+    def _start(self) -> list[str]:
+        return [self._program, "-y", "-nostdin", "-hide_banner", "-loglevel", "error"]
+
+
+def _check(code: int | None, said: bytes) -> None:
+    if code:
+        lines = said.decode(errors="replace").strip().splitlines() or [_reason(code)]
+        raise PoiseError(f"the video cannot be written: ffmpeg says: {lines[-1]:.200}")
+
+
+def _reason(code: int) -> str:
+    """An exit code in words; ffmpeg exits with 256 - errno after a system error."""
+    known = errno.errorcode.get(256 - code)
+    return f"{os.strerror(256 - code)} ({code})" if known else f"it ended with {code}"
+
+
+def _ffmpeg() -> str:
+    try:
+        import imageio_ffmpeg
+
+        program: Any = imageio_ffmpeg.get_ffmpeg_exe()
+    except (ImportError, RuntimeError) as problem:
+        raise PoiseError(
+            f"a video needs ffmpeg ({problem}): pip install imageio-ffmpeg"
+        ) from problem
+    return str(program)

@@ -6,8 +6,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from poise.experiments.kavafoglu2018.arm import BALL_AT, DT, Run, pose_target, track, wave
-from poise.experiments.kavafoglu2018.arm_runs import figure, kane, mean_error
+from poise.experiments.kavafoglu2018.arm import (
+    BALL_AT,
+    DT,
+    Run,
+    figure,
+    kane,
+    mean_error,
+    pose_target,
+    track,
+    wave,
+)
 from poise.experiments.report import Claim, Item, Table
 from poise.math.arrays import Progress
 

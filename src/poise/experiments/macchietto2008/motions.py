@@ -25,8 +25,8 @@ from poise.math import rotation
 from poise.math.arrays import Progress
 from poise.motion.clip import Clip
 from poise.recording import Recording
-from poise.recording.balance import balance_table, stance_of
-from poise.recording.table import table as table_of
+from poise.recording.summary import balance_table, stance_of
+from poise.recording.summary import recording_table as table_of
 from poise.simulation.run import run
 from poise.trials.trial import WAITS, Trial, prepare_trial
 

@@ -17,8 +17,8 @@ from poise.experiments.report import Claim, Item, Table
 from poise.math.arrays import Progress
 from poise.motion.clip import Clip
 from poise.recording import Recording
-from poise.recording.balance import stance_of
-from poise.recording.table import table as table_of
+from poise.recording.summary import recording_table as table_of
+from poise.recording.summary import stance_of
 from poise.simulation.pushes import Push
 from poise.simulation.run import run
 from poise.trials.trial import Trial, prepare_trial
@@ -131,7 +131,7 @@ def m8(progress: Progress) -> Item:
     curves = {
         f"about {axis}": {
             "simulated": (stance.time, stance.momentum.angular[:, k]),
-            "the clip's": (stance.time, stance.asked[:, k]),
+            "the clip's": (stance.time, stance.target_angular[:, k]),
         }
         for k, axis in enumerate("xyz")
     }

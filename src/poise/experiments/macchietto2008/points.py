@@ -16,7 +16,7 @@ from poise.experiments.macchietto2008.setup import STEPS, standing, stood_text
 from poise.experiments.report import Claim, Item
 from poise.math.arrays import Floats, Progress
 from poise.recording import Recording
-from poise.recording.balance import balance_table, stance_of
+from poise.recording.summary import balance_table, stance_of
 from poise.simulation.command import Command
 from poise.simulation.run import run
 from poise.simulation.world import World

@@ -110,7 +110,7 @@ COLUMNS = (
 
 
 def _claim(what: str, tries: list[Outcome]) -> Claim:
-    lost = [f"{_name(one.trial)} ({one.told})" for one in tries if not _followed(one)]
+    lost = [f"{_name(one.trial)} ({one.loss_text})" for one in tries if not _followed(one)]
     return Claim(
         what,
         "-",
@@ -135,7 +135,7 @@ def _row(one: Outcome) -> list[object]:
     trial = one.trial
     row: list[object] = [_name(trial), trial.character.nv, trial.time]
     if not one.stable or one.error is None:
-        return [*row, one.told, *[None] * 5]
+        return [*row, one.loss_text, *[None] * 5]
     for values, unit in ((one.error.rotation, 1.0), (one.error.position, 1e3)):
         numbers = values.mean(), np.percentile(values, 95.0), values.max()
         row += [float(unit * x) for x in numbers]

@@ -20,10 +20,11 @@ from numpy.typing import ArrayLike
 from poise import dynamics
 from poise.control.gains import FREQUENCY
 from poise.errors import PoiseError
-from poise.interop.mujoco.gains import GainsLike
 from poise.interop.mujoco.models import characters_of
-from poise.interop.mujoco.servo import NOTHING, Servo, pair_of
-from poise.math.arrays import Floats
+from poise.interop.mujoco.servo import NOTHING, GainsLike, Servo, pair_of
+from poise.interop.mujoco.states import check_model
+from poise.math.arrays import Floats, finite, floats
+from poise.model.formats.mujoco_model import import_mujoco
 
 
 class EmbeddedPD(Servo):
@@ -60,7 +61,7 @@ class EmbeddedPD(Servo):
         self.K: Floats = np.zeros(self.scene.nv)
         self._own: Floats = model.dof_armature.copy()
         self._embedded_dt = 0.0
-        self._asked: tuple[Floats, Floats] | None = None
+        self._drive: tuple[Floats, Floats] | None = None
         self._embed()
 
     def __call__(self, data: Any, target: Any, last: Any = NOTHING) -> Floats:
@@ -81,14 +82,14 @@ class EmbeddedPD(Servo):
         if self.dt != self._embedded_dt:
             self._embed()
         Q = self._ask(source.q, source.v, pair_of(target))[0]
-        self._asked = Q, source.v.copy()
+        self._drive = Q, source.v.copy()
         return Q
 
     def torque(self, data: Any) -> Floats:
-        """The torque Q - K a that acted in the last step (nv,); asked for after mj_step."""
-        if self._asked is None:
-            raise PoiseError("nothing was asked of this drive yet")
-        Q, before = self._asked
+        """The torque Q - K a that acted in the last step (nv,); call it after mj_step."""
+        if self._drive is None:
+            raise PoiseError("this drive has not been called yet")
+        Q, before = self._drive
         torque: Floats = Q - self.K * (data.qvel - before) / self.dt
         return torque
 
@@ -111,3 +112,60 @@ class EmbeddedPD(Servo):
         """Q and K of the drive."""
         kp, kd = self.gains.kp, self.gains.kd
         return dynamics.drive(self.scene, q, v, target, kp, kd, self.dt, self.form)
+
+
+# ---- stable PD by dense Cholesky, as in Python code of imitation papers; for comparison
+#
+#     (M + kd dt) a = -h - kp (q + dt v - q̄) - kd v        M from mj_fullM, h = qfrc_bias
+#     tau = -kp (q + dt v - q̄) - kd (v + dt a)
+#
+# This is form "spd" with targets at rest, written as those papers do. It takes O(nv³), and M and h
+# as MuJoCo computed them last: without mj_forward, or mj_step1, before every call they belong to
+# the state of a step ago.
+
+
+class DenseStablePD:
+    """Torques of stable PD from M and h of an MjData, in cubic time.
+
+    Args:
+        model: A mujoco.MjModel.
+        kp: Stiffness [N·m/rad, N/m], shape (nv,).
+        kd: Damping [N·m·s/rad, N·s/m], shape (nv,).
+    """
+
+    def __init__(self, model: Any, kp: ArrayLike, kd: ArrayLike) -> None:
+        from scipy.linalg import cho_factor, cho_solve
+
+        check_model(model)
+        self.model = model
+        self.kp, self.kd = _per_dof(model, kp, "kp"), _per_dof(model, kd, "kd")
+        self._mujoco, self._factor, self._solve = import_mujoco(), cho_factor, cho_solve
+
+    def __call__(self, data: Any, target: Floats) -> Floats:
+        """Torques (nv,) towards target positions (nq,) at t + dt.
+
+        Args:
+            data: A mujoco.MjData after mj_forward or mj_step1.
+            target: Positions (nq,).
+        """
+        mujoco, model, dt = self._mujoco, self.model, self.model.opt.timestep
+        # where it would be, and how far that is from the target
+        ahead, error = data.qpos.copy(), np.zeros(model.nv)
+        mujoco.mj_integratePos(model, ahead, data.qvel, dt)
+        mujoco.mj_differentiatePos(model, error, 1.0, target, ahead)
+        M = np.zeros((model.nv, model.nv))
+        mujoco.mj_fullM(model, data, M)
+        Kp, Kd = np.diag(self.kp), np.diag(self.kd)
+        right = -data.qfrc_bias - Kp.dot(error) - Kd.dot(data.qvel)
+        factor = self._factor(M + Kd * dt, overwrite_a=True, check_finite=False)
+        a = self._solve(factor, right, overwrite_b=True, check_finite=False)
+        tau: Floats = -self.kp * error - self.kd * (data.qvel + a * dt)
+        return tau
+
+
+def _per_dof(model: Any, gain: ArrayLike, name: str) -> Floats:
+    """A gain of each degree of freedom, shape (nv,)."""
+    k = finite(floats(gain, name), name)
+    if k.shape not in ((), (model.nv,)):
+        raise PoiseError(f"{name} has shape {k.shape}, expected a number or ({model.nv},)")
+    return np.broadcast_to(k, model.nv)

@@ -5,7 +5,7 @@ the pushes f of xfrc_applied:
 
     (M + dt D) a = tau - h + p + Jᵀ f        dampers are implicit in all integrators but RK4
 
-Stable PD asks for tau = Q - K a at the end of that step (yin2020; Q and K of each form are those of
+Stable PD applies tau = Q - K a at the end of that step (yin2020; Q and K of each form are those of
 `poise.dynamics.stable_pd`), hence
 
     (M + dt D + K) a = Q - h + p + Jᵀ f,     tau = Q - K a
@@ -19,22 +19,23 @@ Contact is not in that equation; `EmbeddedPD` has it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from poise import _core, dynamics
 from poise.control.gains import FREQUENCY
 from poise.errors import PoiseError
-from poise.interop.mujoco.gains import GainsLike
 from poise.interop.mujoco.models import as_simulated, characters_of, moving_trees
-from poise.interop.mujoco.motors import Motors
-from poise.interop.mujoco.servo import NOTHING, Servo, pair_of
-from poise.interop.mujoco.solver import Solvers
-from poise.interop.mujoco.sources import Source
+from poise.interop.mujoco.servo import NOTHING, GainsLike, Servo, pair_of
+from poise.interop.mujoco.states import Source
 from poise.math.arrays import Floats, choice, floats
 from poise.math.rotation import rotate
+from poise.model.formats.mujoco_model import import_mujoco
+from poise.model.scene import Scene
+from poise.simulation.world_config import threads_of
 
 
 class StablePD(Servo):
@@ -142,7 +143,7 @@ class StablePD(Servo):
         return np.asarray(sum(loads)) if loads else None
 
     def _pushed(self, q: Floats, pushes: Floats) -> Floats:
-        """Generalized forces Jᵀ f of wrenches at the mass centres of MuJoCo's bodies.
+        """Generalized forces Jᵀ f of wrenches at the centers of mass of MuJoCo's bodies.
 
         Inverse dynamics of a body at rest and without weight is -Jᵀ f.
         """
@@ -167,3 +168,109 @@ class StablePD(Servo):
                 "it one, or gains of 0, or write the torques to data.qfrc_applied"
             )
         return motors
+
+
+# ---- motors: from torques to controls
+#
+# A motor's force is its gain g times its control u, and a joint feels it through the gear G:
+#
+#     tau = Bᵀ u,    B = diag(g) G,    shape (nu, nv)
+#
+# B is constant for motors on hinges, slides and balls, whose gear is in the frame of the child. u
+# is found once and for all by the pseudo-inverse, which is the inverse where there is one motor per
+# degree of freedom.
+
+
+class Motors:
+    """The motors of a model.
+
+    Args:
+        model: A mujoco.MjModel whose actuators are all motors on joints.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._mujoco = import_mujoco()
+        self.B = np.array([self._row(model, k) for k in range(model.nu)]).reshape(-1, model.nv)
+        # where each motor has a degree of freedom to itself, a look-up and a factor do
+        alone = np.count_nonzero(self.B, axis=1) == 1
+        own = alone.all() and (np.count_nonzero(self.B, axis=0) <= 1).all()
+        self._dof = np.abs(self.B).argmax(axis=1) if own else None
+        self._inverse: Floats = (
+            1.0 / self.B[np.arange(model.nu), self._dof] if own else np.linalg.pinv(self.B)
+        )
+
+    def reach(self) -> NDArray[np.bool_]:
+        """Which degrees of freedom the motors move freely (nv,)."""
+        moved: Floats = np.diagonal(np.linalg.pinv(self.B) @ self.B)
+        return np.abs(moved - 1.0) < 1e-9
+
+    def controls(self, tau: Floats) -> Floats:
+        """Controls (..., nu) that give torques (..., nv)."""
+        if self._dof is not None:
+            out: Floats = tau[..., self._dof] * self._inverse
+            return out
+        return np.asarray(tau @ self._inverse)
+
+    def _row(self, model: Any, k: int) -> Floats:
+        """Torque on each degree of freedom per unit of control."""
+        joint = self._joint(model, k)
+        kind, v = int(model.jnt_type[joint]), int(model.jnt_dofadr[joint])
+        size = {0: 6, 1: 3}.get(kind, 1)
+        row = np.zeros(model.nv)
+        row[v : v + size] = model.actuator_gainprm[k, 0] * model.actuator_gear[k, :size]
+        return row
+
+    def _joint(self, model: Any, k: int) -> int:
+        """The joint of a motor; anything else is refused."""
+        m = self._mujoco
+        on_joint = [int(m.mjtTrn.mjTRN_JOINT), int(m.mjtTrn.mjTRN_JOINTINPARENT)]
+        plain = (
+            model.actuator_gaintype[k] == int(m.mjtGain.mjGAIN_FIXED)
+            and model.actuator_biastype[k] == int(m.mjtBias.mjBIAS_NONE)
+            and model.actuator_dyntype[k] == int(m.mjtDyn.mjDYN_NONE)
+            and model.actuator_gainprm[k, 0] != 0.0
+        )
+        one = not hasattr(model, "actuator_ctrlnum") or model.actuator_ctrlnum[k] == 1
+        if not plain or not one or model.actuator_trntype[k] not in on_joint:
+            raise self._refused(model, k, "is not a motor on a joint")
+        joint = int(model.actuator_trnid[k, 0])
+        turns = int(model.jnt_type[joint]) < 2
+        if turns and model.actuator_trntype[k] == on_joint[1]:
+            raise self._refused(model, k, "has its gear in the parent's frame")
+        return joint
+
+    def _refused(self, model: Any, k: int, why: str) -> PoiseError:
+        name = self._mujoco.mj_id2name(model, self._mujoco.mjtObj.mjOBJ_ACTUATOR, k) or k
+        return PoiseError(
+            f"actuator {name!r} {why}: controls cannot be found; write the torques to "
+            "data.qfrc_applied"
+        )
+
+
+# ---- the solver: worlds of the core without contact, one for each size of batch
+#
+# A step of such a world solves (M + K) a = Q - h + load, with springs and dampers of the joints on
+# both sides. It takes gains that are laid out once, and threads for a batch. Where the step leads
+# is not looked at.
+
+
+class Solvers(dict[int, Callable[..., Floats]]):
+    """`torques` of a world of n copies, by n: created when first used.
+
+    Args:
+        scene: The scene.
+        dt: Time step [s].
+        threads: At most this many for a batch; None takes the cores.
+    """
+
+    def __init__(self, scene: Scene, dt: float, threads: int | None) -> None:
+        super().__init__()
+        threads_of(threads, 1)  # refused here rather than in the first call
+        self.scene, self.dt, self.threads = scene, dt, threads
+
+    def __missing__(self, n: int) -> Callable[..., Floats]:
+        threads, model = threads_of(self.threads, n), self.scene.model
+        # gravity comes with every call
+        world = _core.World(model, model, n, self.dt, False, threads, np.zeros(3), None, None)
+        self[n] = world.torques
+        return self[n]

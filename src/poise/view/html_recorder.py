@@ -1,4 +1,4 @@
-"""Tape: a viser scene that no server shows, kept to become one HTML file."""
+"""HtmlRecorder: records a viser scene, without a server, into one HTML file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from poise.view.camera import Camera
 
 
-class Tape:
-    """What happens in a viser scene, in the order of time; no port is opened.
+class HtmlRecorder:
+    """Records the messages of a viser scene over time; opens no port.
 
     Attributes:
         scene: viser's interface to the scene, as `server.scene`.
@@ -22,18 +22,18 @@ class Tape:
         from viser.infra import StateSerializer, WebsockMessageHandler
         from viser.infra._async_message_buffer import AsyncMessageBuffer
 
-        nobody: Any = None
+        missing: Any = None
 
         class Recorder(WebsockMessageHandler):
-            """Takes the messages of a scene, and sends them nowhere."""
+            """Receives the messages of a scene and sends them nowhere."""
 
             def queue_message(self, message: Any) -> None:
                 for handle in self._record_handles:
                     handle._insert_message(message)
 
             def get_message_buffer(self) -> Any:
-                # what viser would tell to pages that come later: it stays empty
-                return AsyncMessageBuffer(event_loop=nobody, persistent_messages=False)
+                # messages for pages that connect later: stays empty
+                return AsyncMessageBuffer(event_loop=missing, persistent_messages=False)
 
         class Owner(ViserServer):
             """The owner of a scene that is not served."""
@@ -46,14 +46,14 @@ class Tape:
         self._serializer: StateSerializer = self._recorder.get_message_serializer(
             filter=lambda message: message.include_in_scene_serialization
         )
-        self.scene = SceneApi(Owner(self._recorder), nobody, nobody)
+        self.scene = SceneApi(Owner(self._recorder), missing, missing)
         self.scene.set_up_direction("+z")
 
     def look(self, camera: Camera) -> None:
-        """Where one looks from at first.
+        """Sets the initial camera.
 
         Args:
-            camera: As of `render`.
+            camera: See `render`.
         """
         from viser import InitialCameraConfig
 
@@ -63,9 +63,9 @@ class Tape:
         view.fov, view.near = camera.fov, 0.05
 
     def wait(self, duration: float) -> None:
-        """Let time pass [s]."""
+        """Advances the time of the recording [s]."""
         self._serializer.insert_sleep(duration)
 
     def html(self) -> str:
-        """The whole file; to be asked for once, at the end."""
+        """The whole file; call it once, at the end."""
         return self._serializer.as_html()
