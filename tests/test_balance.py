@@ -237,7 +237,7 @@ WRONG: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     ),
     "negative beta": (
         lambda: of_ball(linear_weight=-1.0),
-        ("linear_weight", "0 or more"),
+        ("linear_weight", "from 0 to 1e+06"),
     ),
     "negative gamma": (lambda: poise.Balance(BALL, gamma=-1.0), ("gamma", "0 or more")),
     "negative reach": (

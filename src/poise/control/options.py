@@ -38,6 +38,7 @@ class OptionInfo:
         positive: Whether numbers must be above `low`, and not only `low` or more.
         words: Words that it takes.
         arrays: Whether a number may be an array, one value for each velocity or copy.
+        optional: Whether it may be None though its default is not.
     """
 
     help: str
@@ -48,6 +49,7 @@ class OptionInfo:
     positive: bool = False
     words: tuple[str, ...] = ()
     arrays: bool = False
+    optional: bool = False
 
     def __post_init__(self) -> None:
         choice(self.kind, "kind", KINDS)
@@ -99,8 +101,9 @@ class ControllerOptions:
 
     def __post_init__(self) -> None:
         for one in dataclasses.fields(self):
-            if getattr(self, one.name) is not None or _default(one) is not None:
-                check_option(one.name, getattr(self, one.name), one.metadata["option"])
+            value, info = getattr(self, one.name), one.metadata["option"]
+            if value is not None or not (info.optional or _default(one) is None):
+                check_option(one.name, value, info)
 
     @classmethod
     def info(cls) -> dict[str, OptionInfo]:

@@ -20,7 +20,6 @@ from poise.model.character import Character
 from poise.model.scene import scene_of
 from poise.motion.clip import Clip
 from poise.motion.limits import excesses
-from poise.motion.preprocess import load_preprocessed
 from poise.recording import Recording
 from poise.simulation.controller import ControllerLike, Motion
 from poise.simulation.pushes import Push
@@ -358,6 +357,8 @@ def prepare_trial(
     if body is not None:
         preparation.check_character(body)  # before retargeting, which takes long
     firm = prepare and preparation is not PLAIN
+    from poise.motion.preprocess import load_preprocessed  # SciPy loads slowly
+
     clip = load_preprocessed(
         source, body, cutoff=cutoff, ground=ground is not False, repair_feet=firm, progress=progress
     )

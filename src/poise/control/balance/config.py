@@ -83,6 +83,7 @@ class BalanceOptions(ControllerOptions):
         "Added stiffness and damping per radian beyond a joint's limits; none is off.",
         kind="pair",
         low=0.0,
+        optional=True,
     )
     ground_model: str | None = option(
         None,
@@ -101,7 +102,12 @@ class BalanceOptions(ControllerOptions):
         0.3, "Inertia of the acceleration servo, with output force.", unit="kg m²", low=0.0
     )
     rate: float | None = option(
-        200.0, "Plans per second, with output acceleration.", unit="1/s", low=0.0, positive=True
+        200.0,
+        "Plans per second, with output acceleration.",
+        unit="1/s",
+        low=0.0,
+        positive=True,
+        optional=True,
     )
     output: str | None = option(
         None,
