@@ -15,8 +15,7 @@ from poise import dynamics
 from poise.cli import app
 from poise.control.registry import CONTROLLERS
 from poise.recording import load_recording
-from poise.trials.comparison import attempt, compare, cost, largest_step, step_text
-from poise.trials.comparison_recording import side_by_side
+from poise.trials.comparison import attempt, compare, cost, largest_step, side_by_side, step_text
 from poise.trials.trial import prepare_trial
 
 QUICK = ["--controllers", "spd,kane", "--dt", "1/60", "--no-largest", "--duration", "0.2"]
@@ -110,7 +109,7 @@ def test_who_is_stopped_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("poise.view.comparison.save_comparison", stop)
+    monkeypatch.setattr("poise.view.plots.save_comparison", stop)
     out = tmp_path / "out"
     done = CliRunner().invoke(app, ["compare", "two-link-wave", *QUICK, "--out", str(out)])
     assert done.exit_code == 130

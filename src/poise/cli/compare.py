@@ -187,7 +187,7 @@ def _save(
     """Writes all results, or nothing."""
     from poise.cli.track import describe
     from poise.io.files import made_by, write_atomically, write_output_folder
-    from poise.trials.comparison_recording import side_by_side
+    from poise.trials.comparison import side_by_side
     from poise.view.html import save_html
     from poise.view.plots import save_comparison
 

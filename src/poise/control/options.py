@@ -1,6 +1,6 @@
 """Options of controllers as data: default, unit, bounds and help of each.
 
-The command line, the studio and Python read the same fields:
+The command line, the studio and Python read the same fields::
 
     @dataclass(frozen=True)
     class MyOptions(ControllerOptions):
