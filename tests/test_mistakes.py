@@ -502,7 +502,11 @@ MISTAKES: list[tuple[Any, ...]] = [
         "do not fit together",
         "v (2, 34), a (3, 34)",
     ),
-    ("world for contacts", lambda: MEASURE.ground_reaction(HUMANOID, world()), "world.contacts"),
+    (
+        "state for contacts",
+        lambda: MEASURE.ground_reaction(HUMANOID, world().state),
+        "world.contacts",
+    ),
     (
         "contacts of another world",
         lambda: MEASURE.fallen(DOG, DOG.rest_q, stepped([HUMANOID, CRATE]).contacts),
