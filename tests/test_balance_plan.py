@@ -11,10 +11,11 @@ import poise
 from poise import dynamics, measure
 from poise.control.balance import Schedule
 from poise.control.balance.config import joint_limit_table
+from poise.math.polygon import convex_hull, nearest_point
 from poise.model.scene import scene_of
 from poise.motion.limits import excesses
 from poise.reference.balance.least_squares import Cones, constrain, reduce, solve_cones
-from poise.reference.balance.momentum import closest_point, consistent_weight, convex_hull
+from poise.reference.balance.momentum import consistent_weight
 from poise.reference.balance.plan import joint_excess, stiffen, tasks_of
 
 BALL = poise.load_character("humanoid-ball")
@@ -211,7 +212,7 @@ def test_the_nearest_point_inside_is_the_nearest_of_many() -> None:
     along = np.linspace(0, 1, 400)[:, None]
     edges = np.concatenate([a + along * (b - a) for a, b in zip(corners, ahead, strict=True)])
     for point in 4.0 * rng.normal(size=(20, 2)):
-        found = closest_point(corners, point)
+        found = nearest_point(corners, point)
         away = np.linalg.norm(edges - point, axis=1).min()
         inside = np.allclose(found, point)
         # 400 points an edge

@@ -9,17 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.control.feedforward import (
-    acceleration_force,
-    goal_of_now,
-    matrices,
-    root_feedforward,
-    unit,
-)
+from poise.control.feedforward import acceleration_force, goal_of_now, root_feedforward
 from poise.control.gains import FREQUENCY, Gains, root_slices
 from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo, cut_to_effort
 from poise.math.arrays import Floats, Ints, floats
+from poise.math.rotation import normalize, quat_matrices
 from poise.model.forest import KINDS, Forest
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.simulation.command import Command, Target
@@ -256,22 +251,22 @@ def _plan(forest: Forest) -> _Plan:
         level = level[level > 0] - 1
         level = level[~ends[level]]
         before.append(level)
-    R_LB = matrices(forest.link_E[forest.link[last]]).swapaxes(-1, -2)
-    return _Plan(dof, body, axis, outboard, last, R_LB, tuple(before[:-1]), matrices(forest.E))
+    R_LB = quat_matrices(forest.link_E[forest.link[last]]).swapaxes(-1, -2)
+    return _Plan(dof, body, axis, outboard, last, R_LB, tuple(before[:-1]), quat_matrices(forest.E))
 
 
 def _orientations(scene: Scene, plan: _Plan, q: Floats) -> Floats:
     """Internal frames of the bodies in the world, as matrices (..., nb, 3, 3)."""
     forest = scene.forest
     links = dynamics.forward_kinematics(scene, q)[1]
-    ends = matrices(links[..., forest.link[plan.last], :]) @ plan.R_LB
+    ends = quat_matrices(links[..., forest.link[plan.last], :]) @ plan.R_LB
     if not plan.before:
         return ends
     out = np.empty((*ends.shape[:-3], len(forest.parent), 3, 3))
     out[..., plan.last, :, :] = ends
     for level in plan.before:
         # back over the next joint: how it has turned, and how it was placed
-        moved = plan.E[level + 1] @ matrices(_turns(forest, level + 1, q))
+        moved = plan.E[level + 1] @ quat_matrices(_turns(forest, level + 1, q))
         out[..., level, :, :] = out[..., level + 1, :, :] @ moved.swapaxes(-1, -2)
     return out
 
@@ -284,5 +279,5 @@ def _turns(forest: Forest, bodies: Ints, q: Floats) -> Floats:
     hinge, ball = kind == KINDS["hinge"], kind == KINDS["ball"]
     half = q[..., at[hinge]] / 2.0
     out[..., hinge, 0], out[..., hinge, 3] = np.cos(half), np.sin(half)
-    out[..., ball, :] = unit(q[..., at[ball][:, None] + np.arange(4)])
+    out[..., ball, :] = normalize(q[..., at[ball][:, None] + np.arange(4)])
     return out

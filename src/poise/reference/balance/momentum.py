@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from poise.math.arrays import Floats
+from poise.math.polygon import nearest_point
 
 if TYPE_CHECKING:
     from poise.reference.balance.plan import Tasks
@@ -90,11 +91,11 @@ def momentum_task(
     mass = now.mass
     fz = mass * max(gravity, 1e-3)
     c, L = now.c[:2], now.A[:2] @ v
-    goal = closest_point(supports, com[0])
+    goal = nearest_point(supports, com[0])
     linear = mass * (gains[0] * (goal - c) + com[2]) + gains[1] * (mass * com[1] - L)
     height = max(now.c[2] - ground, 1e-3)
     cmp = c - (height / fz) * linear
-    cop = closest_point(supports, cmp)
+    cop = nearest_point(supports, cmp)
     offset = cmp - cop
     distance = math.hypot(offset[0], offset[1])
     if distance > max_cmp_offset:
@@ -130,58 +131,3 @@ def consistent_weight(error: Floats, T: Floats, gamma: float, fz: float) -> floa
         else:
             high = beta
     return 0.5 * (low + high)
-
-
-# ---- small convex polygons in the ground plane
-
-
-def convex_hull(points: Floats, shrink: float = 0.0) -> Floats:
-    """Corners of the convex hull, counterclockwise [m], shape (m, 2): Andrew's monotone chain.
-
-    Args:
-        points: [m], shape (k, 2), k >= 1.
-        shrink: How far every corner moves towards the middle [m], at most half the way.
-    """
-    rows = sorted(set(map(tuple, points.tolist())))
-    if len(rows) > 2:
-        rows = _chain(rows) + _chain(rows[::-1])
-    corners = np.array(rows)
-    if shrink:
-        middle = corners.mean(axis=0)
-        away = corners - middle
-        far = np.sqrt((away * away).sum(axis=1))
-        corners = middle + away * (1.0 - np.minimum(shrink / np.maximum(far, 1e-9), 0.5))[:, None]
-    return corners
-
-
-def closest_point(corners: Floats, point: Floats) -> Floats:
-    """The point itself if it is inside, else the closest point of the polygon, shape (2,)."""
-    px, py = float(point[0]), float(point[1])
-    rows = corners.tolist()
-    best, found, inside = np.inf, (px, py), len(rows) > 2
-    ax, ay = rows[-1]
-    for bx, by in rows:
-        ex, ey, wx, wy = bx - ax, by - ay, px - ax, py - ay
-        if ex * wy - ey * wx < 0.0:
-            inside = False
-        size = ex * ex + ey * ey
-        along = min(max((wx * ex + wy * ey) / size, 0.0), 1.0) if size else 0.0
-        x, y = ax + along * ex, ay + along * ey
-        far = (px - x) ** 2 + (py - y) ** 2
-        if far < best:
-            best, found = far, (x, y)
-        ax, ay = bx, by
-    return np.array((px, py) if inside else found)
-
-
-def _chain(rows: list[tuple[float, ...]]) -> list[tuple[float, ...]]:
-    """Points of sorted rows that only turn left, all but the last."""
-    out: list[tuple[float, ...]] = []
-    for x, y in rows:
-        while len(out) > 1:
-            (ax, ay), (bx, by) = out[-2], out[-1]
-            if (bx - ax) * (y - ay) - (by - ay) * (x - ax) > 0.0:
-                break
-            out.pop()
-        out.append((x, y))
-    return out[:-1]

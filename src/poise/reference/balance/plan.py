@@ -24,6 +24,7 @@ from poise import _core, dynamics
 from poise.control.balance.balance import Balance, velocity_of
 from poise.control.balance.supports import fade_out
 from poise.math.arrays import Floats, Ints
+from poise.math.polygon import convex_hull, nearest_point
 from poise.math.rotation import quat_matrix
 from poise.model.scene import Scene
 from poise.reference.balance.least_squares import (
@@ -36,9 +37,7 @@ from poise.reference.balance.least_squares import (
 )
 from poise.reference.balance.momentum import (
     MomentumTask,
-    closest_point,
     consistent_weight,
-    convex_hull,
     momentum_task,
 )
 from poise.simulation.command import Target
@@ -424,7 +423,7 @@ def lean(com: Floats, points: Floats, ground: float) -> float:
         points: Of the soles [m], shape (m, 3).
         ground: Height of the ground [m].
     """
-    away = com[:2] - closest_point(convex_hull(points[:, :2]), com[:2])
+    away = com[:2] - nearest_point(convex_hull(points[:, :2]), com[:2])
     return math.hypot(*away) / max(float(com[2]) - ground, 1e-3)
 
 
