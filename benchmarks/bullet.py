@@ -74,7 +74,7 @@ def bullet_stander(bullet: Any, character: Character, hold: Hold) -> Stander:
 
 
 def _root(bullet: Any, body: int, character: Character, at: dict[str, int]) -> Array:
-    """Place and quaternion, w x y z, of the root's frame; Bullet's is at the mass centre."""
+    """Place and quaternion, w x y z, of the root's frame; Bullet's is at the center of mass."""
     place, turn = bullet.getBasePositionAndOrientation(body, **at)
     moved = Rotation.from_quat(turn).apply(character.links[0].com)
     return np.array([*np.subtract(place, moved), turn[3], *turn[:3]])

@@ -75,8 +75,8 @@ for side in ("left", "right"):
     top.plot(time, feet[f"{names[0]}/{side}_foot"].force[:, 2], label=f"{side} foot")
 top.axhline(9.81 * humanoid.mass, color="0.6", lw=1, label="weight")
 top.set(ylabel="upward force [N]", ylim=(0, 1200))
-bottom.plot(time, whole.point[:, 1], label="centre of pressure")
-bottom.plot(time, com[:, 1], label="mass centre")
+bottom.plot(time, whole.point[:, 1], label="center of pressure")
+bottom.plot(time, com[:, 1], label="center of mass")
 bottom.set(ylabel="to the left [m]", xlabel="time [s]", ylim=(-0.3, 0.3))
 for axes in (top, bottom):
     axes.legend(fontsize=8)

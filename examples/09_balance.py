@@ -3,8 +3,8 @@
     python examples/09_balance.py [--out DIR]
 
 First a batch: one push on the head, in four directions, with all objectives and with tracking
-alone. Then one character that kicks on one leg and is pushed. Leaves in DIR a plot of its mass
-centre, pressure and momentum, a contact sheet, and the recording.
+alone. Then one character that kicks on one leg and is pushed. Leaves in DIR a plot of its center
+of mass, pressure and momentum, a contact sheet, and the recording.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def body(
 
 
 def gem(size: float = 0.1, corners: int = 20, seed: int = 0) -> Shape:
-    """A convex mesh about its centre: the hull of random points on an ellipsoid."""
+    """A convex mesh about its center: the hull of random points on an ellipsoid."""
     x = np.random.default_rng(seed).normal(size=(corners, 3))
     x *= size / np.linalg.norm(x, axis=1, keepdims=True) * (1.0, 0.8, 0.6)
     return Shape.mesh(x - Shape.mesh(x).center)

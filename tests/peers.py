@@ -119,7 +119,7 @@ def mujoco_forward_dynamics(
     data.qfrc_applied[:] = tau
     if external is not None:
         # MuJoCo's bodies come depth-first after the world, as our links do; its forces act at
-        # the mass centre
+        # the center of mass
         arm = data.xpos[1:] - data.xipos[1:]
         data.xfrc_applied[1:] = external
         data.xfrc_applied[1:, 3:] += np.cross(arm, external[:, :3])

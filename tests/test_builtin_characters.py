@@ -303,7 +303,7 @@ def test_trunk_and_legs_of_the_two_tables_agree() -> None:
         assert ours == pytest.approx(table / 1741.0, rel=0.05)  # they measured other people
 
 
-# Mass centres in de Leva 1996, Table 4: from which end, length [mm], part of it [%], women and men;
+# Mass centers in de Leva 1996, Table 4: from which end, length [mm], part of it [%], women and men;
 # the pairs of names are those of humanoid-51 and humanoid-ball
 CENTRES = {
     ("upper_leg", "thigh"): (-1.0, (368.5, 36.12), (422.2, 40.95)),

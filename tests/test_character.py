@@ -467,7 +467,7 @@ def lowest(c: Character) -> float:
 
 
 def reach(shape: Shape) -> float:
-    """How far a shape reaches along z from its centre."""
+    """How far a shape reaches along z from its center."""
     w, x, y, z = shape.quat
     row = (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y))
     if shape.kind == "box":

@@ -118,7 +118,7 @@ def test_a_stance_is_measured_as_the_core_tells(pushed: poise.Recording) -> None
     touches = pushed.contacts(i)
     force = touches.force.sum(axis=0)
     cop = (touches.point * touches.force[:, 2:]).sum(axis=0) / force[2]
-    # the centre of the upward forces; level forces act at the ground's height
+    # the center of the upward forces; level forces act at the ground's height
     np.testing.assert_allclose(stance.cop[i, :2], cop[:2], atol=1e-4)
     np.testing.assert_allclose(
         stance.com[i], measure.center_of_mass(pushed.scene, pushed.q[i]), atol=1e-12
@@ -207,7 +207,7 @@ def test_a_push_beyond_all_measure_is_told_to_be_smaller(tmp_path: Path) -> None
 
 def test_margins_have_no_negative_zero() -> None:
     found = {"margins": {"cop": {"least": -0.0002}, "cmp": {"least": -0.012}}}
-    assert _margins(found)[1] == "centre of pressure 0.0 cm, moment pivot -1.2 cm"
+    assert _margins(found)[1] == "center of pressure 0.0 cm, moment pivot -1.2 cm"
 
 
 def test_goals_are_read_as_written() -> None:

@@ -16,7 +16,7 @@ PRIMITIVES = ("sphere", "capsule", "box")
 
 
 def momentum(world: World) -> Array:
-    """Linear momentum, and angular momentum about the mass centre, shape (..., 6)."""
+    """Linear momentum, and angular momentum about the center of mass, shape (..., 6)."""
     A, _ = dynamics.centroidal_momentum(world, world.state.q, world.state.v)
     out: Array = np.einsum("...ij,...j->...i", A, world.state.v)
     return out
@@ -43,7 +43,7 @@ def flying_humanoid(dt: float) -> World:
 
 @pytest.mark.parametrize("dt", [1 / 60, 1 / 240])
 def test_a_humanoid_in_free_flight_keeps_its_momentum(dt: float) -> None:
-    """Linear, and angular about its mass centre; limbs strike each other and their limits."""
+    """Linear, and angular about its center of mass; limbs strike each other and their limits."""
     world = flying_humanoid(dt)
     before = momentum(world)
     world.step(steps=round(2 / dt))

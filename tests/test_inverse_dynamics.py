@@ -134,7 +134,7 @@ def test_a_free_root_is_carried_by_forces_of_the_ground(clip: str) -> None:
 
 
 def standing(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points of two feet, a mass centre, and the wrench of forces drawn inside the cones."""
+    """Points of two feet, a center of mass, and the wrench of forces drawn inside the cones."""
     rng = np.random.default_rng(seed)
     points = np.column_stack([rng.uniform(-0.2, 0.2, (8, 2)), np.zeros(8)])
     center, edges = np.array([0.02, 0.0, 0.9]), GroundForces(0.8, 1.7).edges
@@ -143,7 +143,7 @@ def standing(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def wrench_of(points: np.ndarray, center: np.ndarray, force: np.ndarray) -> np.ndarray:
-    """Force and torque about the centre, of forces at points."""
+    """Force and torque about the center, of forces at points."""
     return np.concatenate([force.sum(axis=0), np.cross(points - center, force).sum(axis=0)])
 
 

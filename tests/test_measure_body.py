@@ -1,4 +1,4 @@
-"""Mass centre, momentum, energy, power, work and jitter, against MuJoCo, differences and closed
+"""Center of mass, momentum, energy, power, work and jitter, against MuJoCo, differences and closed
 forms."""
 
 from __future__ import annotations

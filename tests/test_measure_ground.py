@@ -1,4 +1,4 @@
-"""What the ground does, measured: forces, centres of pressure, and what they mean for momentum."""
+"""What the ground does, measured: forces, centers of pressure, and what they mean for momentum."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_slope_carries_by_friction_or_lets_slide(degrees: float, friction: flo
     reaction = measure.ground_reaction(world, world.contacts, ground=before[2])
     if math.tan(tilt) < friction:
         assert reaction.force == pytest.approx([0.0, 0.0, 5.0 * G], abs=1e-3)
-        # an upright force acts below the mass centre, at whatever height
+        # an upright force acts below the center of mass, at whatever height
         assert reaction.point == pytest.approx(before[:3], abs=1e-4)
     else:
         held = 5.0 * G * math.cos(tilt) * (normal + friction * uphill)

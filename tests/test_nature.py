@@ -24,7 +24,7 @@ G = 9.81
 
 
 def body(joint: Joint, name: str = "body") -> Character:
-    """One link that hangs below its joint: 2 kg, mass centre at 0.3 m."""
+    """One link that hangs below its joint: 2 kg, center of mass at 0.3 m."""
     link = Link(name, joints=(joint,), mass=2.0, com=(0.0, 0.0, -0.3), inertia=(0.02, 0.03, 0.04))
     return Character(name, (link,))
 
@@ -36,7 +36,7 @@ def object_of(mass: float = 2.0) -> Character:
 
 
 def momentum(character: Character, state: State) -> Array:
-    """Linear momentum, and angular momentum about the mass centre."""
+    """Linear momentum, and angular momentum about the center of mass."""
     A, _ = dynamics.centroidal_momentum(character, state.q, state.v)
     p: Array = A @ state.v
     return p
@@ -81,7 +81,7 @@ def tumble(
     name: str, dt: float, gravity: tuple[float, ...], **options: Any
 ) -> tuple[Array, float, Array]:
     """A loose character thrown for a second; how much its momentum and energy changed, relative
-    to what they were, and where its mass centre is against free fall [m]."""
+    to what they were, and where its center of mass is against free fall [m]."""
     character = load_character(name)
     q, v = character.rest_q, np.random.default_rng(0).normal(size=character.nv)
     world = World(character, dt=dt, gravity=gravity, **options)

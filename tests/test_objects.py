@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def numbers(thing: Character) -> tuple[float, Array, Array]:
-    """Mass, mass centre and inertia about it."""
+    """Mass, center of mass and inertia about it."""
     (link,) = thing.links
     inertia = np.array(link.inertia)
     return link.mass, np.array(link.com), inertia if inertia.ndim == 2 else np.diag(inertia)

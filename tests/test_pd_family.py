@@ -75,7 +75,7 @@ def settle(servo: Any, target: Target, time: float) -> State:
 
 @seeds
 def test_gravity_compensation_carries_the_weight_of_all_outboard_links(seed: int) -> None:
-    """Virtual forces -m g at the mass centres, by the transposed Jacobians of those points."""
+    """Virtual forces -m g at the centers of mass, by the transposed Jacobians of those points."""
     character = tree(seed)
     q = states(character, 1, seed).q[0]
     tau = np.zeros(character.nv)

@@ -33,14 +33,14 @@ def floating(character: Any, **options: Any) -> World:
 
 
 def momentum(world: World) -> Array:
-    """Linear, and angular about the mass centre."""
+    """Linear, and angular about the center of mass."""
     state = world.state
     A, _ = dynamics.centroidal_momentum(world, state.q, state.v)
     return np.asarray(np.einsum("...ij,...j->...i", A, state.v))
 
 
 def place(world: World, link: str, point: Any = None) -> Array:
-    """Where a point of a link is, its mass centre unless given; shape (3,)."""
+    """Where a point of a link is, its center of mass unless given; shape (3,)."""
     index = world.scene.link_index(link)
     p, E = dynamics.forward_kinematics(world, world.state.q)
     local = world.scene.forest.link_com[index] if point is None else np.asarray(point)
@@ -74,7 +74,7 @@ def test_a_kick_beside_the_mass_centre_turns_by_its_moment(character: Any, link:
     arm = place(world, link, point) - dynamics.center_of_mass(world, world.state.q)
     world.kick(link, IMPULSE, point=point)
     world.step()
-    # the mass centre moves along the impulse, so that the moment about it stays
+    # the center of mass moves along the impulse, so that the moment about it stays
     np.testing.assert_allclose(momentum(world)[3:], np.cross(arm, IMPULSE), atol=1e-10)
 
 

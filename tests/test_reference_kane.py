@@ -30,7 +30,7 @@ def gap(ours: Array, theirs: Array) -> float:
 
 
 def plate(kind: str = "ball") -> Character:
-    """One flat link that turns about its mass centre."""
+    """One flat link that turns about its center of mass."""
     inertia = (0.01, 0.03, 0.04)
     link = Link("plate", joints=(Joint("turn", kind),), mass=2.0, inertia=inertia)  # type: ignore[arg-type]
     return Character("plate", (link,))

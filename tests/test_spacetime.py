@@ -56,7 +56,7 @@ def test_who_stands_still_is_carried_by_the_ground(humanoid: Character) -> None:
     # the forces' own small weight keeps a hundred-thousandth of the residual
     assert np.allclose(found.forces.sum(axis=1), [0.0, 0.0, weight], atol=1e-4 * weight)
     assert np.abs(found.residual).max() < 1e-4
-    # their centre of pressure lies under the center of mass
+    # their center of pressure lies under the center of mass
     at = feet.positions(humanoid, points, motion.q)
     pressure = np.einsum("kp,kpc->kc", found.forces[..., 2], at) / weight
     assert np.allclose(pressure[:, :2], found.center[:, :2], atol=1e-3)

@@ -183,7 +183,7 @@ def test_a_free_root_falls() -> None:
 def test_without_ground_nothing_carries() -> None:
     trial = prepare_trial("squat", root="free", ground=False, duration=0.5)
     recording = trial.run()
-    # free fall of the mass centre
+    # free fall of the center of mass
     z = measure.center_of_mass(trial.character, recording.q)[:, 2]
     assert z[-1] - z[0] == pytest.approx(-0.5 * 9.81 * 0.5**2, rel=0.1)
 

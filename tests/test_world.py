@@ -51,7 +51,7 @@ ARM = poise.load_character("two-link")
 
 
 def box(name: str = "box", mass: float = 2.0, **joint: Any) -> Character:
-    """A free object whose mass centre is not its origin."""
+    """A free object whose center of mass is not its origin."""
     link = Link(
         "body",
         joints=(Joint("root", "free", **joint),),

@@ -28,7 +28,7 @@ CRATE = Character(
         ),
     ),
 )
-"""A box whose mass centre is not in its middle."""
+"""A box whose center of mass is not in its middle."""
 
 
 def rows(point: Any, force: Any = None, copy: Any = 0, normal: Any = (0, 0, 1)) -> Contacts:

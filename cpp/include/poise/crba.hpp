@@ -1,5 +1,5 @@
 // Mass matrix by the composite-rigid-body algorithm, and what the composites also give:
-// centre of mass, centroidal momentum matrix, energy.
+// center of mass, centroidal momentum matrix, energy.
 //
 // A composite is a body with all it carries, as one rigid thing about the body's joint. For a
 // unit acceleration of one degree of freedom it needs the wrench F = I^c S; walking F to the root
@@ -73,7 +73,8 @@ POISE_NOINLINE void mass_matrix(const Forest& f, const Rigid<S>* composite, cons
     }
 }
 
-// Mass and mass centre of everything; fixed holds mass and moment of what is welded to the world.
+// Mass and center of mass of everything; fixed holds mass and moment of what is welded to the
+// world.
 template <class S>
 Vec3<S> center_of_mass(const Forest& f, const Rigid<S>* composite, const Vec3<S>* origin,
                        const S* fixed, S& mass) {
@@ -87,7 +88,7 @@ Vec3<S> center_of_mass(const Forest& f, const Rigid<S>* composite, const Vec3<S>
     return (S(Element<S>(1)) / mass) * moment;
 }
 
-// (6, nv): linear momentum, and angular momentum about the mass centre, per unit velocity.
+// (6, nv): linear momentum, and angular momentum about the center of mass, per unit velocity.
 template <class S>
 void momentum_matrix(const Forest& f, const Rigid<S>* composite, const Work<S>* work,
                      const Vec3<S>* origin, const Vec3<S>& center, S* out) {

@@ -4,8 +4,8 @@
 // and is lost. Here the new velocity w carries the momentum h that the body has after the step's
 // torques, turned into where the step leads:
 //     I w = exp(-dt w) h,
-// about the mass centre, in the body's axes, by Newton's method. All else is as it was: the mass
-// centre keeps the velocity that it had found.
+// about the center of mass, in the body's axes, by Newton's method. All else is as it was: the
+// center of mass keeps the velocity that it had found.
 #pragma once
 
 #include "poise/rnea.hpp"
@@ -32,7 +32,7 @@ void keep_angular_momentum(const Constants<S>& c, const Mat3<S>& R, Element<S> s
     const S dt(step), one(T(1)), zero(T(0));
     const Mat3<S> unit = {one, zero, zero, zero, one, zero, zero, zero, one};
     const Rigid<S> b = rigid_in_world(c, unit);
-    // inertia about the mass centre
+    // inertia about the center of mass
     const Vec3<S> at = (one / b.m) * b.mc;
     const S half = c.trace;
     const S a2 = b.m * dot(at, at);
@@ -71,7 +71,7 @@ void keep_angular_momentum(const Constants<S>& c, const Mat3<S>& R, Element<S> s
     const Vec3<S> slow =
         w0 - solve3(J, dt * cross(w0, Iw)) + dt * al + solve3(full(I), dt * cross(w0, Iw));
     w = {select(lost, slow.x, w.x), select(lost, slow.y, w.y), select(lost, slow.z, w.z)};
-    // the velocity that the mass centre has found, seen from the origin where the step leads
+    // the velocity that the center of mass has found, seen from the origin where the step leads
     const Vec3<S> center = cross(w0, at) + dt * (cross(al, at) + cross(w0, cross(w0, at)));
     const Vec3<S> lin = R * (center - rotate(exponential(dt * w), cross(w, at)));
     const S per = one / dt;

@@ -4,7 +4,8 @@
 //     alpha_B = kp log(R̄ R') + kd (w̄ - w) + alpha̅                             (3.47, 3.48)
 // with R̄, w̄, alpha̅ those of the reference; a joint that cannot turn that way takes the part along
 // its axis. Slides, and the place of a free root, do the same with lengths.
-// Inward, with r = mass centre - joint and p = child's joint - mass centre, a* of the mass centre:
+// Inward, with r = center of mass - joint and p = child's joint - center of mass, a* of the center
+// of mass:
 //     F = F_ext + m (g - a*) + sum F_child
 //     t = sum (t_child - p_child x F_child) - r x F + I alpha + w x I w - T_ext
 // t turns the body, -t its parent; a free root is pushed by -F. The thesis drops w x I w
@@ -123,7 +124,7 @@ POISE_NOINLINE void kane_inverse_dynamics(const Forest& f, const Constants<S>* c
         if (!b.massless) {
             const Rigid<S> rigid = rigid_in_world(c[i], work[i].R);
             const Vec3<S> r = (one / rigid.m) * rigid.mc;
-            // about the mass centre; W holds alpha and w x (w x .), which is where w x I w comes
+            // about the center of mass; W holds alpha and w x (w x .), which is where w x I w comes
             // from
             const Rigid<S> central = {rigid.m, zero3<S>(), rigid.P - outer(rigid.mc, r)};
             const Mat3<S> W = as_printed ? motion_matrix(zero3<S>(), m.al) : m.W;

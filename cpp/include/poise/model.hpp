@@ -48,7 +48,7 @@ struct Forest {
 struct ModelParameters {
     std::int64_t id;          // the forest's, if these are its model's own; else 0
     const double* mass;       // (nb)
-    const double* mc;         // (nb, 3) mass times centre of mass, from the joint
+    const double* mc;         // (nb, 3) mass times center of mass, from the joint
     const double* Io;         // (nb, 6) inertia about the joint: xx yy zz xy xz yz
     const double* armature;   // (nv)
     const double* damping;    // (nv) passive

@@ -111,7 +111,7 @@ void correct_momentum(const Forest& f, const Constants<S>* c, const Work<S>* wor
         const TreeMomentum<S> now = tree_momentum(i, end_of_tree(f, i), c, work, origin, motion);
         const Vec3<S> center = (one / now.m) * now.mc;
         const Vec3<S> L = in.L[i] - (now.L - cross(center, now.p));
-        // inertia about the mass centre
+        // inertia about the center of mass
         const Sym3<S> P = now.P - now.m * outer(center, center);
         const Sym3<S> I = diagonal(trace(P)) - P;
         S det;

@@ -247,7 +247,7 @@ class QueryEvaluator {
         const Vec3<S> c = center_now();
         momentum_matrix(f, s.composite.data(), s.work.data(), s.origin.data(), c, out.data());
         give(o.out0, 6 * f.nv);
-        // its rate at rest in the joints: what all the roots need, about the mass centre
+        // its rate at rest in the joints: what all the roots need, about the center of mass
         inverse_dynamics<S>(f, constants.data(), s.work.data(), nullptr, s.total.data(), x.data());
         Wrench<S> rate = {zero3<S>(), zero3<S>()};
         for (int i = 0; i < f.nb; ++i)

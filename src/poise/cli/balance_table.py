@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-MARGINS = {"com": "mass centre", "cop": "centre of pressure", "cmp": "moment pivot"}
+MARGINS = {"com": "center of mass", "cop": "center of pressure", "cmp": "moment pivot"}
 
 
 def print_balance(table: dict[str, Any]) -> None:

@@ -415,7 +415,7 @@ class FreeRoot:
         return Carried(torque, a, points, forces)
 
     def _wrench(self, at: Floats, turn: Floats, center: Floats, tau: Floats) -> Floats:
-        """The root's force, and its torque about the mass centre, in world axes (..., 6)."""
+        """The root's force, and its torque about the center of mass, in world axes (..., 6)."""
         # its torque is given in its own axes, its force acts at its origin
         force = tau[..., :3]
         own = quat_matrix(turn[..., self._link, :]) @ tau[..., 3:, None]
@@ -461,8 +461,8 @@ class GroundForces:
 
         Args:
             points: Where they act.
-            center: The mass centre [m], shape (3,).
-            wrench: Wanted: force, and torque about the mass centre, shape (6,).
+            center: The center of mass [m], shape (3,).
+            wrench: Wanted: force, and torque about the center of mass, shape (6,).
         """
         k = len(points)
         if not k:
@@ -511,7 +511,7 @@ class Supports:
                 continue
             for shape in link.shapes:
                 for probe in shape_probes(shape, Pose(shape.quat, shape.pos), math.inf):
-                    # a rim is taken at its centre
+                    # a rim is taken at its center
                     found.append((i, probe[0], probe[2]))
         self.link: Ints = np.array([i for i, _, _ in found], dtype=np.int32)
         self.point = np.array([p for _, p, _ in found]).reshape(-1, 3)

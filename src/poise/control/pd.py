@@ -139,7 +139,7 @@ class PD(Servo):
 
 # ---- gravity compensation: joint forces that carry a character's weight in its present pose
 #
-# Each outboard body, of mass m and with its mass centre at P, is carried by the virtual force -m g.
+# Each outboard body, of mass m and with its center of mass at P, is carried by the force -m g.
 # At a joint that lies at P_J and turns about the axis s, or slides along it (kavafoglu2018, 2.2.3):
 #
 #     turns    tau = s . Σ (P - P_J) x (-m g)

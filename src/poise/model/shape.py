@@ -112,7 +112,7 @@ class Shape:
 
     @property
     def center(self) -> Vector:
-        """Centre of volume in the shape's frame [m]: its origin, but for meshes."""
+        """Center of volume in the shape's frame [m]: its origin, but for meshes."""
         return self._moments[1] if self.kind == "mesh" else (0.0, 0.0, 0.0)
 
     @cached_property
@@ -176,7 +176,7 @@ class Shape:
 
 
 def solid(parts: Sequence[tuple[Shape, float]]) -> tuple[Vector, Matrix | Vector]:
-    """Centre of mass, and inertia about it, of shapes with their masses.
+    """Center of mass, and inertia about it, of shapes with their masses.
 
     No product is left to the BLAS: the bits are the same on every CPU.
     """

@@ -106,11 +106,11 @@ def center_of_mass(character: Character, q: ArrayLike) -> Array:
     """The center of mass of all links in the world [m], shape (3,)."""
     position, quat = forward_kinematics(character, q)
     mass = np.array([link.mass for link in character.links])
-    centres = [
+    centers = [
         p + spatial.rotate(r, link.com)
         for link, p, r in zip(character.links, position, quat, strict=True)
     ]
-    c: Array = mass @ np.array(centres) / mass.sum()
+    c: Array = mass @ np.array(centers) / mass.sum()
     return c
 
 

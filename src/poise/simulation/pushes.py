@@ -98,7 +98,7 @@ class Push:
             raise PoiseError(f"push {self}: {unknown_name('link', self.link, names)}")
 
     def apply(self, world: World, heading: float = 0.0) -> None:
-        """Tell a world of it; it acts at its time, on the link's mass centre.
+        """Tell a world of it; it acts at its time, on the link's center of mass.
 
         Args:
             world: The world.

@@ -95,7 +95,7 @@ inline bool parallel(const double a[3], const double b[3]) {
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] > 1 - 1e-9;
 }
 
-// Gap and normal of a ball over a height field, of the facet below its centre.
+// Gap and normal of a ball over a height field, of the facet below its center.
 inline double gap_below(const Ground& g, const Facet& below, const double p[3], double radius,
                         double n[3]) {
     for (int k = 0; k < 3; ++k) n[k] = below.n[k];

@@ -7,7 +7,7 @@ namespace poise::pictures {
 
 inline float hit_sphere(V3 c, float r, V3 d) {
     const float b = dot(c, d);
-    const V3 q = c - b * d;  // from the ray to the centre
+    const V3 q = c - b * d;  // from the ray to the center
     const float h = r * r - dot(q, q);
     return h < 0.0f ? kFar : b - std::sqrt(h);
 }

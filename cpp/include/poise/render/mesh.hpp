@@ -119,7 +119,7 @@ class Mesh {
             const std::int32_t middle = first + node.count / 2;
             std::nth_element(
                 face_.begin() + first, face_.begin() + middle, face_.begin() + last,
-                [&](const Face& f, const Face& g) { return centre(f, axis) < centre(g, axis); });
+                [&](const Face& f, const Face& g) { return center(f, axis) < center(g, axis); });
             node_[at].first = static_cast<std::int32_t>(node_.size());
             node_[at].count = 0;
             open.push_back(static_cast<std::int32_t>(node_.size()));
@@ -129,7 +129,7 @@ class Mesh {
         }
     }
 
-    float centre(const Face& f, int axis) const {
+    float center(const Face& f, int axis) const {
         const V3 c = vertex_[f[0]] + vertex_[f[1]] + vertex_[f[2]];
         return axis == 0 ? c.x : axis == 1 ? c.y : c.z;
     }

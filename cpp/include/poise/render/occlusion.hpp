@@ -54,7 +54,7 @@ class Occlusion {
     }
 
   private:
-    // from the point v off a body's middle to the centre of its nearest ball
+    // from the point v off a body's middle to the center of its nearest ball
     POISE_INLINE static V3 to_ball(const Body& b, V3 v) {
         if (b.sweep.x == 0.0f && b.sweep.y == 0.0f)
             return clamp(dot(v, b.R.z), -b.sweep.z, b.sweep.z) * b.R.z - v;

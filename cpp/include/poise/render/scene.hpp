@@ -20,7 +20,7 @@ constexpr float kReach = 4.5f;  // occlusion ends at so many radii
 
 struct Primitive {
     Kind kind;
-    double pos[3];       // centre, or the origin of a mesh or plane [m]
+    double pos[3];       // center, or the origin of a mesh or plane [m]
     double quat[4];      // w x y z, unit
     double size[3];      // sphere (r), capsule and cylinder (r, half length), box (half sizes),
                          // plane (side of its checks, 0 = plain) [m]
@@ -121,7 +121,7 @@ struct View {
 struct Body {
     Kind kind;
     Frame R;
-    V3 c;  // centre, from the eye
+    V3 c;  // center, from the eye
     V3 o;  // the eye in the body's frame
     V3 h;  // half sizes of a box, or of the box around a mesh
     float r, half;

@@ -48,7 +48,7 @@ def m1(progress: Progress) -> Item:
         "Chest forward, head to the left, chest back, left upper arm to the right, one a second; "
         f"the thesis does not print where its pushes act. Feet are steady below {STEADY:g} "
         "degrees. Both grounds: the thesis's springs, and rigid contact with friction cones. Then "
-        "with the thesis's own wish for the mass centre, to the middle of the feet and unbounded.",
+        "with the thesis's own desired center of mass, in the middle of the feet and unbounded.",
         tables=[
             Table("what became of it", COLUMNS, rows),
             wishes.table(swept, ("series",)),
@@ -80,7 +80,7 @@ def m1(progress: Progress) -> Item:
                 _text(linear),
                 "falls after 1.5 s",
                 bool(not linear.stood[0] and linear.fell[0] > SERIES[1].at),
-                "The wish for the mass centre is bounded here by what the supports can give. The "
+                "The desired center of mass is bounded here by what the supports can give. The "
                 "thesis suspects that its own pulls too hard; the last claim tries that.",
             ),
         ]
@@ -132,7 +132,7 @@ def m2(progress: Progress) -> Item:
                 "stands in all three directions",
                 bool(everything.stood.all()),
                 f"Backwards it stands up to {_most(ladder[ground]):g} N of those tried: the mass "
-                "centre stays where the pose has it, near the heels. The last claim has it over "
+                "center stays where the pose has it, near the heels. The last claim has it over "
                 "the middle of the feet.",
             )
         )
@@ -146,7 +146,7 @@ def m2(progress: Progress) -> Item:
                     _ways(out),
                     "falls in a direction in which it stands with all",
                     bool((~out.stood & everything.stood).any()),
-                    "The wish for the mass centre is bounded here by what the soles can give, and "
+                    "The desired center of mass is bounded here by what the soles can give, and "
                     "may leave the angular objective little to mend; the last claim has another.",
                 )
             )

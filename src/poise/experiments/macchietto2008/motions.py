@@ -94,7 +94,7 @@ def m4(progress: Progress) -> Item:
         "7.2, Fig. 7.3",
         "Our own clips of these motions, on the rigid ground; and clips that others recorded, on "
         "the same character, prepared as poise balance does: feet level, joints within limits, the "
-        "mass centre over the feet while it moves slowly, and forces that the ground can give. "
+        "center of mass over the feet while it moves slowly, and forces that the ground can give. "
         "These are not part of poise: the folder is $POISE_DATA, or "
         "../shared/data from where the command runs.",
     )
@@ -208,7 +208,7 @@ def _real(item: Item, progress: Progress) -> None:
             f"{sum(stood)} of {len(stood)} stand",
             f"all stand, to the end of the clip and {AFTER:g} s longer, at a speed that waits",
             all(stood),
-            "The kick has a run-up: one leap from foot to foot at 2 m/s, with the mass centre far "
+            "The kick has a run-up: one leap from foot to foot at 2 m/s, the center of mass far "
             "beside the feet, and no time in which both stand. Balance takes no steps, and falls "
             "there.",
         )

@@ -124,7 +124,7 @@ def m7(progress: Progress) -> Item:
 
 
 def m8(progress: Progress) -> Item:
-    """Angular momentum about the mass centre in a leg swing."""
+    """Angular momentum about the center of mass in a leg swing."""
     recording = prepare_trial("leg-swing", CHARACTER, controller="balance").run(progress=progress)
     stance = stance_of(recording)
     most = float(np.linalg.norm(stance.momentum.angular, axis=1).max())
@@ -139,7 +139,7 @@ def m8(progress: Progress) -> Item:
         "M8",
         "Angular momentum in a leg swing",
         "Fig. 3.6",
-        "About the mass centre, all objectives, on the rigid ground.",
+        "About the center of mass, all objectives, on the rigid ground.",
         [
             Claim(
                 "it is far from zero, and the character balances",
@@ -150,7 +150,7 @@ def m8(progress: Progress) -> Item:
             )
         ],
         figures={"M8": lines(curves, y="[N·m·s]", dashed=("the clip's",),
-                             title="Angular momentum about the mass centre, leg swing")},
+                             title="Angular momentum about the center of mass, leg swing")},
     )  # fmt: skip
 
 

@@ -214,7 +214,7 @@ def _more(ours: Floats, theirs: Floats, who: str) -> Claim:
         f"in {worse} of {ours.size} places",
         f"more by {step:g} N on the average, the step of the bisection",
         gain > step,
-        "Likely: once the mass centre is asked only for what the soles can give, little is left "
+        "Likely: once the center of mass is asked only for what the soles can give, little is left "
         "for the angular objective. With the thesis's wish it decides at some gains (M1, M2).",
     )
 

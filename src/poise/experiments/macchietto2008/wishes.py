@@ -1,6 +1,6 @@
-"""M1, M2 with the thesis's own wish for the mass centre, over a range of its gain.
+"""M1, M2 with the thesis's own wish for the center of mass, over a range of its gain.
 
-Balance bounds what it asks of the mass centre by what the soles can give (`max_cmp_offset`), and
+Balance bounds what it asks of the center of mass by what the soles can give (`max_cmp_offset`), and
 lets it be where the motion has it. The thesis bounds nothing and draws it to the middle of the feet
 (5.9); it prints no gains. So both are tried at several k_s, critically damped, on the thesis's
 ground.
@@ -18,14 +18,14 @@ from poise.math.arrays import Progress
 from poise.simulation.pushes import Push
 
 STIFFNESSES = (15.0, 25.0, 40.0, 60.0)
-"""k_s of the mass centre that are tried [1/s²]."""
+"""k_s of the center of mass that are tried [1/s²]."""
 PAIR = ("all", "tracking, linear")
 
 Found = dict[tuple[str, float], Outcome]
 
 
 def thesis_wish(k_s: float) -> dict[str, Any]:
-    """Settings of a balance that asks of the mass centre what the thesis does."""
+    """Settings of a balance that asks of the center of mass what the thesis does."""
     return {
         "desired_com": (0.0, 0.0),
         "max_cmp_offset": math.inf,
@@ -51,7 +51,7 @@ def table(found: Found, names: Sequence[str]) -> Table:
     for (who, k_s), out in found.items():
         each = zip(out.fell.tolist(), out.tilt.tolist(), strict=True)
         rows.append([f"{k_s:g}", who, *(f"{stood_text(t)}, tilt {x:.1f}" for t, x in each)])
-    title = "the thesis's wish for the mass centre, penalty, by its k_s [1/s²]; tilt in degrees"
+    title = "the thesis's wish for the center of mass, penalty, by its k_s [1/s²]; tilt in degrees"
     return Table(title, ("k_s", "objectives", *names), rows)
 
 

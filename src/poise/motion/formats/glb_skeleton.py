@@ -427,7 +427,7 @@ def _local(parents: tuple[int, ...], p: Floats, e: Floats) -> tuple[Floats, Floa
 
 
 def _end(character: Character, rig: Rig, name: str, R: Floats) -> Floats:
-    """Where a last bone ends at rest, from its joint: as the source says, else twice its centre."""
+    """Where a last bone ends at rest, from its joint: as the source says, else twice its center."""
     if name in rig.names:
         end = rig.joints[rig.names.index(name)].end
         if end is not None:
