@@ -109,7 +109,8 @@ class TimeScaled:
         )
         at = self.clip.target(time)
         a = at.a * speed**2 + at.v * rate
-        return Target(at.q, at.v * speed, a, time=time, clip=getattr(at, "clip", None))
+        within = time if at.time is None else at.time
+        return Target(at.q, at.v * speed, a, time=within, clip=at.clip)
 
     def targets(self, t: float, dt: float, k: int) -> Target:
         """Refuses: the speed depends on what happens."""
