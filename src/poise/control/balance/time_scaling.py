@@ -85,7 +85,7 @@ class TimeScaled:
                 "a time-scaled motion follows one clock, and those of the copies differ; reset "
                 "them to one time"
             )
-        if self._last is not None and t < self._last:
+        if self._last is not None and t < self._last - 1e-9:
             # the world was set back: so is the clip
             self.time, self.speed = np.full_like(self.time, t), np.ones_like(self.speed)
         passed = 0.0 if self._last is None else max(t - self._last, 0.0)
