@@ -16,7 +16,7 @@ from poise.studio.session import Session
 from poise.studio.simulation import Simulation
 from poise.studio.snapshot import Controls, Snapshot
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from studio import session_speed as session_speed
 
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Validator
+from results_read import same_motion
 from typer.testing import CliRunner
 
 import poise
-from poise import dynamics, measure
+from poise import measure
 from poise.cli import app
 from poise.cli.options import seconds
 from poise.control.registry import CONTROLLERS
@@ -41,20 +42,6 @@ def table_of(*args: object) -> dict[str, Any]:
     """What --json prints, and nothing else."""
     found: dict[str, Any] = json.loads(run(*args, "--json").stdout)
     return found
-
-
-def places(clip: poise.Clip) -> dict[str, np.ndarray]:
-    p, _ = dynamics.forward_kinematics(clip.character, clip.frames)
-    return {link.name: p[:, i] for i, link in enumerate(clip.character.links)}
-
-
-def same_motion(path: Path, recording: poise.Recording) -> None:
-    """A file, read by itself, has all joints where the simulation had them, to 0.1 mm."""
-    found, expected = places(poise.load_clip(path)), places(recording.clip())
-    both = found.keys() & expected.keys()
-    assert both
-    for name in both:
-        np.testing.assert_allclose(found[name], expected[name], atol=1e-4, err_msg=name)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Whatever is in a file: only PoiseError escapes from its reader, soon, within bounded memory.
 
 Files are spoilt from valid ones by seeded random changes, the same in every run. To look into one:
-    python tests/test_fuzz_readers.py KIND FIRST_SEED COUNT
+    python tests/motion/formats/test_fuzz_readers.py KIND FIRST_SEED COUNT
 """
 
 from __future__ import annotations

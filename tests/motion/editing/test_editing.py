@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_contacts import DATA, HUMANOID, needs_data, stepping, take
+from stepping import DATA, HUMANOID, needs_data, stepping, take
 from trees import random_character, random_state
 
 from poise import dynamics, load_character

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bits import bits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from peers import mujoco_mass_matrix, mujoco_state, to_mujoco
-from test_yaml import bits
 from trees import random_state
 
 from poise import dynamics

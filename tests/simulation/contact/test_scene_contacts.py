@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from touches import HUMANOID, G, rows
+from contact_states import HUMANOID, G, rows
 
 from poise import PoiseError, Recording, Shape, State, World, free_object, load_recording, measure
 from poise.characters import load_character

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from test_cli_track import same_motion
-from test_html import told
-from test_video import pictures
+from results_read import pictures, read_page, same_motion
 
 from poise import load_recording
 from poise.dynamics import forward_kinematics
@@ -182,7 +180,7 @@ def test_a_take_comes_home_as_bvh_glb_video_and_page(
     frames = pictures(got["Video"]).astype(int)
     assert abs(len(frames) / 30.0 - recording.clip().duration) < 0.1
     assert np.abs(frames[0] - frames[-1]).max() > 50
-    assert told(got["HTML"]).duration == pytest.approx(len(recording) / 60.0, abs=0.05)
+    assert read_page(got["HTML"]).duration == pytest.approx(len(recording) / 60.0, abs=0.05)
 
 
 @pytest.mark.slow

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contact_states import CRATE, HUMANOID, G, rows, standing
 from numpy.typing import NDArray
 from objects import body, turned
-from touches import CRATE, HUMANOID, G, rows, standing
 
 from poise import PoiseError, State, World, dynamics, measure
 from poise.model.character import Shape

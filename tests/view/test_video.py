@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from films import ball, crowd, held, resting
-from numpy.typing import NDArray
 from PIL import Image
+from results_read import pictures
 
 from poise import PoiseError, Recording, World, load_character, load_clip
 from poise.simulation.pushes import Push, parse_push
@@ -21,18 +19,6 @@ from poise.view.timeline import Timeline
 from poise.view.video import save_video
 
 SMALL: dict[str, Any] = {"size": (160, 90), "samples": 1}
-
-
-def pictures(path: Path) -> NDArray[np.uint8]:
-    """All pictures of a video, shape (k, height, width, 3)."""
-    import imageio_ffmpeg
-
-    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-i", str(path)]
-    raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-fps_mode", "passthrough", "pipe:1"]
-    done = subprocess.run([*command, *raw], capture_output=True, check=True)
-    size = re.search(rb"Video: .* (\d+)x(\d+)", done.stderr)
-    assert size is not None
-    return np.frombuffer(done.stdout, np.uint8).reshape(-1, int(size[2]), int(size[1]), 3)
 
 
 def test_a_video_shows_every_second_frame_of_sixty(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from poise.motion.retargeting.transfer import limb_directions
 from poise.view import plots
 
 HUMANOID = load_character("humanoid")
-PAGE = Path(__file__).parents[1] / "docs" / "measures.md"
+PAGE = Path(__file__).parents[2] / "docs" / "measures.md"
 
 
 def turned(joint: str, angle: float) -> Floats:

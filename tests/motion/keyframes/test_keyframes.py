@@ -24,7 +24,7 @@ from poise.motion.editing.mirroring import Mirror
 from poise.motion.keyframes import Keyframes, load_keyframes, parse_keyframes
 from poise.motion.keyframes.targets import tip
 
-DOC = Path(__file__).parents[1] / "docs" / "keyframes.md"
+DOC = Path(__file__).parents[3] / "docs" / "keyframes.md"
 
 SMALL = """clip: small
 character: humanoid

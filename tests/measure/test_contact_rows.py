@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from contact_states import CRATE, HUMANOID, G, pile, rows, standing
 from objects import body
-from touches import CRATE, HUMANOID, G, pile, rows, standing
 
 from poise import PoiseError, State, World, measure
 from poise.model.character import Shape

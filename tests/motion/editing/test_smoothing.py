@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.ndimage import binary_erosion
-from test_contacts import HUMANOID, needs_data, stepping, take
+from stepping import HUMANOID, needs_data, stepping, take
 
 from poise import load_character
 from poise.anatomy.body import size_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from contact_states import HUMANOID, rows
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull
-from touches import HUMANOID, rows
 
 from poise import PoiseError, World, measure
 from poise.anatomy.feet import feet_of, positions

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from results_read import places
 from small_files import MOTIONS, glb_parts, small_files, write_small
 from typer.testing import CliRunner
 
-from poise import dynamics
 from poise.characters import load_character
 from poise.cli import app
 from poise.motion import WRITERS, Clip, load_clip
@@ -34,12 +34,6 @@ def refused(*args: object) -> str:
     assert line.startswith("poise: ")
     assert line.count("\n") == 1
     return line
-
-
-def places(clip: Clip) -> dict[str, np.ndarray]:
-    """Positions of the links in all frames."""
-    p, _ = dynamics.forward_kinematics(clip.character, clip.frames)
-    return {link.name: p[:, i] for i, link in enumerate(clip.character.links)}
 
 
 @pytest.mark.parametrize("kind", MOTIONS)

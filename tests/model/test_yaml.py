@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from bad_files import unreadable_paths, write_hole
+from bits import bits
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_character import SOLID, characters
@@ -41,17 +40,6 @@ links:
 limbs:
   arm: [rod]
 """
-
-
-def bits(value: Any) -> Any:
-    """A character as nested tuples with every float as its eight bytes."""
-    if isinstance(value, float):
-        return struct.pack("<d", value)
-    if is_dataclass(value):
-        return tuple(bits(getattr(value, f.name)) for f in fields(value))
-    if isinstance(value, tuple):
-        return tuple(bits(x) for x in value)
-    return dict(value) if hasattr(value, "items") else value
 
 
 # lossless

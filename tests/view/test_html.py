@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import io
-import re
 import socket
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from films import ball, crowd, held, resting
 from PIL import Image
+from results_read import read_page
 
 from poise import PoiseError, Recording, World, load_character, load_clip
 from poise.dynamics import forward_kinematics
@@ -20,61 +19,14 @@ from poise.simulation.pushes import parse_push
 from poise.view.html import save_html
 
 
-class Tale(NamedTuple):
-    """What a page has to tell: messages with their times [s], and how long it takes [s]."""
-
-    messages: list[tuple[float, dict[str, Any]]]
-    duration: float
-
-    def arrays(self, node: str, name: str) -> list[Any]:
-        """What a property of a node is in the course of time, from when it is made."""
-        found = []
-        for _, message in self.messages:
-            if message.get("name") == node:
-                changes = message.get("props") or message.get("updates") or {}
-                if name in changes:
-                    found.append(changes[name])
-        return found
-
-
-def told(path: Path) -> Tale:
-    """Read the data inside a page."""
-    import msgspec
-    import zstandard
-
-    text = path.read_text()
-    found = re.search('__VISER_EMBED_DATA__="([^"]*)"', text)
-    assert found is not None
-    data = base64.b64decode(found[1])
-    inner = zstandard.ZstdDecompressor().decompressobj().decompress(data[8:])
-    size = int.from_bytes(inner[:8], "little")
-    tale = msgspec.msgpack.decode(inner[8 : 8 + size])
-    at, buffers = 8 + size, []
-    for length in tale["binaryBufferLengths"]:
-        at += -at % 8
-        buffers.append(inner[at : at + length])
-        at += length
-    messages = [(time, _filled(message, buffers)) for time, message in tale["messages"]]
-    return Tale(messages, tale["durationSeconds"])
-
-
-def _filled(value: Any, buffers: list[bytes]) -> Any:
-    """The message with arrays in place of their numbers."""
-    if not isinstance(value, dict):
-        return value
-    if "__binary_index" in value:
-        return np.frombuffer(buffers[value["__binary_index"]], value["dtype"])
-    return {key: _filled(part, buffers) for key, part in value.items()}
-
-
 def test_a_page_shows_a_clip_at_its_own_speed(tmp_path: Path) -> None:
     clip = load_clip("walk").trimmed(0.0, 1.0)
     save_html(tmp_path / "a.html", clip, fps=30, beside=clip.mirrored())
-    tale = told(tmp_path / "a.html")
-    assert tale.duration == pytest.approx(31 / 30)
-    assert tale.arrays("/ground/light_tiles", "batched_positions")
+    page = read_page(tmp_path / "a.html")
+    assert page.duration == pytest.approx(31 / 30)
+    assert page.arrays("/ground/light_tiles", "batched_positions")
     for name in ("recording", "beside"):
-        places = np.array(tale.arrays(f"/{name}/bodies/tube", "batched_positions"))
+        places = np.array(page.arrays(f"/{name}/bodies/tube", "batched_positions"))
         # every pose, each elsewhere: the first is the rest pose, where it is made
         assert len(places) >= 31
         assert (np.abs(np.diff(places[1:], axis=0)).max(axis=1) > 1e-4).all()
@@ -83,15 +35,15 @@ def test_a_page_shows_a_clip_at_its_own_speed(tmp_path: Path) -> None:
 def test_a_page_holds_every_pose(tmp_path: Path) -> None:
     recording = ball(frames=13)
     save_html(tmp_path / "a.html", recording, fps=60, title="a <ball>")
-    tale = told(tmp_path / "a.html")
-    places = np.array(tale.arrays("/recording/bodies/sphere", "batched_positions"))
+    page = read_page(tmp_path / "a.html")
+    places = np.array(page.arrays("/recording/bodies/sphere", "batched_positions"))
     # the first is the rest pose, where it starts
     assert places == pytest.approx(recording.q[:, :3], abs=1e-6)
-    assert tale.duration == pytest.approx(13 / 60)
-    times = [time for time, message in tale.messages if message["type"].endswith("UpdateMessage")]
+    assert page.duration == pytest.approx(13 / 60)
+    times = [time for time, message in page.messages if message["type"].endswith("UpdateMessage")]
     assert times == sorted(times)
     assert times[-1] == pytest.approx(12 / 60)
-    ghost = tale.arrays("/recording/ghost/sphere_clear", "batched_positions")
+    ghost = page.arrays("/recording/ghost/sphere_clear", "batched_positions")
     assert ghost[-1] == pytest.approx([0.0, 0.0, 1.1])
     assert "<title>a &lt;ball&gt;</title>" in (tmp_path / "a.html").read_text()
 
@@ -99,22 +51,22 @@ def test_a_page_holds_every_pose(tmp_path: Path) -> None:
 def test_a_page_shows_forces_pushes_and_the_mass_centre(tmp_path: Path) -> None:
     recording = held(0.4, push=300.0)
     save_html(tmp_path / "a.html", recording, pushes=[parse_push("chest:300N:left@0.1s")])
-    tale = told(tmp_path / "a.html")
-    center = tale.arrays("/recording/center_of_mass/sphere", "batched_positions")
+    page = read_page(tmp_path / "a.html")
+    center = page.arrays("/recording/center_of_mass/sphere", "batched_positions")
     middle = forward_kinematics(recording.scene, recording.q)[0].mean(axis=1)
     assert np.linalg.norm(np.array(center)[-1] - middle[-1]) < 0.3
     sizes = [
-        x.reshape(-1, 3)[:, 2] for x in tale.arrays("/recording/pushes/cone", "batched_scales")
+        x.reshape(-1, 3)[:, 2] for x in page.arrays("/recording/pushes/cone", "batched_scales")
     ]
     assert max(size.max() for size in sizes) > 0.05
-    assert len(tale.arrays("/ground/dark_tiles", "batched_positions")) == 1
+    assert len(page.arrays("/ground/dark_tiles", "batched_positions")) == 1
 
 
-def test_arrows_of_forces_are_as_long_as_told(tmp_path: Path) -> None:
+def test_arrows_of_forces_are_as_long_as_read_page(tmp_path: Path) -> None:
     save_html(tmp_path / "a.html", resting(), forces=2e-3, center_of_mass=False)
-    tale = told(tmp_path / "a.html")
+    page = read_page(tmp_path / "a.html")
     shaft, head = (
-        tale.arrays(f"/recording/forces/{part}", "batched_scales")[-1]
+        page.arrays(f"/recording/forces/{part}", "batched_scales")[-1]
         for part in ("cylinder", "cone")
     )
     assert 2 * shaft[2] + head[2] == pytest.approx(2e-3 * 98.1, rel=0.02)
@@ -123,9 +75,9 @@ def test_arrows_of_forces_are_as_long_as_told(tmp_path: Path) -> None:
 def test_two_recordings_stand_side_by_side(tmp_path: Path) -> None:
     one, two = held(0.2), held(0.4)
     save_html(tmp_path / "a.html", one, beside=two, names=("soft", "soft, longer"))
-    tale = told(tmp_path / "a.html")
+    page = read_page(tmp_path / "a.html")
     tubes = [
-        np.array(tale.arrays(f"/{name}/bodies/tube", "batched_positions")[0]).reshape(-1, 3)
+        np.array(page.arrays(f"/{name}/bodies/tube", "batched_positions")[0]).reshape(-1, 3)
         for name in ("recording", "beside")
     ]
     apart = (tubes[0] - tubes[1]).mean(axis=0)
@@ -133,8 +85,8 @@ def test_two_recordings_stand_side_by_side(tmp_path: Path) -> None:
     assert apart[1] > 0.8
     assert apart[0] == pytest.approx(0.0, abs=1e-3)
     assert tubes[0][:, 1].min() > tubes[1][:, 1].max()
-    assert tale.duration == pytest.approx(13 / 30)
-    texts = [message["props"]["text"] for _, message in tale.messages if "Label" in message["type"]]
+    assert page.duration == pytest.approx(13 / 30)
+    texts = [message["props"]["text"] for _, message in page.messages if "Label" in message["type"]]
     assert texts == ["soft", "soft, longer"]
 
 
@@ -142,13 +94,13 @@ def test_two_recordings_stand_side_by_side(tmp_path: Path) -> None:
 def test_crowds_on_hills_go_into_a_page(tmp_path: Path, n: int) -> None:
     recording = crowd(n)
     save_html(tmp_path / "a.html", recording, copy=n - 1)
-    tale = told(tmp_path / "a.html")
-    made = {message["name"] for _, message in tale.messages if "props" in message}
+    page = read_page(tmp_path / "a.html")
+    made = {message["name"] for _, message in page.messages if "props" in message}
     for part in ("bodies/box", "thrown/sphere", "bodies/cylinder"):
         assert f"/recording/{part}" in made
     assert any(name.startswith("/obstacles/mesh") for name in made)
     assert "/obstacles/box" in made
-    sizes = np.array(tale.arrays("/recording/thrown/sphere", "batched_scales"))
+    sizes = np.array(page.arrays("/recording/thrown/sphere", "batched_scales"))
     # it waits, without a size, and then flies
     assert sizes[1].max() == 0.0
     assert sizes[-1].max() == pytest.approx(0.1)
