@@ -241,28 +241,16 @@ def set_friction(session: Session, request: requests.SetFriction) -> None:
     session.controls = replace(session.controls, friction=request.friction)
 
 
-def set_gains(session: Session, request: requests.SetGains) -> None:
-    """Changes the gains of a limb."""
-    _tune(session, request.limb, frequency=request.frequency, damping=request.damping)
-
-
-def set_strength(session: Session, request: requests.SetStrength) -> None:
-    """Changes the strength of a limb."""
-    _tune(session, request.limb, strength=request.value)
-
-
-def set_pin(session: Session, request: requests.SetPin) -> None:
-    """Changes the pins of a limb."""
-    _tune(session, request.limb, pin=request.value)
-
-
-def _tune(session: Session, limb: str | None, **values: float) -> None:
+def tune(
+    session: Session, request: requests.SetGains | requests.SetStrength | requests.SetPin
+) -> None:
+    """Changes gains, strength or pins of a limb."""
     session.show_live()
-    present = session.scene_controls
+    present, values = session.scene_controls, asdict(request)
     for name in values:
         if name in MANAGED and name not in present.entry.options.info():
             raise PoiseError(f"controller {present.controller!r} has no {name}; 'spd' has")
-    chosen = present.tuned(session.simulation.setup.index.character, limb, **values)
+    chosen = present.tuned(session.simulation.setup.index.character, **values)
     session.simulation.retune(chosen)
     if session.controls.character == chosen.character:
         session.controls = replace(session.controls, tuning=chosen.tuning)
@@ -503,9 +491,9 @@ HANDLERS: dict[type[Request], Callable[[Session, Any], None]] = {
     requests.Choose: choose,
     requests.SetGravity: set_gravity,
     requests.SetFriction: set_friction,
-    requests.SetGains: set_gains,
-    requests.SetStrength: set_strength,
-    requests.SetPin: set_pin,
+    requests.SetGains: tune,
+    requests.SetStrength: tune,
+    requests.SetPin: tune,
     requests.SetProfile: set_profile,
     requests.SetOption: set_option,
     requests.SetAdaptive: set_adaptive,

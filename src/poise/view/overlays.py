@@ -181,21 +181,22 @@ def pair_forces(touches: Contacts, *, copy: int = 0) -> tuple[Floats, Floats]:
     Returns:
         Points [m] and forces on the first of the two [N], shapes (k, 3).
     """
-    mine = touches.copy == copy
-    points, forces = [], []
-    for one, two in sorted(set(zip(touches.link[mine], touches.other[mine], strict=True))):
-        rows = mine & (touches.link == one) & (touches.other == two)
-        press = np.linalg.norm(touches.force[rows], axis=1)
-        if press.sum() > 0.0:
-            points.append(press @ touches.point[rows] / press.sum())
-            forces.append(touches.force[rows].sum(axis=0))
-    return np.reshape(points, (-1, 3)), np.reshape(forces, (-1, 3))
+    touches = touches.rows(touches.copy == copy)
+    pairs, which = np.unique(
+        np.stack([touches.link, touches.other], axis=1), axis=0, return_inverse=True
+    )
+    member = which.reshape(-1) == np.arange(len(pairs))[:, None]
+    size = np.linalg.norm(touches.force, axis=1)
+    total = member @ size
+    some = total > 0.0
+    point = (member * size)[some] @ touches.point / total[some, None]
+    return point, member[some] @ touches.force
 
 
-def arrow_vectors(forces: Floats, scale: float) -> Floats:
-    """Arrows of forces (k, 3) [N] at a scale [m/N], at most 1 m long [m]."""
+def arrow_vectors(forces: Floats, scale: float, longest: float = LONGEST_ARROW) -> Floats:
+    """Arrows of forces (k, 3) [N] at a scale [m/N], no longer than that [m]."""
     size = np.linalg.norm(forces, axis=1, keepdims=True)
-    short: Floats = forces * np.minimum(scale, LONGEST_ARROW / np.maximum(size, 1e-9))
+    short: Floats = forces * np.minimum(scale, longest / np.maximum(size, 1e-9))
     return short
 
 

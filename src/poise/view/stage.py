@@ -120,7 +120,7 @@ class Stage:
         r = np.minimum(number(radius, "radius", unit="m"), length / (1.5 * HEAD_LENGTH))
         head = HEAD_LENGTH * r
         half = (length - head) / 2
-        quat = quats_from_z(axis)
+        quat = rotation.between(np.broadcast_to((0.0, 0.0, 1.0), axis.shape), axis)
         shaft = np.stack([r, r, half], axis=-1)
         cone = np.stack([HEAD_WIDTH * r, HEAD_WIDTH * r, head], axis=-1)
         self._draw(
@@ -179,17 +179,6 @@ class Stage:
 
     def _name(self, name: str) -> str:
         return f"{self._prefix}/{name}"
-
-
-def quats_from_z(axes: Floats) -> Floats:
-    """Quaternions of rotations that take +z to unit axes, shape (k, 3) -> (k, 4)."""
-    x, y, z = axes.T
-    zero = np.zeros_like(x)
-    above = np.stack([1.0 + z, -y, x, zero], axis=-1)
-    below = np.stack([-y, 1.0 - z, zero, x], axis=-1)
-    quat = np.where((z >= 0.0)[:, None], above, below)
-    unit: Floats = quat / np.linalg.norm(quat, axis=1, keepdims=True)
-    return unit
 
 
 def _rows(value: ArrayLike, name: str) -> Floats:
