@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from poise.anatomy.body import place_of
 from poise.dynamics import GRAVITY, forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.math.rotation import quat_matrix
 from poise.simulation.contact.contacts import Contacts
 from poise.studio.scene_index import SceneIndex
 from poise.studio.snapshot import Measures
@@ -330,20 +330,18 @@ class GoalHandles:
         """
         for name in set(self._goals) - set(goals):
             self._goals.pop(name).remove()
-        if not goals:
-            return
-        origin, turn = forward_kinematics(measures.index.scene, measures.q)
+        index = measures.index
         for name, to in goals.items():
             try:
-                link, place = place_of(measures.index.character, name)
+                link, place = place_of(index.character, name)
             except PoiseError:
                 continue  # a goal of the scene before, which is being replaced
-            i = measures.index.link_index(link)
             if name not in self._goals:
-                self._goals[name] = self._add(name, height)
-            self._goals[name].update(
-                np.array(to) - at, origin[i] + quat_matrix(turn[i]) @ place - at
-            )
+                self._goals[name] = GoalHandle(
+                    self._api, self._prefix, height, partial(self._on_move, name)
+                )
+            present = index.point(measures.q, index.link_index(link), place)
+            self._goals[name].update(np.array(to) - at, present - at)
 
     def release(self, page: int) -> None:
         """Ends the drags of a page that has closed."""
@@ -355,6 +353,3 @@ class GoalHandles:
         for goal in self._goals.values():
             goal.remove()
         self._goals.clear()
-
-    def _add(self, name: str, height: float) -> GoalHandle:
-        return GoalHandle(self._api, self._prefix, height, lambda to: self._on_move(name, to))

@@ -11,12 +11,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics, measure
 from poise.anatomy.body import body_of, head_of
 from poise.anatomy.strength import MOMENTS
 from poise.errors import PoiseError
+from poise.math import rotation
 from poise.math.arrays import Floats
 from poise.model.character import Character, is_free_object
 from poise.model.forest import KINDS, Part
@@ -113,6 +114,17 @@ class SceneIndex:
     def ground(self, x: Floats | float, y: Floats | float) -> Floats:
         """Height of the ground there [m]; 0 where there is none."""
         return ground_height(self.settings.ground, x, y)
+
+    def point(self, q: Floats, link: int, place: ArrayLike) -> Floats:
+        """Where a point of a link, given in its frame, is in the world [m], shape (3,)."""
+        origin, turn = dynamics.forward_kinematics(self.scene, q)
+        return np.asarray(origin[link] + rotation.rotate(turn[link], place))
+
+    def point_in_link(self, q: Floats, link: int, point: ArrayLike) -> Floats:
+        """A point of the world in a link's frame [m], shape (3,)."""
+        origin, turn = dynamics.forward_kinematics(self.scene, q)
+        away = np.asarray(point, dtype=float) - origin[link]
+        return rotation.rotate(rotation.conjugate(turn[link]), away)
 
     def link_index(self, link: str | int) -> int:
         """Index of a link; a name without a character is one of the first character."""

@@ -110,11 +110,7 @@ def drawing_of(
         raise PoiseError(f"opacity must be in 0..1, got {opacity:g}")
     scene = scene_of(source)
     position, quaternion = link_poses(source, scene, q)
-    shapes = [
-        (i, shape)
-        for i, link in enumerate(link for part in scene.characters for link in part.links)
-        for shape in link.shapes
-    ]
+    shapes = shapes_of(scene)
     if not shapes:
         return []
     colors = shape_colors(scene, color)
@@ -127,6 +123,12 @@ def drawing_of(
         _primitive(shape, pos, quat, rgb, opacity * alpha, group)
         for (_, shape), (pos, quat), (*rgb, alpha) in zip(shapes, pose, colors, strict=True)
     ]
+
+
+def shapes_of(scene: Scene) -> list[tuple[int, Shape]]:
+    """All shapes of a scene, each with the index of its link."""
+    links = [link for part in scene.characters for link in part.links]
+    return [(i, shape) for i, link in enumerate(links) for shape in link.shapes]
 
 
 def is_primitives(source: Any) -> bool:

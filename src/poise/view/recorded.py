@@ -29,6 +29,7 @@ from poise.view.drawing import (
 )
 from poise.view.overlays import force_drawing, reference_drawing
 from poise.view.render import Image, png_bytes, render
+from poise.view.timeline import check
 
 
 def frame_drawing(
@@ -156,10 +157,7 @@ def notebook_html(motion: Recording | Clip) -> str:
 
 def _frame(recording: Recording, i: int, copy: int) -> tuple[Floats, Floats]:
     """Positions and projectiles of one copy in one frame."""
-    if not isinstance(recording, Recording):
-        raise PoiseError(f"expected a Recording, got {type(recording).__name__}")
-    if not isinstance(copy, (int, np.integer)) or not 0 <= copy < recording.n:
-        raise PoiseError(f"copy is {copy!r:.80}; it must be 0 to {recording.n - 1}")
+    check(recording, copy)
     thrown, q = recording.thrown(i), recording.q[i]
     return (q, thrown) if recording.n == 1 else (q[copy], thrown[copy])
 

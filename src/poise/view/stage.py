@@ -20,7 +20,7 @@ from poise.math import rotation
 from poise.math.arrays import Floats, finite, floats, number, shaped
 from poise.math.rotation import quat_matrix
 from poise.model.scene import SceneLike, scene_of
-from poise.view.drawing import Colors, Primitive, Rgb, drawing_of, is_primitives
+from poise.view.drawing import Colors, Primitive, Rgb, drawing_of, is_primitives, shapes_of
 from poise.view.mesh import Part, parts_of, solid
 from poise.view.overlays import FORCE, HEAD_LENGTH, HEAD_WIDTH, POINT, scale_radii
 
@@ -320,11 +320,7 @@ class Bodies:
         self._offset = _per_copy(offset, "offset", (n, 3))[:, None]
         drawn = drawing_of(self.scene, color=color, opacity=opacity)
         drawn = scale_radii(drawn) if opacity < 1.0 else drawn
-        shapes = [
-            (i, shape)
-            for i, link in enumerate(k for part in self.scene.characters for k in part.links)
-            for shape in link.shapes
-        ]
+        shapes = shapes_of(self.scene)
         rows = [
             (part.solid, thing.opacity < 1.0, i, k, part)
             for k, ((i, _), thing) in enumerate(zip(shapes, drawn, strict=True))
