@@ -14,8 +14,8 @@ from conftest import find_data
 
 from poise import dynamics, load_character
 from poise.anatomy.body import size_of
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point, feet_of, positions, tip_of
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint, feet_of, positions, tip_of
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
 from poise.math.arrays import Floats, runs
@@ -37,7 +37,7 @@ def swing(t: Floats, start: float, length: float) -> Floats:
 
 
 @lru_cache(maxsize=8)
-def stepping(fps: float = 120.0, height: float = 0.0) -> tuple[Clip, Contacts]:
+def stepping(fps: float = 120.0, height: float = 0.0) -> tuple[Clip, ContactSchedule]:
     """Two steps of 0.4 m, right then left, made by inverse kinematics; and when the feet stand."""
     t = np.arange(round(2.0 * fps)) / fps
     points = feet_of(HUMANOID)
@@ -62,7 +62,7 @@ def stepping(fps: float = 120.0, height: float = 0.0) -> tuple[Clip, Contacts]:
     q, _ = ik.solve(HUMANOID, q, goals, posture=1e-4, limits=False, iterations=30)
     q[:, 2] += height
     on = [(moves[p.foot] < 1e-9) | (moves[p.foot] > 1.0 - 1e-9) for p in points]
-    return Clip(HUMANOID, q, fps), Contacts(points, np.stack(on, axis=1))
+    return Clip(HUMANOID, q, fps), ContactSchedule(points, np.stack(on, axis=1))
 
 
 def take(name: str) -> Clip:
@@ -104,7 +104,7 @@ def test_positions_agree_with_the_links_poses() -> None:
     rng = np.random.default_rng(0)
     q = HUMANOID.rest_q
     q[7:11] = (0.8, 0.6, 0.0, 0.0)
-    points = [Point("left_foot", "left_foot", tuple(rng.normal(size=3)))]
+    points = [ContactPoint("left_foot", "left_foot", tuple(rng.normal(size=3)))]
     h, link = 1e-6, "left_foot"
     J = dynamics.jacobian(HUMANOID, q, link, points[0].pos)
     moved = q.copy()
@@ -219,7 +219,7 @@ def test_contacts_of_another_clip_are_refused() -> None:
     with pytest.raises(PoiseError, match="left_foot"):
         Clip(snake, np.tile(snake.rest_q, (240, 1)), 30.0, contacts=truth)
     with pytest.raises(ClipError, match="shape"):
-        Contacts(truth.points, truth.on[:, :3])
+        ContactSchedule(truth.points, truth.on[:, :3])
     with pytest.raises(ClipError, match="unknown foot"):
         truth.of("nose")
 

@@ -30,7 +30,7 @@ LEAF_REACH = 0.08
 """The same for the last link of a chain: paws, of which some hang in the rest pose."""
 
 
-class Point(NamedTuple):
+class ContactPoint(NamedTuple):
     """A point of a sole.
 
     Attributes:
@@ -44,7 +44,7 @@ class Point(NamedTuple):
     pos: Vector
 
 
-def feet_of(character: Character, also: Iterable[str] = ()) -> tuple[Point, ...]:
+def feet_of(character: Character, also: Iterable[str] = ()) -> tuple[ContactPoint, ...]:
     """The points by which a character stands: those of its feet in the rest pose.
 
     Links whose lowest point is near the lowest of all are feet; a toe belongs to the foot above it.
@@ -75,7 +75,7 @@ def feet_of(character: Character, also: Iterable[str] = ()) -> tuple[Point, ...]
     root = character.links[0].name
     crawls = root in low and low[root][1].min() <= reach
     feet: dict[str, str] = {}
-    found: list[Point] = []
+    found: list[ContactPoint] = []
     for i, link in enumerate(character.links):
         last = link.name not in carriers and not crawls
         if link.name not in low or low[link.name][1].min() > (far if last else reach):
@@ -85,14 +85,15 @@ def feet_of(character: Character, also: Iterable[str] = ()) -> tuple[Point, ...]
         sole = points[z < z.min() + SOLE]
         level = rotation.rotate(R[i], sole)
         found += [
-            Point(feet[link.name], link.name, tuple(sole[k].tolist())) for k in _corners(level)
+            ContactPoint(feet[link.name], link.name, tuple(sole[k].tolist()))
+            for k in _corners(level)
         ]
     for name in also:
         found += tip_of(character, name)
     return tuple(found)
 
 
-def tip_of(character: Character, name: str) -> list[Point]:
+def tip_of(character: Character, name: str) -> list[ContactPoint]:
     """The outer end of a link: up to four points farthest from where its joint is."""
     link = character.link(name)
     if not link.shapes:
@@ -103,10 +104,10 @@ def tip_of(character: Character, name: str) -> list[Point]:
     far = points @ along
     end = points[far > far.max() - SOLE]
     turned = rotation.rotate(rotation.between(along, (0.0, 0.0, -1.0)), end)
-    return [Point(name, name, tuple(end[k].tolist())) for k in _corners(turned)]
+    return [ContactPoint(name, name, tuple(end[k].tolist())) for k in _corners(turned)]
 
 
-def positions(character: Character, points: Sequence[Point], q: ArrayLike) -> Floats:
+def positions(character: Character, points: Sequence[ContactPoint], q: ArrayLike) -> Floats:
     """Where points are in the world [m], shape (..., points, 3)."""
     p, R = dynamics.forward_kinematics(character, q)
     where = {link.name: i for i, link in enumerate(character.links)}

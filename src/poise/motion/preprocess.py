@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of, positions
 from poise.characters import MOTIONS
 from poise.errors import ClipError, PoiseError, shorten
@@ -105,7 +105,7 @@ def reduce_limit_excess(clip: Clip, fraction: float = FRACTION) -> ReducedExcess
     return ReducedExcess(clip.with_frames(frames, contacts=clip.contacts), beyond)
 
 
-def _restore_feet(clip: Clip, frames: Floats, contacts: Contacts) -> Floats:
+def _restore_feet(clip: Clip, frames: Floats, contacts: ContactSchedule) -> Floats:
     """Poses whose standing points are where those of the clip are."""
     stood = positions(clip.character, contacts.points, clip.frames)
     offset = stood - positions(clip.character, contacts.points, frames)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.anatomy import feet
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.errors import ClipError, unknown_name
 from poise.math.arrays import Floats, runs
 from poise.model.character import Character
@@ -111,7 +111,7 @@ def refine(
     character: Character,
     sketch: Floats,
     fps: float,
-    contacts: Contacts,
+    contacts: ContactSchedule,
     *,
     travel: Travel | None = None,
     symmetry: Floats | None = None,
@@ -175,7 +175,7 @@ class _Task:
         character: Character,
         sketch: Floats,
         fps: float,
-        contacts: Contacts,
+        contacts: ContactSchedule,
         options: Options,
         travel: Travel | None,
         hold: Floats | None,
@@ -421,7 +421,7 @@ def options_of(source: str, given: Mapping[str, Any]) -> Options:
     return Options(**values)
 
 
-def _clip(keys: Keyframes, motion: Motion, contacts: Contacts, cycles: int) -> Clip:
+def _clip(keys: Keyframes, motion: Motion, contacts: ContactSchedule, cycles: int) -> Clip:
     frames, on = motion.q, contacts.on
     if motion.travel is not None:
         last = repeat_cycles(motion, cycles, 1)[:1]

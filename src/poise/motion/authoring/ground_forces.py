@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
 from poise.anatomy import feet
-from poise.anatomy.feet import Point
+from poise.anatomy.feet import ContactPoint
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
@@ -95,7 +95,7 @@ def find_ground_forces(
     q: ArrayLike,
     v: ArrayLike,
     a: ArrayLike,
-    points: Sequence[Point],
+    points: Sequence[ContactPoint],
     on: ArrayLike,
     *,
     friction: float = 0.8,

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import positions
 from poise.errors import ClipError
 from poise.math import rotation
@@ -255,7 +255,7 @@ def _travel_of_feet(clip: Clip, travel: Travel) -> Travel:
 
 def _lock_seam_feet(
     clip: Clip, frames: Floats, travel: Travel, faded: int
-) -> tuple[Floats, Contacts | None]:
+) -> tuple[Floats, ContactSchedule | None]:
     """Frames of a round in which standing points are where they stood before its seam was faded.
 
     A foot that ends a little beside where its next round begins meets it half way; one that ends
@@ -288,7 +288,7 @@ def _lock_seam_feet(
     return move_points(clip.character, frames, contacts.points, offset), contacts
 
 
-def _join_contacts(clip: Clip, after: Clip, first: int, n: int) -> Contacts | None:
+def _join_contacts(clip: Clip, after: Clip, first: int, n: int) -> ContactSchedule | None:
     """Contacts of a blend: of the nearer clip; None if one has none or other points."""
     one, two = clip.contacts, after.contacts
     if one is None or two is None or one.points != two.points:

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.anatomy.body import size_of
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint
 from poise.anatomy.names import opposite_of
 from poise.errors import ClipError, shorten
 from poise.math import rotation
@@ -132,7 +132,7 @@ class Mirror:
         image: Floats = p - 2.0 * (p @ self.normal)[..., None] * self.normal
         return image
 
-    def contacts(self, contacts: Contacts) -> Contacts:
+    def contacts(self, contacts: ContactSchedule) -> ContactSchedule:
         """Contacts in the mirror; where the soles are alike, on the same points."""
         points = tuple(self._point(point) for point in contacts.points)
         same = [
@@ -145,11 +145,11 @@ class Mirror:
         on[:, same] = contacts.on
         return replace(contacts, on=on)
 
-    def _point(self, point: Point) -> Point:
+    def _point(self, point: ContactPoint) -> ContactPoint:
         link = self.pairs[point.link]
         seen = self.places(rotation.rotate(self._rest(point.link), point.pos))
         pos = rotation.rotate(rotation.conjugate(self._rest(link)), seen)
-        return Point(self.pairs[point.foot], link, tuple(pos.tolist()))
+        return ContactPoint(self.pairs[point.foot], link, tuple(pos.tolist()))
 
     def _turns(self, turn: Floats) -> Floats:
         """Quaternions (..., 4) in the mirror: M D M turns about -M axis by the same angle."""
@@ -217,5 +217,5 @@ def _rest_turns(character: Character) -> dict[str, Floats]:
     return {link.name: R[i] for i, link in enumerate(character.links)}
 
 
-def _is_same_point(a: Point, b: Point) -> bool:
+def _is_same_point(a: ContactPoint, b: ContactPoint) -> bool:
     return a[:2] == b[:2] and bool(np.allclose(a.pos, b.pos, atol=1e-6))

@@ -44,7 +44,7 @@ from scipy.signal import savgol_filter
 
 from poise import dynamics, measure
 from poise.anatomy.body import size_of
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of, positions
 from poise.errors import ClipError
 from poise.math.arrays import Floats, Mask, number, runs
@@ -196,7 +196,7 @@ def uncut_segments(clip: Clip) -> list[tuple[int, int]]:
 # standing feet
 
 
-def _lock_feet(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) -> Floats:
+def _lock_feet(clip: Clip, frames: Floats, contacts: ContactSchedule, cutoff: float) -> Floats:
     """Filtered frames, corrected so that standing points are where they were in the clip's own."""
     character, fps = clip.character, clip.fps
     stood = positions(character, contacts.points, clip.frames)
@@ -216,7 +216,7 @@ def _lock_feet(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) ->
     return move_points(character, frames, contacts.points, offset, joints=KEEP, root=KEEP)
 
 
-def still_contacts(contacts: Contacts, still: Mask) -> Mask:
+def still_contacts(contacts: ContactSchedule, still: Mask) -> Mask:
     """The part of each contact from the first to the last frame in which the point is still."""
     found = np.zeros_like(contacts.on)
     for i, a, b in contacts.point_phases():

@@ -22,8 +22,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.ndimage import uniform_filter1d
 
 from poise.anatomy.body import size_of
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point, feet_of, positions, tip_of
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint, feet_of, positions, tip_of
 from poise.errors import ClipError
 from poise.math.arrays import Floats, Mask, number, runs
 from poise.motion.clip import Clip
@@ -58,11 +58,11 @@ BLIP = 0.05
 
 def detect_contacts(
     clip: Clip,
-    points: Sequence[Point] | None = None,
+    points: Sequence[ContactPoint] | None = None,
     *,
     also: Iterable[str] = (),
     ground: float | None = None,
-) -> Contacts:
+) -> ContactSchedule:
     """Find which points of the soles stand on the ground, frame by frame.
 
     Args:
@@ -93,10 +93,10 @@ def detect_contacts(
     begins = (speed < slow) & (height < HEIGHTS[0] * length)
     lasts = (speed < still) & (height < HEIGHTS[1] * length)
     on = [_close_gaps(a, b, clip.fps) for a, b in zip(begins.T, lasts.T, strict=True)]
-    return Contacts(points, np.stack(on, axis=1), detected=True)
+    return ContactSchedule(points, np.stack(on, axis=1), detected=True)
 
 
-def ground_height(clip: Clip, contacts: Contacts | None = None) -> float:
+def ground_height(clip: Clip, contacts: ContactSchedule | None = None) -> float:
     """Height of the ground [m]: the median of the lowest point that stands, over the frames.
 
     Without a contact it is the lowest height that any of the points reaches.

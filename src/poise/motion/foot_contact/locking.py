@@ -18,8 +18,8 @@ from dataclasses import replace
 import numpy as np
 
 from poise.anatomy.body import size_of
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point, positions
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint, positions
 from poise.math.arrays import Floats, Mask, runs
 from poise.math.filtering import lowpass
 from poise.model.character import Character
@@ -34,7 +34,7 @@ FADE = 0.12
 def move_points(
     character: Character,
     frames: Floats,
-    points: Sequence[Point],
+    points: Sequence[ContactPoint],
     offset: Floats,
     *,
     joints: float = 1e-2,
@@ -164,7 +164,7 @@ def lock_blended_feet(blend: Clip, before: Floats, after: Floats, first: int, n:
     return blend.with_frames(frames, contacts=replace(contacts, on=stands))
 
 
-def _offsets(contacts: Contacts, away: Floats, on: Mask, fade: int) -> Floats:
+def _offsets(contacts: ContactSchedule, away: Floats, on: Mask, fade: int) -> Floats:
     """By how much to move the points of a blend [m], (k, points, 3).
 
     Args:
@@ -186,7 +186,7 @@ def _offsets(contacts: Contacts, away: Floats, on: Mask, fade: int) -> Floats:
 
 
 def _places(
-    contacts: Contacts, one: Floats, two: Floats, first: int, n: int, near: float
+    contacts: ContactSchedule, one: Floats, two: Floats, first: int, n: int, near: float
 ) -> tuple[Floats, Mask]:
     """Where the points of a blend stand [m], (k, points, 3), and when, (k, points).
 

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from poise.anatomy.body import Body
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import SOLE, Point, positions, tip_of
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import SOLE, ContactPoint, positions, tip_of
 from poise.errors import ClipError, shorten
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask, runs
@@ -89,7 +89,7 @@ class StandingFoot:
     flat: Mask
     level: bool
     toes: tuple[tuple[str, Floats], ...]
-    tip: tuple[Point, ...] = ()
+    tip: tuple[ContactPoint, ...] = ()
 
 
 def match_feet(
@@ -131,7 +131,7 @@ def clear_standing_at_cuts(stands: Mask, desired: DesiredMotion, fps: float) -> 
 
 def target_schedule(
     feet: list[StandingFoot], body: Body, desired: DesiredMotion, fps: float
-) -> Contacts | None:
+) -> ContactSchedule | None:
     """Which points of the target's soles stand, and of its hands."""
     if not feet:
         return None
@@ -151,7 +151,7 @@ def target_schedule(
                     on[:, i] &= pitch == 0.0
         tips += [(point, stands) for point in foot.tip]
     on = np.concatenate([on, *(stands[:, None] for _, stands in tips)], axis=1)
-    return Contacts((*points, *(point for point, _ in tips)), on)
+    return ContactSchedule((*points, *(point for point, _ in tips)), on)
 
 
 def _why_no_feet(odd: dict[str, str], one: Character, other: Character) -> str:
@@ -174,7 +174,7 @@ def caller_stack_level() -> int:
 
 
 def _pair_feet(
-    found: Match, ours: tuple[Point, ...], theirs: tuple[Point, ...]
+    found: Match, ours: tuple[ContactPoint, ...], theirs: tuple[ContactPoint, ...]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Feet of the target by those of the source of the same limb, and pairs that are no such.
 
@@ -206,7 +206,7 @@ def is_foot(body: Body, name: str) -> bool:
     return where is None or where[2] in ("foot", "toe", "hand")
 
 
-def _forward_distance(body: RestPose, points: list[Point]) -> Floats:
+def _forward_distance(body: RestPose, points: list[ContactPoint]) -> Floats:
     """How far points are to the front at rest [m], shape (n,)."""
     forward = body.sole(points[0].foot)[:, 0]
     at = [body.at(x.link) + rotate(body.turned(x.link), np.array(x.pos)) for x in points]
@@ -214,7 +214,7 @@ def _forward_distance(body: RestPose, points: list[Point]) -> Floats:
     return ahead
 
 
-def _heel_and_toe(contacts: Contacts, foot: str, body: RestPose) -> tuple[Mask, Mask]:
+def _heel_and_toe(contacts: ContactSchedule, foot: str, body: RestPose) -> tuple[Mask, Mask]:
     """When heel and toes of a foot of the source stand."""
     own = contacts.of(foot)
     ahead = _forward_distance(body, [contacts.points[i] for i in own])
@@ -227,7 +227,12 @@ def _heel_and_toe(contacts: Contacts, foot: str, body: RestPose) -> tuple[Mask, 
 
 
 def _make_foot(
-    body: RestPose, name: str, points: tuple[Point, ...], stands: Mask, flat: Mask, level: bool
+    body: RestPose,
+    name: str,
+    points: tuple[ContactPoint, ...],
+    stands: Mask,
+    flat: Mask,
+    level: bool,
 ) -> StandingFoot:
     """A foot with its sole as seen from its link."""
     axes = body.sole(name)
@@ -415,7 +420,12 @@ def _end_of(body: Body, limb: tuple[str, str] | None) -> str | None:
 
 
 def _make_hand(
-    body: RestPose, name: str, contacts: Contacts, other: str, desired: DesiredMotion, fps: float
+    body: RestPose,
+    name: str,
+    contacts: ContactSchedule,
+    other: str,
+    desired: DesiredMotion,
+    fps: float,
 ) -> StandingFoot:
     """A hand that stands when that of the source does."""
     tip = _tip(body, name)
@@ -433,7 +443,7 @@ def _make_hand(
     return _on_points(body, name, tip, stands, firm)
 
 
-def _tip(body: RestPose, name: str) -> tuple[Point, ...]:
+def _tip(body: RestPose, name: str) -> tuple[ContactPoint, ...]:
     """The corners of a flat end of a hand, or the one point in which a round one or a finger ends.
 
     Fingers of their own stay as they are at rest.
@@ -447,7 +457,7 @@ def _tip(body: RestPose, name: str) -> tuple[Point, ...]:
     return (points[int(np.argmax(far))],)
 
 
-def _outline(body: RestPose, name: str) -> list[Point]:
+def _outline(body: RestPose, name: str) -> list[ContactPoint]:
     """Points of the shapes of a hand and of what hangs on it."""
     inside, points = {name}, []
     for link in body.character.links:  # parents come first
@@ -455,11 +465,11 @@ def _outline(body: RestPose, name: str) -> list[Point]:
             inside.add(link.name)
             for shape in link.shapes:
                 cloud = surface_points(shape).tolist()
-                points += [Point(name, link.name, tuple(pos)) for pos in cloud]
+                points += [ContactPoint(name, link.name, tuple(pos)) for pos in cloud]
     return points
 
 
-def _in_hand(body: RestPose, name: str, points: Sequence[Point]) -> Floats:
+def _in_hand(body: RestPose, name: str, points: Sequence[ContactPoint]) -> Floats:
     """Where points are at rest in the frame of a hand [m], shape (n, 3)."""
     placed = positions(body.character, points, body.character.rest_q)
     return rotate(conjugate(body.turned(name)), placed - body.at(name))
@@ -477,7 +487,7 @@ def _hand_direction(body: RestPose, name: str) -> Floats:
 
 
 def _on_points(
-    body: RestPose, name: str, tip: tuple[Point, ...], stands: Mask, firm: bool = False
+    body: RestPose, name: str, tip: tuple[ContactPoint, ...], stands: Mask, firm: bool = False
 ) -> StandingFoot:
     """A hand that stands on points of its tip; a firm one does not turn about a single one."""
     local, normal = _in_hand(body, name, tip), _hand_direction(body, name)

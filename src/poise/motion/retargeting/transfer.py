@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.anatomy.body import SIDES, Body, size_of
-from poise.anatomy.feet import Point, feet_of
+from poise.anatomy.feet import ContactPoint, feet_of
 from poise.math import rotation
 from poise.math.arrays import Floats
 from poise.math.rotation import conjugate, multiply, quat_matrix, rotate
@@ -167,7 +167,7 @@ class RestPose:
         return middle
 
 
-def sole_points(body: Body) -> tuple[Point, ...]:
+def sole_points(body: Body) -> tuple[ContactPoint, ...]:
     """The points by which a body stands: `feet_of`, but a shin that reaches low is no foot."""
     points = feet_of(body.character)
     ends = ("foot", "toe", "hand")
@@ -183,16 +183,16 @@ def sole_points(body: Body) -> tuple[Point, ...]:
         if own is None:
             kept.append(point)
         elif role in ends:
-            kept.append(Point(own, point.link, point.pos))
+            kept.append(ContactPoint(own, point.link, point.pos))
     # toes whose names say nothing hang on what is kept
     names = {point.foot for point in kept}
     return tuple(
-        point if body.where(point.link) else Point(_above(body, point, names), *point[1:])
+        point if body.where(point.link) else ContactPoint(_above(body, point, names), *point[1:])
         for point in kept
     )
 
 
-def _above(body: Body, point: Point, feet: set[str]) -> str:
+def _above(body: Body, point: ContactPoint, feet: set[str]) -> str:
     """The foot that a toe hangs on."""
     at: str | None = point.link
     while at is not None:
