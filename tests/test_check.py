@@ -392,13 +392,13 @@ def test_what_people_were_measured_to_do_is_inside_the_bounds() -> None:
 
 @pytest.mark.parametrize("name", ["dog", "lamp", "snake-36", "tail-biped", "two-link"])
 def test_who_is_no_person_has_no_table(name: str) -> None:
-    assert strength.why_not_human(load_character(name)).startswith(f"no table for {name!r}")
+    assert body_of(load_character(name)).why_no_person
 
 
 @pytest.mark.parametrize("name", ["humanoid", "humanoid-51", "humanoid-ball"])
 def test_the_built_in_people_are_people(name: str) -> None:
     character = load_character(name)
-    assert strength.why_not_human(character) == ""
+    assert body_of(character).kind == "person"
     joints = {joint for joint, _ in strength.rated_links(body_of(character)).values()}
     assert {"hip", "knee", "ankle", "shoulder", "elbow", "trunk", "neck"} <= joints
 

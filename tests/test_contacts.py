@@ -13,9 +13,9 @@ import pytest
 from conftest import find_data
 
 from poise import dynamics, load_character
-from poise.anatomy.body import size_of
 from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import ContactPoint, feet_of, positions, tip_of
+from poise.anatomy.rest_pose import size_of
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
 from poise.math.arrays import Floats, runs

@@ -8,9 +8,9 @@ from scipy.ndimage import binary_erosion
 from test_contacts import HUMANOID, needs_data, stepping, take
 
 from poise import load_character
-from poise.anatomy.body import size_of
 from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import positions
+from poise.anatomy.rest_pose import size_of
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask

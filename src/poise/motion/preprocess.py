@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from poise.anatomy.contact_schedule import ContactSchedule
-from poise.anatomy.feet import feet_of, positions
+from poise.anatomy.feet import feet_of, has_free_root, positions
 from poise.characters import MOTIONS
 from poise.errors import ClipError, PoiseError, shorten
-from poise.math.arrays import Floats, Mask, Progress, runs
+from poise.math.arrays import Floats, Mask, Progress
 from poise.math.filtering import lowpass
 from poise.measure import tracking_error
 from poise.model import configuration
@@ -47,6 +47,7 @@ from poise.motion.editing.smoothing import (
     uncut_segments,
 )
 from poise.motion.foot_contact.locking import FADE, fade_offsets, move_points
+from poise.motion.foot_contact.planting import frames_from
 from poise.motion.foot_contact.repair import repair_foot_contact
 from poise.motion.limits import clamp, excesses
 
@@ -146,16 +147,8 @@ def raise_swing_feet(clip: Clip) -> tuple[Clip, float]:
 
 def _swing_profile(stands: Mask, ramp: float) -> Floats:
     """0 where a foot stands, rising smoothly to 1 within so many frames from there, shape (k,)."""
-    out = np.zeros(len(stands))
-    for a, b in runs(~stands):
-        away = np.full(b - a, np.inf)
-        if a > 0:
-            away = np.minimum(away, np.arange(1, b - a + 1))
-        if b < len(stands):
-            away = np.minimum(away, np.arange(b - a, 0, -1))
-        u = np.minimum(away / max(ramp, 1.0), 1.0)
-        out[a:b] = u * u * (3.0 - 2.0 * u)
-    return out
+    u = np.minimum(frames_from(stands) / max(ramp, 1.0), 1.0)
+    return u * u * (3.0 - 2.0 * u)
 
 
 # preprocessing
@@ -259,7 +252,7 @@ def preprocess(
         clip = _smooth(clip, cutoff, notes)
     elif raw:
         clip = _smooth_if_long(clip, notes)
-    if raw and ground and clip.character.joints and clip.character.joints[0].kind == "free":
+    if raw and ground and has_free_root(clip.character):
         clip = _ground(clip, notes)
     return _with_notes(clip, notes)
 

@@ -15,8 +15,9 @@ from scipy.signal import savgol_filter
 
 from poise import dynamics
 from poise.anatomy import feet
-from poise.anatomy.body import body_of, size_of
+from poise.anatomy.body import body_of
 from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.rest_pose import size_of
 from poise.math.arrays import Floats, Mask, runs
 from poise.motion.authoring import ground_forces
 from poise.motion.clip import Clip

@@ -25,6 +25,7 @@ from poise.model.character import Character
 from poise.motion.authoring import ground_forces, terms
 from poise.motion.authoring.spacetime import Motion, Term, optimize
 from poise.motion.clip import Clip
+from poise.motion.foot_contact.planting import frames_from
 
 RATE = 30.0
 """Frames per second that are moved; those between follow."""
@@ -187,13 +188,8 @@ def _foot_places(
 def _least_heights(on: Mask, fps: float) -> Floats:
     """How high points must be that do not stand: the higher, the longer before and after, -inf of
     those that do, shape (k, points)."""
-    least = np.full(on.shape, -np.inf)
-    for i in range(on.shape[1]):
-        for a, b in runs(~on[:, i]):
-            since = np.arange(b - a) if a else np.full(b - a, np.inf)
-            until = np.arange(b - a)[::-1] if b < len(on) else np.full(b - a, np.inf)
-            least[a:b, i] = SWINGS * np.minimum(np.minimum(since, until) / (RISE * fps), 1.0)
-    return least
+    away = np.stack([frames_from(column) for column in on.T], axis=1) - 1.0
+    return np.where(on, -np.inf, SWINGS * np.minimum(away / (RISE * fps), 1.0))
 
 
 def _pose_terms(

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from poise.anatomy.contact_schedule import ContactSchedule
-from poise.anatomy.feet import positions
+from poise.anatomy.feet import has_free_root, positions
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, count, number, runs
@@ -84,7 +84,7 @@ def loop(
             f"blend is {span:g} s; it must lie in 0 .. {most:g} s, half of the clip's time"
         )
     travel = _travel(clip, clip.frames[0], clip.frames[-1])
-    if _has_free_root(clip):
+    if has_free_root(clip.character):
         travel = _travel_of_feet(clip, travel)
     if turn is not None:
         travel = (check_angle(turn, "turn"), *travel[1:])
@@ -94,7 +94,7 @@ def loop(
     one, contacts = _lock_seam_feet(clip, _close_seam(clip, faded, travel), travel, faded)
     rounds, frames = [one[:-1]], one
     for _ in range(cycles - 1):
-        frames = transform_frames(frames, *travel) if _has_free_root(clip) else frames
+        frames = transform_frames(frames, *travel) if has_free_root(clip.character) else frames
         rounds.append(frames[:-1])
     if contacts is not None:
         on = contacts.on.copy()
@@ -140,7 +140,7 @@ def blend(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | None 
     first, n = min(round(start * clip.fps), len(clip) - 2), max(1, round(duration * clip.fps))
     n = min(n, len(clip) - 1 - first, len(after) - 1)
     frames = after.frames
-    if _has_free_root(clip):
+    if has_free_root(clip.character):
         turn, here, there = _travel(clip, frames[n // 2], clip.frames[first + n // 2])
         frames = transform_frames(frames, turn, here, there)
     s = np.arange(n + 1)[:, None] / n
@@ -150,7 +150,12 @@ def blend(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | None 
     mixed = configuration.integrate(clip.character, before, s * step)
     joined = np.concatenate([clip.frames[:first], mixed, frames[n + 1 :]])
     contacts = _join_contacts(clip, after, first, n)
-    if contacts is None or contacts.sliding or not contacts.on.any() or not _has_free_root(clip):
+    if (
+        contacts is None
+        or contacts.sliding
+        or not contacts.on.any()
+        or not has_free_root(clip.character)
+    ):
         return clip.with_frames(joined, contacts=contacts)
     return lock_blended_feet(
         clip.with_frames(joined, contacts=contacts), clip.frames, frames, first, n
@@ -166,7 +171,7 @@ def _fade_time(clip: Clip, travel: Travel) -> float:
     # two frames before the last; the last itself gives way to the first of the next round
     ahead = (
         transform_frames(clip.frames[:2], turn, here, there)
-        if _has_free_root(clip)
+        if has_free_root(clip.character)
         else clip.frames[:2]
     )
     gap = configuration.difference(clip.character, clip.frames[-1], ahead[0])
@@ -192,7 +197,7 @@ def _close_seam(clip: Clip, span: int, travel: Travel) -> Floats:
     """Frames of one round whose last pose and velocity are those of the first, carried on."""
     character, frames = clip.character, clip.frames.copy()
     turn, here, there = travel
-    back = transform_frames(frames, -turn, there, here) if _has_free_root(clip) else frames
+    back = transform_frames(frames, -turn, there, here) if has_free_root(clip.character) else frames
     if span < 1:
         return np.asarray(frames)
     u = np.arange(span + 1)[:, None] / span
@@ -209,7 +214,9 @@ def _close_seam(clip: Clip, span: int, travel: Travel) -> Floats:
     begin, end = (configuration.integrate(character, x, -fade * gap) for x in (begin, end))
     frames[: span + 1] = begin
     frames[-span - 1 :] = (
-        transform_frames(end[::-1], turn, here, there) if _has_free_root(clip) else end[::-1]
+        transform_frames(end[::-1], turn, here, there)
+        if has_free_root(clip.character)
+        else end[::-1]
     )
     return np.asarray(frames)
 
@@ -226,7 +233,7 @@ def _slope(clip: Clip, frames: Floats) -> Floats:
 def _travel(clip: Clip, a: Floats, b: Floats) -> Travel:
     """From pose a to pose b over the ground: turn [rad], and the place that goes to a place."""
     here, there = a[:3].copy(), b[:3].copy()
-    if not _has_free_root(clip):
+    if not has_free_root(clip.character):
         return 0.0, here, there
     there[2] = here[2]
     turn = float(heading_of(clip, b) - heading_of(clip, a))
@@ -262,7 +269,7 @@ def _lock_seam_feet(
     far from there slides while the seam is faded, and its contact ends meanwhile.
     """
     contacts = clip.contacts
-    if not faded or contacts is None or contacts.sliding or not _has_free_root(clip):
+    if not faded or contacts is None or contacts.sliding or not has_free_root(clip.character):
         return frames, contacts
     was, now = (positions(clip.character, contacts.points, q) for q in (clip.frames, frames))
     on, offset = contacts.on.copy(), np.where(contacts.on[..., None], was - now, 0.0)
@@ -296,7 +303,3 @@ def _join_contacts(clip: Clip, after: Clip, first: int, n: int) -> ContactSchedu
     half = n // 2
     on = np.concatenate([one.on[: first + half], two.on[half:]])
     return replace(one, on=on, detected=one.detected or two.detected)
-
-
-def _has_free_root(clip: Clip) -> bool:
-    return clip.character.joints[0].kind == "free"

@@ -47,7 +47,7 @@ from poise.motion.clip import Clip
 from poise.motion.editing.dynamic_consistency import make_consistent
 from poise.motion.foot_contact.repair import hold_standing_feet, repair_schedule
 from poise.motion.limits import excesses
-from poise.motion.retargeting.feet import is_limb_end
+from poise.motion.retargeting.feet import is_on_limb
 from poise.motion.retargeting.retarget import retarget
 
 # shift of the center of mass
@@ -329,7 +329,7 @@ def _level_feet(clip: Clip, notes: list[str], progress: Progress) -> Clip:
 def _has_legs(character: Character, contacts: ContactSchedule) -> bool:
     """Whether anything that stands is at the end of a leg or an arm."""
     body = body_of(character)
-    return any(is_limb_end(body, foot) for foot in contacts.feet)
+    return any(is_on_limb(body, foot) for foot in contacts.feet)
 
 
 def _is_level(clip: Clip) -> bool:

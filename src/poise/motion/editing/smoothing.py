@@ -43,9 +43,9 @@ from scipy.ndimage import binary_dilation, median_filter
 from scipy.signal import savgol_filter
 
 from poise import dynamics, measure
-from poise.anatomy.body import size_of
 from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of, positions
+from poise.anatomy.rest_pose import size_of
 from poise.errors import ClipError
 from poise.math.arrays import Floats, Mask, number, runs
 from poise.math.filtering import lowpass, pad_length

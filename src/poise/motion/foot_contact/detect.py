@@ -21,9 +21,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.ndimage import uniform_filter1d
 
-from poise.anatomy.body import size_of
 from poise.anatomy.contact_schedule import ContactSchedule
-from poise.anatomy.feet import ContactPoint, feet_of, positions, tip_of
+from poise.anatomy.feet import ContactPoint, feet_of, has_free_root, positions, tip_of
+from poise.anatomy.rest_pose import size_of
 from poise.errors import ClipError
 from poise.math.arrays import Floats, Mask, number, runs
 from poise.motion.clip import Clip
@@ -122,7 +122,7 @@ def speeds(p: Floats, fps: float) -> Floats:
 def _root_speed(clip: Clip) -> Floats:
     """Speed of the root over the ground, its mean over half a second [m/s], shape (k,)."""
     k = len(clip)
-    if k == 1 or not clip.character.joints or clip.character.joints[0].kind != "free":
+    if k == 1 or not has_free_root(clip.character):
         return np.zeros(k)
     v = np.gradient(clip.frames[:, :2], axis=0) * clip.fps
     mean = uniform_filter1d(v, max(1, round(0.5 * clip.fps)), axis=0, mode="nearest")

@@ -17,9 +17,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.anatomy.body import size_of
 from poise.anatomy.contact_schedule import ContactSchedule
-from poise.anatomy.feet import ContactPoint, positions
+from poise.anatomy.feet import ContactPoint, has_free_root, positions
+from poise.anatomy.rest_pose import size_of
 from poise.math.arrays import Floats, Mask, runs
 from poise.math.filtering import lowpass
 from poise.model.character import Character
@@ -57,7 +57,7 @@ def move_points(
     # a leg that is all but straight would bend its knee by centimetres for a millimetre of foot:
     # joints are held, the root may shift but not turn. Weights tuned on real clips
     posture = np.full(character.nv, joints)
-    if character.joints[0].kind == "free":
+    if has_free_root(character):
         posture[:3], posture[3:6] = root, 1.0
     rounds = 8 if limits else 4
     found, _ = ik.solve(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.anatomy.contact_schedule import ContactSchedule
-from poise.anatomy.feet import ContactPoint, feet_of, positions
+from poise.anatomy.feet import ContactPoint, feet_of, has_free_root, positions
 from poise.errors import ClipError
 from poise.math import rotation, spline
 from poise.math.arrays import Floats, Mask, number
@@ -230,7 +230,7 @@ class Keyframes:
             out[:, character.q_slice(name)] = self._named(
                 f"joint {name!r}", track, smooth, with_ends.times, with_ends.values, t, period
             )
-        if character.joints[:1] and character.joints[0].kind == "free":
+        if has_free_root(character):
             self._place_root(out, t)
         return out
 
