@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint
 from poise.anatomy.rig import AXES, Rig, RigJoint
 from poise.characters import as_builtin
 from poise.errors import CharacterError, ClipError, PoiseError, shorten, unknown_name
@@ -137,7 +137,7 @@ def _meta(meta: Any, where: str) -> tuple[str, float, Rig | None, tuple[str, ...
     return name, float(fps), rig_from(meta.get("source"), where), tuple(notes)
 
 
-def _contacts(meta: Any, on: NDArray[Any] | None, where: str) -> Contacts | None:
+def _contacts(meta: Any, on: NDArray[Any] | None, where: str) -> ContactSchedule | None:
     """Contacts from the array and the points in meta; both or neither."""
     given = meta.get("contacts")
     if on is None and given is None:
@@ -148,7 +148,7 @@ def _contacts(meta: Any, on: NDArray[Any] | None, where: str) -> Contacts | None
     for i, point in enumerate(given):
         try:
             foot, link, pos = point
-            points.append(Point(foot, link, check_vector("pos", pos, 3)))
+            points.append(ContactPoint(foot, link, check_vector("pos", pos, 3)))
             named = isinstance(foot, str) and isinstance(link, str)
         except (TypeError, ValueError, CharacterError):
             named = False
@@ -165,7 +165,7 @@ def _contacts(meta: Any, on: NDArray[Any] | None, where: str) -> Contacts | None
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise ClipError(f"{where}: {name!r} in meta must be true or false, got {flag!r:.80}")
-    return Contacts(tuple(points), on.astype(bool), **flags)
+    return ContactSchedule(tuple(points), on.astype(bool), **flags)
 
 
 def rig_from(data: Any, where: str) -> Rig | None:
