@@ -695,7 +695,7 @@ def test_difference_undoes_move(case: Drawn) -> None:
     character, rng = case
     q, v = trees.random_state(rng, character)
     v = np.clip(v, -1.8, 1.8)  # a turn of less than pi
-    assert_close(reference.difference(character, q, reference.move(character, q, v, 1.0)), v, 1e-13)
+    assert_close(reference.difference(character, reference.move(character, q, v, 1.0), q), v, 1e-13)
 
 
 def test_a_step_moves_with_the_new_velocity() -> None:

@@ -278,5 +278,5 @@ def test_a_ball_follows_its_target_all_the_way_round(dtype: str) -> None:
     drive = Gains(character, 1000.0, 100.0)
     for i in range(1, 241):
         world.step(Command(drive=Drive(drive, Target(q[i], v[i]))))
-        e = reference.difference(character, q[i], world.state.q)
+        e = reference.difference(character, world.state.q, q[i])
         assert np.abs(e).max() < 10 * PRECISION[dtype]

@@ -120,8 +120,8 @@ def move(character: Character, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
     return after
 
 
-def difference(character: Character, q0: ArrayLike, q1: ArrayLike) -> Array:
-    """The velocity that leads from q0 to q1 in one second, the short way, shape (nv,)."""
+def difference(character: Character, q1: ArrayLike, q0: ArrayLike) -> Array:
+    """q1 ⊖ q0: the velocity that leads from q0 to q1 in one second, the short way, shape (nv,)."""
     tree = build_tree(character)
     q0, q1 = check_length("q0", q0, tree.nq), check_length("q1", q1, tree.nq)
     v = np.zeros(tree.nv)

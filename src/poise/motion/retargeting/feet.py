@@ -525,7 +525,7 @@ def limit_ankles(
         fps: Frames per second.
     """
     p, R = desired.p.copy(), desired.R.copy()
-    step = configuration.difference(character, start, clamp(character, start))
+    step = configuration.difference(character, clamp(character, start), start)
     index = {link.name: i for i, link in enumerate(character.links)}
     for foot in feet:
         joints = character.link(foot.name).joints
