@@ -1,8 +1,8 @@
 """Ground reaction: force, center of pressure, free moment, moment pivot, support polygon.
 
 With f and tau the force and torque of the ground about a point o at the height h above it, the
-center of pressure is where a force alone would have the same level torque (macchietto2008, 3.8,
-with the signs corrected):
+center of pressure is where a force alone would have the same level torque (macchietto2008, 3.3 to
+3.6, about any point):
 
     COP = o + (-(tau_y + h f_x) / f_z, (tau_x - h f_y) / f_z, -h)
 

@@ -27,7 +27,7 @@ Pass 3, outward (43 to 46):
 
 K and Q are eq. 38 and 40, and their variants, in drive.py. With K = 0 and Q = tau it is ABA.
 
-I^a must be kept symmetric: (42) and (45) use H' where S' I^A is meant, and on a chain of 63 ball
+I^a must be kept symmetric: (41) and (45) use H' where S' I^A is meant, and on a chain of 63 ball
 joints the rounding that separates the two grows until no digit of a is left.
 
 D is a pivot of M + K. If it vanishes against the joint's entry of M + K (a gimbal lock gives
