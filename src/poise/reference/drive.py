@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.errors import PoiseError
+from poise.math import rotation
 from poise.model.character import Character
-from poise.reference import spatial
 from poise.reference.spatial import Array
 from poise.reference.tree import build_tree, check_length
 
@@ -123,12 +123,12 @@ def _turning(
     q: Array, v: Array, q_target: Array, v_target: Array, dt: float, ahead: bool
 ) -> tuple[Array, Array]:
     """Errors of a rotation, in the child's frame."""
-    q, q_target = spatial.normalize(q), spatial.normalize(q_target)
-    to_target = spatial.conjugate(q_target)
+    q, q_target = rotation.normalize(q), rotation.normalize(q_target)
+    to_target = rotation.conjugate(q_target)
     if ahead:
-        e = spatial.multiply(to_target, spatial.multiply(q, spatial.exp(dt * v)))
+        e = rotation.multiply(to_target, rotation.multiply(q, rotation.exp(dt * v)))
     else:
         # (q¯ exp(-dt v¯))^-1 = exp(dt v¯) q¯^-1
-        e = spatial.multiply(spatial.multiply(spatial.exp(dt * v_target), to_target), q)
-    across = spatial.multiply(spatial.conjugate(q), q_target)
-    return spatial.log(e), v - spatial.rotate(across, v_target)
+        e = rotation.multiply(rotation.multiply(rotation.exp(dt * v_target), to_target), q)
+    across = rotation.multiply(rotation.conjugate(q), q_target)
+    return rotation.log(e), v - rotation.rotate(across, v_target)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from poise.math import rotation
 from poise.model.character import Character
 from poise.reference import spatial
 from poise.reference.kinematics import bias_accelerations, center_of_mass
@@ -138,10 +139,10 @@ def difference(character: Character, q1: ArrayLike, q0: ArrayLike) -> Array:
 
 def _turn(quat: Array, r: Array) -> Array:
     """quat exp(r), normalised."""
-    return spatial.normalize(spatial.multiply(quat, spatial.exp(r)))
+    return rotation.normalize(rotation.multiply(quat, rotation.exp(r)))
 
 
 def _between(quat0: Array, quat1: Array) -> Array:
     """log(quat0^-1 quat1)."""
-    quat0, quat1 = spatial.normalize(quat0), spatial.normalize(quat1)
-    return spatial.log(spatial.multiply(spatial.conjugate(quat0), quat1))
+    quat0, quat1 = rotation.normalize(quat0), rotation.normalize(quat1)
+    return rotation.log(rotation.multiply(rotation.conjugate(quat0), quat1))
