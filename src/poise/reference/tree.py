@@ -69,7 +69,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Tree:
-    """A character taken apart; bodies in depth-first order, links in the character's order."""
+    """Bodies of one joint each, in depth-first order; links in the character's order."""
 
     bodies: tuple[Body, ...]
     link_body: tuple[int, ...]  # the body that carries each link, or WORLD
@@ -89,7 +89,7 @@ class Placed:
 
 @lru_cache(maxsize=64)
 def build_tree(character: Character) -> Tree:
-    """Take a character apart into bodies of one joint each."""
+    """Splits a character into bodies of one joint each."""
     bodies: list[Body] = []
     inertias: dict[int, Array] = {}
     place: dict[str | None, tuple[int, Pose]] = {None: (WORLD, IDENTITY)}
