@@ -20,7 +20,7 @@ from timing import Array, Case
 from poise import Character, Command, Drive, Target, World
 
 # the tests convert characters for the peers, too
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 INTEGRATORS = ("Euler", "implicitfast", "implicit", "discrete")
 """Those that take the damping implicitly; RK4 takes four evaluations and diverges here."""

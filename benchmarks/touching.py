@@ -18,7 +18,7 @@ from timing import Array, Case, Plan, Timing, measure
 from poise import Character, Command, Drive, Gains, State, Target, World, load_character
 
 # the tests make free objects, and drop limp humanoids
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from falls import dampers, thrown_down
 from objects import body
