@@ -264,7 +264,7 @@ def place_feet(keys: Keyframes, times: Floats, q: Floats) -> Floats:
             f"{keys.source}:{stand.foothold_line}: foothold of {stand.foot!r} at {times[i]:.3f} s",
             character, solved[i], goal.link, goal.point, target, float(miss[worst, i]),
         )  # fmt: skip
-    step = configuration.difference(character, q, solved)
+    step = configuration.difference(character, solved, q)
     for foot, limb in free.items():
         of = [s for s in stands if s.foot == foot]
         on = np.any([keys.standing(s, times).any(axis=1) for s in of], axis=0)

@@ -75,7 +75,7 @@ def smooth_corrections(
     # hands that meet the ground jerk once more
     rounds = 2 if any(isinstance(goal, ik.Above) for goal in goals) else 1
     for done in range(rounds):
-        change = configuration.difference(character, start, q)
+        change = configuration.difference(character, q, start)
         for a, b in pieces:
             # a turn of about half a circle has no direction to smooth
             calm = (np.abs(change[a:b]) < LARGEST).all(axis=0)
