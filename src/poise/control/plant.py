@@ -92,6 +92,9 @@ class Plant(Sealed):
         """
         return source if isinstance(source, Plant) else cls(source, part)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Plant, (self._world or self.whole, self.names)
+
     # ---- the world around
 
     @property
@@ -407,9 +410,13 @@ def _joined(slices: Sequence[slice], size: int) -> Index:
 
 
 class ActsOnPlant:
-    """What controllers of a plant share: its scene and its gravity."""
+    """What controllers of a plant have in common: its scene, its gravity, and how to copy them."""
 
     _plant: Plant
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes; a copy has its own arrays, which may be changed in place."""
+        return {k: x.copy() if type(x) is np.ndarray else x for k, x in vars(self).items()}
 
     @property
     def plant(self) -> Plant:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains, with_root
+from poise.control.gains import FREQUENCY, ROOTS, Gains, rows_of_copies, suggest_gains, with_root
 from poise.control.plant import ActsOnPlant, PartLike, Plant
 from poise.errors import PoiseError, Sealed
 from poise.math.arrays import Floats, Ints, choice, finite, floats, number
@@ -27,22 +27,25 @@ class Servo(ActsOnPlant, Sealed, ABC):
     Args:
         character: The World it acts in, a character, or several.
         gains: Gains, or None for `suggest_gains(character, frequency, damping, root=root)`.
-        frequency: Natural frequency of the joints [Hz], unless gains are given.
-        damping: Damping ratio, unless gains are given.
+        frequency: Natural frequency of the joints [Hz], unless gains are given: a number or shape
+            (nv,), or with a row for each copy, shape (n, 1) or (n, nv).
+        damping: Damping ratio, unless gains are given; shaped alike.
         root: "free" no force on free roots; "held" tracked stiffly, as the papers do; "soft"
             tracked at a low frequency with the force that the reference itself needs fed forward.
             It decides whether a root is driven, whatever the gains are. Gains that have values for
             the root keep them where it is "held" or "soft".
         part: Which parts of the scene it acts on, by name; None is all characters, and never a free
             object. Everything else in the scene gets no force from it.
-        strength: Factor of gains and effort limits per link, shape (nl,) or (n, nl); None is 1.
-            It may be assigned at any time. A link's factor is that of the joint it moves by. To
-            forces from outside, a world's own limits stay as they are: there it is 1 at most.
+        strength: Factor of gains and effort limits: a number, per link (nl,), per copy (n, 1), or
+            (n, nl); None is 1. It may be assigned at any time, also in place, as in
+            `servo.strength[3] = 0.5`. A link's factor is that of the joint it moves by. To forces
+            from outside, a world's own limits stay as they are: there it is 1 at most.
         dt: Time step [s], for what is computed outside the world. A World brings its own, and its
             gravity and masses.
     """
 
     _gains: Gains
+    _strength: Floats | None
 
     def __init__(
         self,
@@ -59,6 +62,8 @@ class Servo(ActsOnPlant, Sealed, ABC):
         self._plant = Plant.of(character, part)
         self._root = ROOTS[choice(root, "root", ROOTS)]
         if gains is None:
+            for name, value in (("frequency", frequency), ("damping", damping)):
+                self._check_copies(np.shape(value), name)
             gains = suggest_gains(self.scene, frequency, damping, root=root)
         self.gains = gains
         self.strength = strength
@@ -97,11 +102,18 @@ class Servo(ActsOnPlant, Sealed, ABC):
 
     @gains.setter
     def gains(self, gains: Gains) -> None:
-        self._gains = with_root(self.scene, self._plant.own_gains(gains), self._root)
+        own = self._plant.own_gains(gains)
+        self._check_copies(own.kp.shape, "gains")
+        self._gains = with_root(self.scene, own, self._root)
 
     @property
-    def strength(self) -> Floats | None:
-        """Factor of gains and effort limits per link, shape (nl,) or (n, nl), or None."""
+    def strength(self) -> Floats:
+        """Factor of gains and effort limits per link, shape (nl,) or (n, nl).
+
+        Entries may be assigned: they hold from the next step on.
+        """
+        if self._strength is None:
+            self._strength = np.ones(self.scene.nl)
         return self._strength
 
     @strength.setter
@@ -113,7 +125,9 @@ class Servo(ActsOnPlant, Sealed, ABC):
         """The strength per velocity, shape (nv,) or (n, nv); None where it is 1."""
         if self._strength is None:
             return None
-        return np.asarray(np.take(self._strength, self._link_of_dof, axis=-1))
+        # entries may have been assigned
+        weights = self._weights(self._strength, "strength")
+        return np.asarray(np.take(weights, self._link_of_dof, axis=-1))
 
     @property
     def effort(self) -> Floats:
@@ -133,16 +147,22 @@ class Servo(ActsOnPlant, Sealed, ABC):
         return np.repeat(forest.link, np.array([6, 3, 1, 1])[forest.kind])
 
     def _weights(self, value: ArrayLike, name: str) -> Floats:
-        """Numbers per link, 0 or more."""
+        """Numbers per link, 0 or more, shape (nl,) or (n, nl): an array of their own."""
         nl = self.scene.nl
         array = finite(floats(value, name), name)
         if not self._plant.is_whole and array.shape[-1:] == (self._plant.whole.nl,):
             array = self._plant.own_links(array, name)
-        if array.ndim not in (1, 2) or array.shape[-1] != nl:
-            raise PoiseError(f"{name} has shape {array.shape}, expected ({nl},) or (n, {nl})")
+        rows = rows_of_copies(array, nl, name)
+        self._check_copies(rows.shape, name)
         if (array < 0.0).any():
             raise PoiseError(f"{name} must be 0 or more, the least is {array.min():g}")
-        return array
+        return rows
+
+    def _check_copies(self, shape: tuple[int, ...], name: str) -> None:
+        """Refuse an array with rows for another number of copies than the world has."""
+        n = self._plant.n
+        if len(shape) == 2 and self._plant.settings is not None and shape[0] not in (1, n):
+            raise PoiseError(f"{name} has {shape[0]} rows, the world has {n} copies")
 
     def _inputs(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:
         """Positions, velocities and the one target of a call that computes torques."""

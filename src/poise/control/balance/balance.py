@@ -170,15 +170,27 @@ class Balance(ActsOnPlant, Sealed):
         )
         self._threads = threads_of(threads, plant.n)
         self.capture_point_error = np.zeros(1)
-        self._start()
+        self._make_planner()
+        self._seal()
 
-    def _start(self) -> None:
+    def _make_planner(self) -> None:
         """Make what lives in the core."""
-        self._params = _core.BalanceParams()
         self._write_params()
         model, overrides = self.scene.model, self.scene.overrides
         self._planner = _core.BalancePlanner(model, self._params, overrides, self._threads)
-        self._seal()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes, with the parameters of the core by name; the planner is made anew."""
+        state = super().__getstate__()
+        del state["_planner"]
+        names = [name for name in dir(self._params) if not name.startswith("_")]
+        return state | {"_params": {name: getattr(self._params, name) for name in names}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _params=_core.BalanceParams())
+        for name, value in state["_params"].items():
+            setattr(self._params, name, value)
+        self._make_planner()
 
     @staticmethod
     def _check_plant(plant: Plant) -> None:
