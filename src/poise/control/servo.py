@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.control.gains import FREQUENCY, ROOTS, Gains, rows_of_copies, suggest_gains, with_root
+from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains, with_root
 from poise.control.plant import ActsOnPlant, PartLike, Plant
 from poise.errors import PoiseError, Sealed
-from poise.math.arrays import Floats, Ints, choice, finite, floats, number
+from poise.math.arrays import Floats, choice, number
 from poise.model.forest import KINDS
 from poise.model.scene import SceneLike
 from poise.simulation.command import Command, Target
@@ -45,7 +44,6 @@ class Servo(ActsOnPlant, Sealed, ABC):
     """
 
     _gains: Gains
-    _strength: Floats | None
 
     def __init__(
         self,
@@ -107,29 +105,6 @@ class Servo(ActsOnPlant, Sealed, ABC):
         self._gains = with_root(self.scene, own, self._root)
 
     @property
-    def strength(self) -> Floats:
-        """Factor of gains and effort limits per link, shape (nl,) or (n, nl).
-
-        Entries may be assigned: they hold from the next step on.
-        """
-        if self._strength is None:
-            self._strength = np.ones(self.scene.nl)
-        return self._strength
-
-    @strength.setter
-    def strength(self, strength: ArrayLike | None) -> None:
-        self._strength = None if strength is None else self._weights(strength, "strength")
-
-    @property
-    def factor(self) -> Floats | None:
-        """The strength per velocity, shape (nv,) or (n, nv); None where it is 1."""
-        if self._strength is None:
-            return None
-        # entries may have been assigned
-        weights = self._weights(self._strength, "strength")
-        return np.asarray(np.take(weights, self._link_of_dof, axis=-1))
-
-    @property
     def effort(self) -> Floats:
         """Effort limits, scaled by the strength [N, N·m], shape (nv,) or (n, nv); inf is none."""
         effort, factor = self.scene.forest.effort, self.factor
@@ -139,30 +114,6 @@ class Servo(ActsOnPlant, Sealed, ABC):
         # not inf * 0
         scaled = np.where(limited, effort, 0.0) * factor
         return np.ascontiguousarray(np.where(limited, scaled, np.inf))
-
-    @cached_property
-    def _link_of_dof(self) -> Ints:
-        """The link that each velocity moves, shape (nv,)."""
-        forest = self.scene.forest
-        return np.repeat(forest.link, np.array([6, 3, 1, 1])[forest.kind])
-
-    def _weights(self, value: ArrayLike, name: str) -> Floats:
-        """Numbers per link, 0 or more, shape (nl,) or (n, nl): an array of their own."""
-        nl = self.scene.nl
-        array = finite(floats(value, name), name)
-        if not self._plant.is_whole and array.shape[-1:] == (self._plant.whole.nl,):
-            array = self._plant.own_links(array, name)
-        rows = rows_of_copies(array, nl, name)
-        self._check_copies(rows.shape, name)
-        if (array < 0.0).any():
-            raise PoiseError(f"{name} must be 0 or more, the least is {array.min():g}")
-        return rows
-
-    def _check_copies(self, shape: tuple[int, ...], name: str) -> None:
-        """Refuse an array with rows for another number of copies than the world has."""
-        n = self._plant.n
-        if len(shape) == 2 and self._plant.settings is not None and shape[0] not in (1, n):
-            raise PoiseError(f"{name} has {shape[0]} rows, the world has {n} copies")
 
     def _inputs(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:
         """Positions, velocities and the one target of a call that computes torques."""
