@@ -91,7 +91,11 @@ def _row(model: str, times: dict[str, Timing], best: Timing | None) -> tuple[str
 
 def _detail(model: str, timing: Timing) -> tuple[str, ...]:
     difference = timing.facts["from_ours"]
-    return f"{model}, {timing.name}", micro(timing), "-" if difference is None else f"{difference:.1e}"
+    return (
+        f"{model}, {timing.name}",
+        micro(timing),
+        "-" if difference is None else f"{difference:.1e}",
+    )
 
 
 def _ratios(times: dict[str, Timing], best: Timing | None) -> dict[str, dict[str, float]]:

@@ -86,7 +86,10 @@ def main() -> None:
     write(args.out, {"machine": where, "quick": plan.quick, "seconds": seconds, "sections": record})
     violated = [bound for bound in bounds if not bound.holds]
     if not plan.quick and bounds:
-        say(f"\n{len(bounds) - len(violated)} of {len(bounds)} bounds hold" + (":" if violated else ""))
+        say(
+            f"\n{len(bounds) - len(violated)} of {len(bounds)} bounds hold"
+            + (":" if violated else "")
+        )
         if violated:
             draw(verdicts(violated, plan))
     say(f"\n{seconds:.0f} s; all numbers are in {args.out}")
