@@ -25,6 +25,7 @@ import sympy
 
 from poise.errors import PoiseError, shorten, unknown_name
 from poise.kane.vectors import ONE, ZERO, Expr, Mat, Vec, exact, matrix, vector
+from poise.math.rotation import quat_from_matrix
 from poise.model.character import Character, Joint, Link
 from poise.model.joint import SIZES
 from poise.reference.spatial import Array
@@ -357,7 +358,7 @@ def character_of(tree: Tree) -> Character:
                 body.name,
                 body.parent,
                 tuple(pos),
-                _quat(np.array(body.rest, float)),
+                tuple(quat_from_matrix(np.array(body.rest, float)).tolist()),
                 (joint,),
                 float(body.mass),
                 tuple(map(float, body.r)),
@@ -418,18 +419,3 @@ def _center(body: Jointed) -> Array:
 
 def _arm(origin: Array, centers: list[Array], body: int) -> Vec:
     return vector(origin if body == WORLD else origin - centers[body])
-
-
-def _quat(R: Array) -> tuple[float, ...]:
-    """Unit quaternion w x y z of a rotation matrix: the largest eigenvector of Bar-Itzhack's K."""
-    (a, b, c), (d, e, f), (g, h, i) = R
-    K = np.array(
-        [
-            [a + e + i, h - f, c - g, d - b],
-            [h - f, a - e - i, b + d, c + g],
-            [c - g, b + d, e - a - i, f + h],
-            [d - b, c + g, f + h, i - a - e],
-        ]
-    )
-    quat = np.linalg.eigh(K)[1][:, -1]
-    return tuple((quat * np.sign(quat[0] or 1.0)).tolist())
