@@ -195,14 +195,9 @@ class Tree:
     @cached_property
     def parameters(self) -> tuple[Expr, ...]:
         """The symbols that were left open, by name."""
-        found: set[Expr] = set()
-        for body in self.bodies:
-            entries = [*body.axis, *body.p, *body.r, body.mass, body.armature]
-            entries += [x for row in (*body.inertia, *body.rest) for x in row]
-            found = found.union(*(x.free_symbols for x in entries))
-        found = found.union(*(x.free_symbols for x in self.gravity))
-        for point in self.points or ():
-            found = found.union(*(x.free_symbols for x in point.arm))
+        bodies = sympy.Tuple(*(_values(body) for body in self.bodies))
+        arms = [point.arm for point in self.points or ()]
+        found = sympy.Tuple(bodies, *self.gravity, *arms).free_symbols
         symbols = sorted(found, key=lambda symbol: str(symbol.name))
         for one, next_one in pairwise(symbols):
             if one.name == next_one.name:
@@ -222,13 +217,15 @@ class Tree:
             if str(name) not in known:
                 raise PoiseError(unknown_name("parameter", str(name), known))
         put = {known[str(name)]: exact(value) for name, value in values.items()}
-        bodies = [_replaced(body, put) for body in self.bodies]
-        gravity = tuple(x.xreplace(put) for x in self.gravity)
+        bodies = tuple(
+            replace(body, **dict(zip(_READ, _values(body).xreplace(put), strict=True)))
+            for body in self.bodies
+        )
         points = tuple(
             replace(point, arm=vector(x.xreplace(put) for x in point.arm))
             for point in self.points or ()
         )
-        return Tree(tuple(bodies), gravity, points, self.name)
+        return Tree(bodies, sympy.Tuple(*self.gravity).xreplace(put), points, self.name)
 
 
 def identifier(name: str) -> str:
@@ -268,16 +265,9 @@ _READ: dict[str, tuple[Callable[[Any], Any], str]] = {
 """How the fields of a Body are read, and what they are."""
 
 
-def _replaced(body: Body, put: Mapping[Expr, Expr]) -> Body:
-    """The body with expressions in place of symbols."""
-    changed: dict[str, Any] = {}
-    for key in ("axis", "p", "r"):
-        changed[key] = [x.xreplace(put) for x in getattr(body, key)]
-    for key in ("inertia", "rest"):
-        changed[key] = [[x.xreplace(put) for x in row] for row in getattr(body, key)]
-    for key in ("mass", "armature"):
-        changed[key] = getattr(body, key).xreplace(put)
-    return replace(body, **changed)
+def _values(body: Body) -> Expr:
+    """The numbers and expressions of a body, in the order of `_READ`."""
+    return sympy.Tuple(*(getattr(body, key) for key in _READ))
 
 
 # ---- trees from characters and back, and the seven bodies of the thesis
