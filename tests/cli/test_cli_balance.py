@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import poise
 from poise import measure
 from poise.anatomy.body import place_of
-from poise.anatomy.feet import Point, positions
+from poise.anatomy.feet import ContactPoint, positions
 from poise.cli import app
 from poise.cli.balance import parse_goals
 from poise.cli.balance_table import _margins
@@ -143,7 +143,9 @@ def test_a_foot_moves_from_where_it_came_to_stand(pushed: poise.Recording) -> No
 def test_a_goal_pulls_a_hand_and_the_miss_is_told(tmp_path: Path) -> None:
     ball = poise.load_character("humanoid-ball")
     link, place = place_of(ball, "left_hand")
-    end = positions(ball, [Point(link, link, place)], poise.load_clip("squat", ball).q(1.2))[0]
+    end = positions(ball, [ContactPoint(link, link, place)], poise.load_clip("squat", ball).q(1.2))[
+        0
+    ]
     goal = end + (0.15, 0.0, 0.15)
     text = f"left_hand:{','.join(f'{x:.3f}' for x in goal)}"
     found = json.loads(

@@ -10,7 +10,7 @@ from studio_balance import WHO, Stage, place
 from studio_scenes import Clock, Studio, wait_for
 
 from poise import PoiseError, load_clip, measure, run
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.studio.library import Library
 from poise.studio.requests import (
     AddObject,
@@ -139,7 +139,7 @@ def test_what_never_stands_is_not_made_ready_and_the_scene_stays(tmp_path: Path)
     squat = load_clip("squat")
     assert squat.contacts is not None
     high = squat.frames + np.eye(squat.frames.shape[1])[2]
-    none = Contacts(squat.contacts.points, np.zeros_like(squat.contacts.on))
+    none = ContactSchedule(squat.contacts.points, np.zeros_like(squat.contacts.on))
     name = studio.library.add_clip(squat.with_frames(high, contacts=none))
     before = studio.controls
     studio.ask(Choose(controller="balance", clip=name))

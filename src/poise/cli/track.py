@@ -266,12 +266,12 @@ def _goal_errors(trial: Trial, recording: Recording) -> dict[str, float]:
     import numpy as np
 
     from poise.anatomy.body import place_of
-    from poise.anatomy.feet import Point, positions
+    from poise.anatomy.feet import ContactPoint, positions
 
     errors = {}
     for name, goal in trial.options.get("goals", {}).items():
         link, place = place_of(trial.character, name)
-        at = positions(trial.character, [Point(link, link, place)], recording.q[-1])[0]
+        at = positions(trial.character, [ContactPoint(link, link, place)], recording.q[-1])[0]
         errors[name] = float(np.linalg.norm(at - np.array(goal)))
     return errors
 

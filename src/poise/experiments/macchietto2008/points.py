@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from poise.anatomy.body import place_of
-from poise.anatomy.feet import Point, positions
+from poise.anatomy.feet import ContactPoint, positions
 from poise.control.balance import Balance
 from poise.errors import Diverged
 from poise.experiments.figures import lines
@@ -50,7 +50,7 @@ class Dragged:
     def point(self, name: str, q: Floats) -> Floats:
         """Where a point is in a pose [m]."""
         link, place = self.places[name]
-        found: Floats = positions(self.balance.character, [Point(link, link, place)], q)[0]
+        found: Floats = positions(self.balance.character, [ContactPoint(link, link, place)], q)[0]
         return found
 
     def wanted(self, t: float) -> dict[str, Floats]:
