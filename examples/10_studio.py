@@ -27,19 +27,19 @@ with Studio("walk", out="out/studio", port=0) as studio:
     session = studio.session
 
     # a softer arm: twice the time constant, half the strength
-    session.ask(SetGains(2.0, 0.5, limb="left_arm"))
-    session.ask(Record(True))
+    session.submit(SetGains(2.0, 0.5, limb="left_arm"))
+    session.submit(Record(True))
     wait(studio, lambda now: now.measures.time > 0.3)
 
-    session.ask(Push("chest", 600.0, "left", 0.1))  # [N], [s]
-    session.ask(Throw(speed=8.0))  # [m/s]
+    session.submit(Push("chest", 600.0, "left", 0.1))  # [N], [s]
+    session.submit(Throw(speed=8.0))  # [m/s]
     pushed = wait(studio, lambda now: now.measures.time > 0.6)
     print(f"at {pushed.measures.time:.2f} s: {100 * pushed.measures.root_offset[0]:.0f} cm off")
     wait(studio, lambda now: now.measures.time > 1.3)
 
-    session.ask(Record(False))
-    session.ask(Save(kinds=("npz", "bvh"), name="take"))
-    session.ask(Scrub(5))  # back to the fifth frame
+    session.submit(Record(False))
+    session.submit(Save(kinds=("npz", "bvh"), name="take"))
+    session.submit(Scrub(5))  # back to the fifth frame
     past = wait(studio, lambda now: now.frame == 5 and not now.playing)
     print(f"back at {past.measures.time:.2f} s")
 

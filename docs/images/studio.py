@@ -134,7 +134,7 @@ def settle(page: Any, frames: int = 12) -> None:
 def ask(studio: Studio, *requests: Request, wait: float) -> None:
     """Ask the session for something, and wait [s]."""
     for request in requests:
-        assert studio.session.ask(request), request
+        assert studio.session.submit(request), request
     time.sleep(wait)
 
 

@@ -45,7 +45,7 @@ def stage(tmp_path: Path) -> Stage:
 @pytest.mark.parametrize("way", ["forward", "back", "left", "right"])
 def test_a_push_is_survived(way: str, tmp_path: Path) -> None:
     stage = Stage(tmp_path, "butterflies")
-    stage.ask(Push("chest", 150.0, way, 0.1))
+    stage.submit(Push("chest", 150.0, way, 0.1))
     speed = np.linalg.norm(stage.play(0.1).velocity[0])
     assert speed > 0.1  # 15 N s on 65 kg
     assert not stage.play(2.5).fallen[0]
@@ -55,7 +55,7 @@ def test_a_push_is_survived(way: str, tmp_path: Path) -> None:
 
 def test_a_ball_hits_it_and_it_stands(tmp_path: Path) -> None:
     stage = Stage(tmp_path, "butterflies")
-    stage.ask(Throw(speed=6.0))
+    stage.submit(Throw(speed=6.0))
     touched = [np.isin(stage.play(0.05).contacts.other, (-1,)).all() for _ in range(20)]
     assert not all(touched)
     assert not stage.play(2.0).fallen[0]
@@ -65,10 +65,10 @@ def test_a_ball_hits_it_and_it_stands(tmp_path: Path) -> None:
 def test_a_limb_is_dragged_and_let_go(tmp_path: Path) -> None:
     stage = Stage(tmp_path, "butterflies")
     start = place(stage.now, "chest")
-    stage.ask(Drag("chest", tuple(start + (0.0, 0.1, 0.0))))
+    stage.submit(Drag("chest", tuple(start + (0.0, 0.1, 0.0))))
     aside = max(place(stage.play(0.1), "chest")[1] - start[1] for _ in range(8))
     assert aside > 0.02
-    stage.ask(Release())
+    stage.submit(Release())
     assert stage.play(2.5).rotation[0] < 1.0
     assert not stage.now.fallen[0]
 
@@ -97,17 +97,17 @@ def test_whatever_is_asked_of_it_it_goes_on(seed: int, tmp_path: Path) -> None:
         lambda: Scrub(random.randrange(40)),
     ]
     for _ in range(40):
-        stage.ask(random.choice(kinds)(), Play())
+        stage.submit(random.choice(kinds)(), Play())
         measures = stage.play(0.1)
         assert np.isfinite(measures.q).all()
         assert not stage.studio.simulation.diverged
 
 
 def test_who_has_fallen_is_put_back(stage: Stage) -> None:
-    stage.ask(Push("chest", 3000.0, "forward", 0.2))
+    stage.submit(Push("chest", 3000.0, "forward", 0.2))
     assert any(stage.play(0.25).fallen[0] for _ in range(12))
     assert "fallen: R puts it back" in status(stage.studio.make_snapshot(), 30.0)
-    stage.ask(Restart())
+    stage.submit(Restart())
     assert stage.now.time == 0.0
     assert not stage.play(1.5).fallen[0]
     assert stage.now.rotation[0] < 1.0
@@ -115,18 +115,18 @@ def test_who_has_fallen_is_put_back(stage: Stage) -> None:
 
 def test_a_box_beside_it_changes_nothing(tmp_path: Path) -> None:
     alone, company = Stage(tmp_path), Stage(tmp_path)
-    company.ask(AddObject("box", position=(0.0, 3.0, 2.0)))
+    company.submit(AddObject("box", position=(0.0, 3.0, 2.0)))
     plain, q = alone.play(0.5), company.play(0.5).q
     assert np.allclose(q[: len(plain.q)], plain.q, atol=1e-6)
     assert 2.0 - q[-5] == pytest.approx(0.5 * 9.81 * 0.25, rel=0.1)
-    company.ask(SetGoal("head", (0.1, 0.0, 1.6)), ClearObjects())
+    company.submit(SetGoal("head", (0.1, 0.0, 1.6)), ClearObjects())
     assert not company.play(0.5).fallen[0]
 
 
 def test_friction_step_and_gravity_change_under_its_feet(stage: Stage) -> None:
     stage.play(0.3)
     for asked in (SetFriction(0.3), Choose(dt=1 / 240), SetGravity((0.0, 0.0, -6.0))):
-        stage.ask(asked)
+        stage.submit(asked)
         measures = stage.play(0.5)
         assert not measures.fallen[0]
         assert measures.rotation[0] < 2.0
@@ -175,7 +175,7 @@ def test_only_who_plans_has_a_planned_pressure(tmp_path: Path, stage: Stage) -> 
     assert np.isnan(plain.make_snapshot().measures.planned_cop).all()
     assert np.isfinite(stage.play(0.1).planned_cop).all()
     # of frames that are looked back at no plan is kept
-    stage.ask(Scrub(3))
+    stage.submit(Scrub(3))
     assert np.isnan(stage.now.planned_cop).all()
 
 
@@ -183,11 +183,11 @@ def test_only_who_plans_has_a_planned_pressure(tmp_path: Path, stage: Stage) -> 
 
 
 def test_one_goes_on_from_the_past_bit_for_bit(stage: Stage) -> None:
-    stage.ask(SetAdaptive(), SetGoal("left_hand", (0.3, 0.4, 1.2)))
-    stage.ask(Push("chest", 150.0, "forward", 0.1))
+    stage.submit(SetAdaptive(), SetGoal("left_hand", (0.3, 0.4, 1.2)))
+    stage.submit(Push("chest", 150.0, "forward", 0.1))
     first = stage.play(1.0)
     frames = stage.studio.make_snapshot().frames
-    stage.ask(Scrub(25), Play())
+    stage.submit(Scrub(25), Play())
     again = stage.play((frames - 26) / 60)
     assert again.time == first.time
     assert np.array_equal(again.q, first.q)
@@ -200,7 +200,7 @@ def test_looking_does_not_change_what_happens(tmp_path: Path) -> None:
     ends = []
     for looks in (False, True):
         stage = Stage(tmp_path)
-        stage.ask(SetAdaptive(), Push("chest", 120.0, "left", 0.1))
+        stage.submit(SetAdaptive(), Push("chest", 120.0, "left", 0.1))
         for _ in range(30):
             stage.play(1 / 60)
             if looks:

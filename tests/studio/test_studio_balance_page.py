@@ -36,7 +36,7 @@ def test_a_goal_is_dragged_by_its_handle(studio: Studio) -> None:
     with socket_of(studio) as page:
         page.send(msgspec.msgpack.encode(CAMERA))
         assert until(lambda: pages(studio) == 1)
-        session.ask(SetGoal("head"))
+        session.submit(SetGoal("head"))
         assert until(lambda: "head" in goals._goals)
         handle = goals._goals["head"]._handle
         there = session.newest.controls.goals["head"]
@@ -53,7 +53,7 @@ def test_a_goal_is_dragged_by_its_handle(studio: Studio) -> None:
             page.send(msgspec.msgpack.encode({**said, **more}))
         # the page's origin follows the character by some millimetres meanwhile
         assert until(lambda: np.allclose(session.newest.controls.goals["head"], to, atol=0.01))
-        session.ask(RemoveGoal())
+        session.submit(RemoveGoal())
         assert until(lambda: not goals._goals)
 
 
@@ -61,7 +61,7 @@ def test_a_handle_that_is_held_stays_in_the_hand(studio: Studio) -> None:
     goals = studio.page.view.goals
     with socket_of(studio) as page:
         page.send(msgspec.msgpack.encode(CAMERA))
-        studio.session.ask(SetGoal("head"))
+        studio.session.submit(SetGoal("head"))
         assert until(lambda: "head" in goals._goals)
         goal = goals._goals["head"]
         said = {"name": goal._handle.name, "owner": ""}
@@ -69,7 +69,7 @@ def test_a_handle_that_is_held_stays_in_the_hand(studio: Studio) -> None:
         page.send(msgspec.msgpack.encode(start))
         assert until(lambda: goal._held)
         kept = np.array(goal._handle.position)
-        studio.session.ask(SetGoal("head", (0.3, 0.0, 1.5)))
+        studio.session.submit(SetGoal("head", (0.3, 0.0, 1.5)))
         updates = studio.page.updates
         assert until(lambda: studio.page.updates > updates + 5)
         assert np.array_equal(goal._handle.position, kept)
@@ -90,7 +90,7 @@ def test_gains_or_switches_are_shown_never_both(studio: Studio) -> None:
     with socket_of(studio) as page:
         page.send(msgspec.msgpack.encode(CAMERA))
         assert until(lambda: shown() == (True, False))
-        session.ask(Choose(controller="spd"))
+        session.submit(Choose(controller="spd"))
         wait_for(session, lambda now: now.controls.controller == "spd")
         assert until(lambda: shown() == (False, True))
 
@@ -164,7 +164,7 @@ def test_a_person_lets_it_balance_drags_a_goal_and_pushes(browser: Any, tmp_path
         page.get_by_role("button", name="Add a goal").click()
         assert until(lambda: "right_hand" in session.newest.controls.goals)
         # out from under the panels
-        session.ask(SetGoal("right_hand", (0.3, -0.2, 1.15)))
+        session.submit(SetGoal("right_hand", (0.3, -0.2, 1.15)))
         goals = studio.page.view.goals._goals
         assert until(lambda: "right_hand" in goals)
         assert until(lambda: session.newest.controls.goals["right_hand"][2] == 1.15)

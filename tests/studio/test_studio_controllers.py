@@ -25,7 +25,7 @@ def played(studio: Studio, clock: Clock, seconds: float) -> None:
 @pytest.mark.parametrize("name", [name for name in CONTROLLERS if name != "balance"])
 def test_a_controller_is_session_options_its_name(name: str, tmp_path: Path) -> None:
     studio = Studio(tmp_path)
-    studio.ask(Choose(controller=name))
+    studio.submit(Choose(controller=name))
     assert studio.controls.controller == name
 
 
@@ -36,15 +36,15 @@ def test_a_controller_of_ones_own_is_listed_chosen_and_tuned(
     monkeypatch.setitem(CONTROLLERS, "hold", entry)
     clock = Clock()
     studio = Studio(tmp_path, clock)
-    studio.ask(Choose(controller="hold"))
-    studio.ask(SetOption("gain", "2.5"))
-    studio.ask(Play())
+    studio.submit(Choose(controller="hold"))
+    studio.submit(SetOption("gain", "2.5"))
+    studio.submit(Play())
     played(studio, clock, 0.2)
     assert isinstance(studio.simulation.controller, Hold)
     assert studio.simulation.controller.gain == 2.5
     assert studio.controls.root == "free"
     with pytest.raises(PoiseError, match="gain is -1"):
-        studio.ask(SetOption("gain", "-1"))
+        studio.submit(SetOption("gain", "-1"))
 
 
 @pytest.mark.parametrize("name", STABLE)
@@ -52,9 +52,9 @@ def test_a_controller_of_ones_own_is_listed_chosen_and_tuned(
 def test_stable_ones_follow_the_clip(name: str, root: str, tmp_path: Path) -> None:
     clock = Clock()
     studio = Studio(tmp_path, clock)
-    studio.ask(Choose(controller=name, root=root, ground="none"))
+    studio.submit(Choose(controller=name, root=root, ground="none"))
     studio.finish_jobs()
-    studio.ask(Play())
+    studio.submit(Play())
     played(studio, clock, 0.5)
     simulation = studio.simulation
     assert simulation.time > 0.45
@@ -67,9 +67,9 @@ def test_stable_ones_follow_the_clip(name: str, root: str, tmp_path: Path) -> No
 def test_a_box_falls_whatever_moves_the_character(name: str, tmp_path: Path) -> None:
     clock = Clock()
     studio = Studio(tmp_path, clock)
-    studio.ask(Choose(controller=name, root="held"))
-    studio.ask(AddObject("box", position=(0.0, 3.0, 2.0)))
-    studio.ask(Play())
+    studio.submit(Choose(controller=name, root="held"))
+    studio.submit(AddObject("box", position=(0.0, 3.0, 2.0)))
+    studio.submit(Play())
     played(studio, clock, 0.3)
     world = studio.simulation.setup.world
     # steps of 1/60 s fall a little further than g t^2 / 2
@@ -79,8 +79,8 @@ def test_a_box_falls_whatever_moves_the_character(name: str, tmp_path: Path) -> 
 
 def test_gains_of_a_limb_reach_inverse_dynamics(tmp_path: Path) -> None:
     studio = Studio(tmp_path)
-    studio.ask(Choose(controller="kane"))
-    studio.ask(SetGains(limb="left_arm", frequency=2.0, damping=0.5))
+    studio.submit(Choose(controller="kane"))
+    studio.submit(SetGains(limb="left_arm", frequency=2.0, damping=0.5))
     controller = studio.simulation.controller
     assert isinstance(controller, InverseDynamics)
     assert len(np.unique(controller.kp)) > 1

@@ -223,7 +223,7 @@ def test_the_mouse_pushes_drags_and_lets_go(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(studio.page.view, "_ask", asked.append)
+    monkeypatch.setattr(studio.page.view, "_submit", asked.append)
     actors = studio.page.view._view
     assert actors is not None
     handle = actors.bodies.handles[0]

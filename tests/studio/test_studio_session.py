@@ -49,8 +49,8 @@ from poise.studio.session import MAX_DELAY, Pace, Session
 def test_the_simulation_is_never_ahead_of_the_clock(tmp_path: Path) -> None:
     clock = Clock()
     studio = Studio(tmp_path, clock)
-    studio.ask(SetSpeed(0.5))
-    studio.ask(Play())
+    studio.submit(SetSpeed(0.5))
+    studio.submit(Play())
     began = clock.now
     for passed in (0.004, 0.03, 0.05, 0.001, 0.09, 0.02):
         clock.now += passed
@@ -62,7 +62,7 @@ def test_the_simulation_is_never_ahead_of_the_clock(tmp_path: Path) -> None:
 def test_what_cannot_be_caught_up_is_forgotten(tmp_path: Path) -> None:
     clock = Clock()
     studio = Studio(tmp_path, clock)
-    studio.ask(Play())
+    studio.submit(Play())
     clock.now += 30.0
     studio.advance(1.0)
     assert studio.simulation.time == pytest.approx(MAX_DELAY)
@@ -99,7 +99,7 @@ def test_a_budget_is_kept_so_that_pages_see_it_move(tmp_path: Path) -> None:
         advance(steps)
 
     studio.simulation.advance = slow  # type: ignore[method-assign]
-    studio.ask(Play())
+    studio.submit(Play())
     clock.now += 0.1
     studio.advance(0.02)
     assert studio.simulation.time == pytest.approx(2 / 60)
@@ -111,7 +111,7 @@ def test_a_budget_is_kept_so_that_pages_see_it_move(tmp_path: Path) -> None:
 def test_a_day_in_the_studio(tmp_path: Path) -> None:
     clock = Clock()
     studio = Studio(tmp_path, clock)
-    studio.ask(Play())
+    studio.submit(Play())
     asked: list[requests.Request] = [
         Push("chest", 100.0, "left"), SetGains(12.0, 0.8), SetStrength(0.5, "left_arm"),
         SetPin(1.0, "right_leg"), SetPin(0.0, "right_leg"), Throw(),
@@ -121,7 +121,7 @@ def test_a_day_in_the_studio(tmp_path: Path) -> None:
         Record(), Record(False), Watch(0), ClearObjects(),
     ]  # fmt: skip
     for one in asked:
-        studio.ask(one)
+        studio.submit(one)
         clock.now += 0.05
         studio.advance(1.0)
         snapshot = studio.make_snapshot()
@@ -133,7 +133,7 @@ def test_a_day_in_the_studio(tmp_path: Path) -> None:
     assert controls.tuning["left_arm"].strength == 0.5
     assert controls.tuning["right_leg"] == (12.0, 0.8, 1.0, 0.0)
     assert controls.tuning[""].frequency == 12.0
-    studio.ask(Restart())
+    studio.submit(Restart())
     snapshot = studio.make_snapshot()
     assert (snapshot.measures.time, snapshot.frame, snapshot.frames) == (0.0, 0, 1)
     assert tuple(studio.simulation.world.gravity) == (0.0, 0.0, -3.0)
@@ -141,17 +141,17 @@ def test_a_day_in_the_studio(tmp_path: Path) -> None:
 
 def test_stepping_and_scrubbing(tmp_path: Path) -> None:
     studio = Studio(tmp_path)
-    studio.ask(Step(20))
+    studio.submit(Step(20))
     assert studio.make_snapshot().frames == 21
-    studio.ask(Step(-3))
+    studio.submit(Step(-3))
     snapshot = studio.make_snapshot()
     assert (snapshot.frame, snapshot.frames, snapshot.playing) == (17, 21, False)
-    studio.ask(Scrub(5))
+    studio.submit(Scrub(5))
     assert studio.make_snapshot().measures.time == pytest.approx(5 / 60)
-    studio.ask(Scrub(99999))
+    studio.submit(Scrub(99999))
     assert studio.make_snapshot().frame == 20
-    studio.ask(Scrub(10))
-    studio.ask(Step(1))
+    studio.submit(Scrub(10))
+    studio.submit(Step(1))
     assert studio.make_snapshot().frames == 12
 
 
@@ -159,11 +159,11 @@ def test_the_trail_and_the_curves_end_where_one_looks(tmp_path: Path) -> None:
     studio = Studio(tmp_path)
     studio.series.clear()
     for _ in range(30):
-        studio.ask(Step(2))
+        studio.submit(Step(2))
         studio.make_snapshot()
     trail = studio.make_snapshot().trail
     assert len(trail) == 30
-    studio.ask(Scrub(20))
+    studio.submit(Scrub(20))
     measures = studio.make_snapshot().measures
     assert len(studio.series.trail(0, measures.time)) == 10
     curves = studio.series.curves(0, measures.time)
@@ -173,25 +173,25 @@ def test_the_trail_and_the_curves_end_where_one_looks(tmp_path: Path) -> None:
     assert np.isnan(plans).all()
     assert np.isfinite(list(curves.values())).all()
     # to go on from there forgets what came later
-    studio.ask(Step(2))
+    studio.submit(Step(2))
     studio.make_snapshot()
     assert len(studio.series.trail(0, 22 / 60)) == 11
 
 
 def test_another_scene_is_loaded_beside_and_the_last_choice_counts(tmp_path: Path) -> None:
     studio = Studio(tmp_path)
-    studio.ask(Choose(count=3))
-    studio.ask(Choose(count=2))
+    studio.submit(Choose(count=3))
+    studio.submit(Choose(count=2))
     assert studio.make_snapshot().measures.index.count == 1
     assert studio.make_snapshot().controls.count == 2
     studio.finish_jobs()
     snapshot = studio.make_snapshot()
     assert snapshot.measures.index.count == 2
     assert [job.state for job in snapshot.jobs] == ["done", "done"]
-    studio.ask(Watch(1))
+    studio.submit(Watch(1))
     assert studio.make_snapshot().controls.watch == 1
     with pytest.raises(PoiseError, match="no character 5"):
-        studio.ask(Watch(5))
+        studio.submit(Watch(5))
 
 
 def test_a_scene_that_cannot_be_loaded_leaves_the_present_one(
@@ -203,7 +203,7 @@ def test_a_scene_that_cannot_be_loaded_leaves_the_present_one(
         raise PoiseError("it cannot be")
 
     monkeypatch.setattr("poise.studio.handlers.set_up", broken)
-    studio.ask(Choose(clip="run"))
+    studio.submit(Choose(clip="run"))
     studio.finish_jobs()
     snapshot = studio.make_snapshot()
     assert snapshot.controls.clip == "walk"
@@ -217,13 +217,13 @@ def test_a_scene_that_cannot_be_loaded_leaves_the_present_one(
 def test_a_take_is_saved_opened_and_compared(tmp_path: Path) -> None:
     clock = Clock()
     studio = Studio(tmp_path / "out", clock)
-    studio.ask(Record())
-    studio.ask(Push("chest", 50.0))
-    studio.ask(Step(30))
-    studio.ask(Record(False))
+    studio.submit(Record())
+    studio.submit(Push("chest", 50.0))
+    studio.submit(Step(30))
+    studio.submit(Record(False))
     assert studio.make_snapshot().taken == pytest.approx(0.5)
-    studio.ask(Step(10))
-    studio.ask(Save(("npz", "bvh", "glb"), "../my take", "page-7"))
+    studio.submit(Step(10))
+    studio.submit(Save(("npz", "bvh", "glb"), "../my take", "page-7"))
     studio.finish_jobs()
     jobs = studio.make_snapshot().jobs
     assert [job.state for job in jobs] == ["done"] * 3, jobs
@@ -240,34 +240,34 @@ def test_a_take_is_saved_opened_and_compared(tmp_path: Path) -> None:
     motion = load_clip(tmp_path / "out" / "my-take.bvh", body, prepare=False)
     assert np.abs(motion.frames[:, :3] - recording.q[:, :3]).max() < 1e-4
 
-    studio.ask(Open("my-take.npz"))
-    studio.ask(Compare("my-take.npz"))
+    studio.submit(Open("my-take.npz"))
+    studio.submit(Compare("my-take.npz"))
     studio.finish_jobs()
     snapshot = studio.make_snapshot()
     assert (snapshot.mode, snapshot.name, snapshot.frames) == ("recorded", "my-take.npz", 31)
-    studio.ask(Scrub(12))
+    studio.submit(Scrub(12))
     snapshot = studio.make_snapshot()
     assert np.array_equal(snapshot.measures.q, recording.q[12])
     assert snapshot.beside is not None
     assert np.array_equal(snapshot.beside.q, recording.q[12])
     assert snapshot.beside.index.number != snapshot.measures.index.number
     # it plays, comes to its end, and starts again if it is looped
-    studio.ask(Play())
+    studio.submit(Play())
     clock.now += 0.05
     studio.advance(1.0)
     assert studio.make_snapshot().frame == 15
-    studio.ask(SetLoop(False))
+    studio.submit(SetLoop(False))
     for _ in range(10):
         clock.now += 0.09
         studio.advance(1.0)
     assert (studio.make_snapshot().frame, studio.playing) == (30, False)
-    studio.ask(Play())
+    studio.submit(Play())
     assert studio.make_snapshot().frame == 0
-    studio.ask(Save(("bvh",)))
+    studio.submit(Save(("bvh",)))
     studio.finish_jobs()
     assert studio.jobs.all[-1].message == "my-take-2.bvh"
-    studio.ask(Live())
-    studio.ask(Compare(None))
+    studio.submit(Live())
+    studio.submit(Compare(None))
     snapshot = studio.make_snapshot()
     assert (snapshot.mode, snapshot.beside, snapshot.frames) == ("live", None, 41)
 
@@ -275,25 +275,25 @@ def test_a_take_is_saved_opened_and_compared(tmp_path: Path) -> None:
 def test_a_push_after_the_frame_that_one_goes_back_to_is_forgotten(tmp_path: Path) -> None:
     studio = Studio(tmp_path)
     for _ in range(2):
-        studio.ask(Step(5))
-        studio.ask(Push("chest", 50.0))
-    studio.ask(Scrub(7))
+        studio.submit(Step(5))
+        studio.submit(Push("chest", 50.0))
+    studio.submit(Scrub(7))
     assert [push.at for push in studio.simulation.pushes] == pytest.approx([5 / 60, 10 / 60])
-    studio.ask(Step(5))
+    studio.submit(Step(5))
     assert [push.at for push in studio.simulation.pushes] == pytest.approx([5 / 60])
-    studio.ask(Restart())
+    studio.submit(Restart())
     assert studio.simulation.pushes == []
 
 
 def test_a_take_of_a_scene_that_is_gone_can_be_saved(tmp_path: Path) -> None:
     studio = Studio(tmp_path)
-    studio.ask(Record())
-    studio.ask(Step(3))
-    studio.ask(Choose(character="two-link"))
+    studio.submit(Record())
+    studio.submit(Step(3))
+    studio.submit(Choose(character="two-link"))
     studio.finish_jobs()
     assert studio.make_snapshot().measures.index.names == ("two-link",)
     assert not studio.make_snapshot().recording
-    studio.ask(Save(("bvh",), "walker"))
+    studio.submit(Save(("bvh",), "walker"))
     studio.finish_jobs()
     assert [job.message for job in studio.jobs.all][-1] == "walker.bvh"
 
@@ -302,7 +302,7 @@ def test_a_take_of_a_scene_that_is_gone_can_be_saved(tmp_path: Path) -> None:
 def test_whatever_is_asked_the_show_goes_on(tmp_path: Path, seed: int) -> None:
     clock, random = Clock(), np.random.default_rng(seed)
     studio = Studio(tmp_path, clock)
-    studio.ask(Play())
+    studio.submit(Play())
     places = [tuple(random.uniform(-3.0, 3.0, 3).tolist()) for _ in range(20)]
     asked: list[requests.Request] = [
         Play(), Play(False), Step(7), Step(-9), Scrub(3), Restart(), SetSpeed(4.0), SetLoop(False),
@@ -317,7 +317,7 @@ def test_whatever_is_asked_the_show_goes_on(tmp_path: Path, seed: int) -> None:
     ]  # fmt: skip
     for one in random.permutation(np.array(asked, dtype=object)):
         try:
-            studio.ask(one)
+            studio.submit(one)
         except PoiseError:
             continue
         clock.now += 0.03
@@ -334,8 +334,8 @@ def test_a_take_ends_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("poise.studio.history.MAX_TAKE_DURATION", 0.2)
     clock = Clock()
     studio = Studio(tmp_path, clock)
-    studio.ask(Record())
-    studio.ask(Play())
+    studio.submit(Record())
+    studio.submit(Play())
     for _ in range(6):
         clock.now += 0.05
         studio.advance(1.0)
@@ -347,11 +347,11 @@ def test_a_take_ends_when_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_without_a_take_the_past_is_saved(tmp_path: Path) -> None:
     studio = Studio(tmp_path)
-    studio.ask(Step(5))
-    studio.ask(Save())
+    studio.submit(Step(5))
+    studio.submit(Save())
     studio.finish_jobs()
     assert len(load_recording(tmp_path / "walk.npz")) == 6
-    studio.ask(Save())
+    studio.submit(Save())
     studio.finish_jobs()
     assert studio.make_snapshot().files == ("walk-2.npz", "walk.npz")
 
@@ -360,9 +360,9 @@ def test_files_of_every_kind(tmp_path: Path) -> None:
     pytest.importorskip("viser")
     pytest.importorskip("imageio_ffmpeg")
     studio = Studio(tmp_path)
-    studio.ask(Push("chest", 80.0, "left"))
-    studio.ask(Step(6))
-    studio.ask(Save(("html", "png", "mp4")))
+    studio.submit(Push("chest", 80.0, "left"))
+    studio.submit(Step(6))
+    studio.submit(Save(("html", "png", "mp4")))
     studio.finish_jobs()
     assert [(job.state, job.message) for job in studio.jobs.all] == [
         ("done", "walk.html"), ("done", "walk.png"), ("done", "walk.mp4"),
@@ -375,14 +375,14 @@ def test_only_recordings_of_the_folder_are_opened(tmp_path: Path, name: str) -> 
     studio = Studio(tmp_path)
     for kind in (Open, Compare):
         with pytest.raises(PoiseError, match="unknown recording"):
-            studio.ask(kind(name))
+            studio.submit(kind(name))
 
 
 def test_a_folder_that_cannot_be_made_fails_the_job_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     studio = Studio(tmp_path / "file" / "out")
-    studio.ask(Step(2))
-    studio.ask(Save())
+    studio.submit(Step(2))
+    studio.submit(Save())
     studio.finish_jobs()
     job = studio.jobs.all[-1]
     assert job.state == "failed"
@@ -423,12 +423,12 @@ def test_it_goes_on_by_itself_and_can_be_asked(tmp_path: Path) -> None:
     with Session(out=tmp_path) as studio:
         first = studio.newest
         wait_for(studio, lambda s: s.measures.time > 0.1 and s.number > first.number + 2)
-        assert studio.ask(Play(False))
+        assert studio.submit(Play(False))
         stopped = wait_for(studio, lambda s: not s.playing)
-        assert studio.ask(Step(3))
+        assert studio.submit(Step(3))
         three = wait_for(studio, lambda s: s.measures.time > stopped.measures.time + 0.04)
         assert three.measures.time == pytest.approx(stopped.measures.time + 3 / 60)
-        assert studio.ask(Scrub(0))
+        assert studio.submit(Scrub(0))
         assert wait_for(studio, lambda s: s.frame == 0).measures.time == 0.0
         assert set(studio.curves()) == set(session.Session.curves(studio))
         assert studio.folder.path == tmp_path
@@ -445,11 +445,11 @@ def test_bad_requests_are_dropped_and_told(
             SetSpeed(float("nan")), Push("chest", 1e30), "junk", None, object(), 7,
             Drag(0, (float("inf"), 0, 0)), Save(("exe",)), requests.Request(),
         ]  # fmt: skip
-        assert not any(studio.ask(one) for one in bad)
+        assert not any(studio.submit(one) for one in bad)
         told = wait_for(studio, lambda s: s.message.number >= len(bad))
         assert told.message.level == "error"
         # names are looked up by the session, and near ones are told
-        assert studio.ask(Push("chesst"))
+        assert studio.submit(Push("chesst"))
         told = wait_for(studio, lambda s: "chesst" in s.message.text)
         assert "did you mean 'chest'" in told.message.text
     assert "SetSpeed.factor is nan" in caplog.text
@@ -463,16 +463,16 @@ def test_whatever_goes_wrong_the_thread_goes_on(
 
     monkeypatch.setitem(HANDLERS, Throw, broken)  # type: ignore[misc]
     with Session(out=tmp_path) as studio:
-        studio.ask(Throw())
+        studio.submit(Throw())
         told = wait_for(studio, lambda s: "a fault of ours" in s.message.text)
         assert not told.playing
-        studio.ask(Play())
+        studio.submit(Play())
         wait_for(studio, lambda s: s.playing and s.measures.time > told.measures.time + 0.05)
 
 
 def test_a_flood_is_dropped_and_a_slider_counts_once(tmp_path: Path) -> None:
     studio = Session(out=tmp_path, play=False)  # not started: nobody takes anything out
-    taken = sum(studio.ask(SetSpeed(0.5)) for _ in range(3000))
+    taken = sum(studio.submit(SetSpeed(0.5)) for _ in range(3000))
     assert taken <= session.MAX_QUEUED + 1
     slide = [Drag(1, (0.1 * i, 0.0, 1.0)) for i in range(5)]
     other = [SetGains(9.0, limb="head"), SetGains(5.0), SetGains(6.0), Step(), Step()]
@@ -502,7 +502,7 @@ def test_it_opens_with_what_it_is_given(tmp_path: Path) -> None:
     assert (controls.character, controls.clip, controls.count) == ("dog", "my trot", 2)
     assert studio.library.clips[0] == "my trot"
     studio = Studio(tmp_path)
-    studio.ask(Step(3))
+    studio.submit(Step(3))
     recording = studio.simulation.recent().recording()
     studio = Session(out=tmp_path, recording=recording, compare=recording)
     assert studio.newest.mode == "recorded"
@@ -518,8 +518,8 @@ def test_it_opens_with_what_it_is_given(tmp_path: Path) -> None:
 def test_a_lost_simulation_is_told_and_can_be_restarted(tmp_path: Path) -> None:
     clock = Clock()
     studio = Studio(tmp_path, clock, controller="pd")
-    studio.ask(SetGains(400.0, 10.0))
-    studio.ask(Play())
+    studio.submit(SetGains(400.0, 10.0))
+    studio.submit(Play())
     for _ in range(60):
         clock.now += 0.05
         studio.advance(1.0)
@@ -527,11 +527,11 @@ def test_a_lost_simulation_is_told_and_can_be_restarted(tmp_path: Path) -> None:
     assert "restart, or go back" in snapshot.diverged
     assert not snapshot.playing
     with pytest.raises(PoiseError, match="restart, or go back"):
-        studio.ask(Play())
-    studio.ask(Restart())
+        studio.submit(Play())
+    studio.submit(Restart())
     snapshot = studio.make_snapshot()
     assert (snapshot.diverged, snapshot.measures.time) == ("", 0.0)
-    studio.ask(Play())
+    studio.submit(Play())
 
 
 def test_the_speed_of_a_session_is_measured() -> None:
@@ -552,7 +552,7 @@ def test_twenty_characters_need_less_than_a_core() -> None:
 
 def test_recordings_are_called_by_their_files(tmp_path: Path) -> None:
     studio = Studio(tmp_path / "show")
-    studio.ask(Step(3))
+    studio.submit(Step(3))
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
         studio.simulation.recent().recording().save(tmp_path / folder / "recording.npz")
@@ -565,14 +565,14 @@ def test_recordings_are_called_by_their_files(tmp_path: Path) -> None:
 
 def test_a_recording_that_was_given_is_played_to_its_end(tmp_path: Path) -> None:
     studio = Studio(tmp_path)
-    studio.ask(Step(3))
+    studio.submit(Step(3))
     studio.show_recording(studio.simulation.recent().recording(), "given")
-    studio.ask(Step(100))
+    studio.submit(Step(100))
     assert (studio.make_snapshot().frame, studio.make_snapshot().frames) == (3, 4)
-    studio.ask(Step(-2))
+    studio.submit(Step(-2))
     assert studio.make_snapshot().frame == 1
-    studio.ask(Restart())
+    studio.submit(Restart())
     assert studio.make_snapshot().frame == 0
     # to do something to it is to go back to the simulation
-    studio.ask(Push("chest", 10.0))
+    studio.submit(Push("chest", 10.0))
     assert studio.make_snapshot().mode == "live"

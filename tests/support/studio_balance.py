@@ -25,7 +25,7 @@ class Stage:
     def __init__(self, folder: Path, clip: str = "squat") -> None:
         self.clock = Clock()
         self.studio = Studio(folder, self.clock, clip=clip, **WHO)
-        self.studio.ask(Play())
+        self.studio.submit(Play())
 
     def play(self, seconds: float) -> Measures:
         """Go on, and see what is."""
@@ -34,9 +34,9 @@ class Stage:
             self.studio.advance(10.0)
         return self.now
 
-    def ask(self, *asked: Request) -> None:
+    def submit(self, *asked: Request) -> None:
         for one in asked:
-            self.studio.ask(one)
+            self.studio.submit(one)
 
     @property
     def now(self) -> Measures:

@@ -58,7 +58,7 @@ class Studio(Session):
             character, out=folder, library=library(), clock=clock, play=False, **chosen
         )
 
-    def ask(self, request: Request) -> bool:
+    def submit(self, request: Request) -> bool:
         """Do at once what the thread would do; errors are raised."""
         self.settle()
         self.handle(request.checked())

@@ -286,10 +286,10 @@ def _check_columns(columns: dict[str, Array], s: WorldConfig, nq: int, nv: int, 
         tails = {tail, tail[1:]} if name.startswith("target_") and len(tail) == 2 else {tail}
         table = name in tables
         if array.dtype.str != kind or array.shape[1:] not in tails or array.ndim == 0:
-            wanted = " or ".join(str((None, *t)).replace("None", "k") for t in tails)
+            expected = " or ".join(str((None, *t)).replace("None", "k") for t in tails)
             raise PoiseError(
                 f"{where}: has type {array.dtype} and shape {array.shape}, expected "
-                f"{np.dtype(kind)} and {wanted}"
+                f"{np.dtype(kind)} and {expected}"
             )
         if not table and array.shape[:1] != frames:
             raise PoiseError(f"{where}: has {len(array)} rows, expected {frames[0]}, as time")

@@ -369,11 +369,11 @@ class Downloads:
     """Files that browsers wait for, sent when they are saved.
 
     Args:
-        ask: Takes a request, as `Session.ask`.
+        submit: Takes a request, as `Session.submit`.
     """
 
-    def __init__(self, ask: Callable[[Request], bool]) -> None:
-        self._ask = ask
+    def __init__(self, submit: Callable[[Request], bool]) -> None:
+        self._submit = submit
         self._waiting: dict[str, Any] = {}
         self._notes: dict[str, Any] = {}
 
@@ -406,7 +406,7 @@ class Downloads:
         """
         token = secrets.token_hex(8)
         self._waiting[token] = client
-        if not self._ask(Save((kind,), name, token)):
+        if not self._submit(Save((kind,), name, token)):
             self._waiting.pop(token)
 
     def update(self, snapshot: Snapshot) -> None:

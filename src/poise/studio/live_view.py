@@ -35,7 +35,7 @@ class LiveView:
 
     Args:
         server: viser's server.
-        ask: Takes a request, as `Session.ask`.
+        submit: Takes a request, as `Session.submit`.
         click: Makes the request of a click from a link, the direction of the view, the place of
             the camera [m] and whether a ball is thrown.
     """
@@ -43,10 +43,10 @@ class LiveView:
     def __init__(
         self,
         server: Any,
-        ask: Callable[[Request], bool],
+        submit: Callable[[Request], bool],
         click: Callable[[int, Vector, Vector, bool], Request],
     ) -> None:
-        self._server, self._ask, self._click = server, ask, click
+        self._server, self._submit, self._click = server, submit, click
         server.scene.add_frame(ROOT_NODE, show_axes=False)
         self._view: SceneView | None = None
         self._beside: SceneView | None = None
@@ -54,7 +54,9 @@ class LiveView:
         self._held: dict[int, tuple[int, Floats]] = {}
         self._origin = self._target_origin = np.zeros(3)
         self.goals = GoalHandles(
-            server.scene, ROOT_NODE, lambda name, to: ask(SetGoal(name, _vector(self.to_world(to))))
+            server.scene,
+            ROOT_NODE,
+            lambda name, to: submit(SetGoal(name, _vector(self.to_world(to)))),
         )
 
     def update(self, snapshot: Snapshot, options: ViewOptions) -> None:
@@ -147,7 +149,7 @@ class LiveView:
             if link is not None:
                 ball, direction = event.modifier is not None, _vector(event.ray_direction)
                 eye = _vector(self.to_world(event.ray_origin))
-                self._ask(self._click(link, direction, eye, ball))
+                self._submit(self._click(link, direction, eye, ball))
 
         for handle in bodies.handles:
             handle.on_drag("left")(dragged)
@@ -159,7 +161,7 @@ class LiveView:
         held = self._held.get(event.client_id)
         if event.phase == "end":
             if self._held.pop(event.client_id, None) is not None and held is not None:
-                self._ask(Release(held[0]))
+                self._submit(Release(held[0]))
             return
         if held is None and event.phase == "start":
             link, measures = self._link(bodies, event), self._measures
@@ -170,7 +172,7 @@ class LiveView:
             self._held[event.client_id] = held
         if held is not None:
             to = _vector(self.to_world(event.end_position))
-            self._ask(Drag(held[0], to, _vector(held[1])))
+            self._submit(Drag(held[0], to, _vector(held[1])))
 
     def _link(self, bodies: Bodies, event: Any) -> int | None:
         """The link under the mouse."""

@@ -220,7 +220,7 @@ def torque_colors(ratio: Floats) -> Floats:
 
 
 def mass_and_height(index: SceneIndex) -> tuple[float, float]:
-    """Mass [kg] and height [m] of the first character; a lying one is as high as it is long."""
+    """Mass [kg] and height [m] of the first character; one that lies down counts by its length."""
     part = next(iter(index.scene.forest.parts.values()))
     mass = float(index.scene.forest.link_mass[part.links].sum())
     place = forward_kinematics(index.scene, index.scene.forest.rest_q)[0][part.links]

@@ -61,8 +61,10 @@ class Page:
         self._session = session
         self.server = serve_viser(host, port)
         self._set_scene(shadows)
-        self.view = LiveView(self.server, session.ask, lambda *click: self.panel.act.click(*click))
-        self._downloads = Downloads(session.ask)
+        self.view = LiveView(
+            self.server, session.submit, lambda *click: self.panel.act.click(*click)
+        )
+        self._downloads = Downloads(session.submit)
         self.panel = Panel(self.server, session, self._downloads, self._eye, shadows)
         self.panel.view_tab.on_frame(self._frame)
         self.panel.view_tab.on_shadows(self._set_lights)
@@ -256,7 +258,7 @@ class Panel:
     ) -> None:
         gui = server.gui
         self._newest: Snapshot | None = None
-        self._bindings = Bindings(gui, session.ask)
+        self._bindings = Bindings(gui, session.submit)
         self.status = StatusLines(gui)
         self._playback(gui)
         tabs = gui.add_tab_group()

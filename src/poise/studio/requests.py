@@ -1,7 +1,7 @@
-"""What a page may ask of a session.
+"""Requests: what a page may submit to a session.
 
 Each request is a frozen value. Nothing is checked when it is made; `checked` returns the same
-request with every value checked, as `Session.ask` does before it accepts one: numbers are finite
+request with every value checked, as `Session.submit` does before it accepts one: numbers are finite
 and within bounds, texts are short and printable, choices are known. The types of the fields say
 all of it. Names of links, clips and files are looked up by the session itself, in its own lists.
 """

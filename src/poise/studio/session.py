@@ -1,6 +1,6 @@
 """The session: a thread that owns a simulation. Pages send requests, and read the newest snapshot.
 
-    pages --ask(request)--> queue --> the thread: handlers, steps, measures --> newest (a Snapshot)
+    pages --submit(request)--> queue --> thread: handlers, steps, measures --> newest (a Snapshot)
 
 The thread never waits for a page: it handles what is in the queue, advances to where the clock is,
 and some thirty times a second makes a snapshot that any thread may read.
@@ -161,7 +161,7 @@ class Session:
         """The newest snapshot."""
         return self._newest
 
-    def ask(self, request: Request) -> bool:
+    def submit(self, request: Request) -> bool:
         """Sends a request; returns whether it was accepted. An error is logged and shown."""
         if self._queue.qsize() > MAX_QUEUED:
             log.warning("%s: dropped, there are too many requests", type(request).__name__)
@@ -258,7 +258,7 @@ class Session:
             self.show_message(f"{type(error).__name__}: {error!s:.200}", "error")
 
     def handle(self, request: Request) -> None:
-        """Does what a checked request asks."""
+        """Handles a checked request."""
         self.dirty = True
         HANDLERS[type(request)](self, request)
 

@@ -29,7 +29,7 @@ from poise.view.overlays import FORCE, PATH, POINT
 GRACE = 1.0
 """A control that was moved is not set for so long [s]."""
 
-Ask = Callable[[Request], bool]
+Submit = Callable[[Request], bool]
 
 Press = Request | Callable[[Any], Request | None]
 """The request of a button, or a function that makes it from viser's event."""
@@ -43,11 +43,11 @@ class Bindings:
 
     Args:
         gui: viser's interface to the panels.
-        ask: Takes a request, as `Session.ask`.
+        submit: Takes a request, as `Session.submit`.
     """
 
-    def __init__(self, gui: Any, ask: Ask) -> None:
-        self._gui, self.ask = gui, ask
+    def __init__(self, gui: Any, submit: Submit) -> None:
+        self._gui, self.submit = gui, submit
         self._shown: list[tuple[Any, Callable[[Snapshot], Any]]] = []
 
     def input(
@@ -67,7 +67,7 @@ class Bindings:
             The handle.
         """
 
-        # coroutines keep their order, and `ask` takes no time
+        # coroutines keep their order, and `submit` takes no time
         async def moved(event: Any) -> None:
             if event.client is not None:
                 self._send(request(handle.value))
@@ -99,7 +99,7 @@ class Bindings:
 
     def _send(self, request: Request | None) -> None:
         if request is not None:
-            self.ask(request)
+            self.submit(request)
 
     def sync(self, snapshot: Snapshot) -> None:
         """Sets all controls to the present values."""
@@ -450,7 +450,7 @@ class OptionControls:
     """
 
     def __init__(self, tab: Any, gui: Any, bindings: Bindings) -> None:
-        self._tab, self._gui, self._ask = tab, gui, bindings.ask
+        self._tab, self._gui, self._submit = tab, gui, bindings.submit
         self._controller, self._folder, self._options = "", gui.add_folder("Options"), bindings
         self._balance = gui.add_folder("Balance", visible=False)
         with self._balance:
@@ -487,7 +487,7 @@ class OptionControls:
     def _build(self, controls: Controls) -> None:
         """Adds a control for each option that has a default and a simple value."""
         self._folder.remove()
-        self._options = Bindings(self._gui, self._ask)
+        self._options = Bindings(self._gui, self._submit)
         shown = {
             name: info
             for name, info in controls.entry.options.info().items()

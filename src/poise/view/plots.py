@@ -86,7 +86,7 @@ class Series(NamedTuple):
     Attributes:
         time: [s], rising.
         error: Of the links, or None if there is no target.
-        share: Torque of each joint as a fraction of its limit, or its norm [N·m, N] if no joint
+        load: Torque of each joint as a fraction of its limit, or its norm [N·m, N] if no joint
             has a limit.
         limited: Whether there are limits.
         momentum: Linear [N·s] and angular [N·m·s].
@@ -97,7 +97,7 @@ class Series(NamedTuple):
 
     time: Floats
     error: measure.TrackingError | None
-    share: Floats
+    load: Floats
     limited: bool
     momentum: measure.Momentum
     energy: measure.Energy
@@ -122,12 +122,12 @@ def series_of(recording: Recording, copy: int = 0) -> Series:
     if known.any():
         error = measure.tracking_error(scene, q, np.where(known[:, None], target, q))
         error = measure.TrackingError(*(np.where(known[:, None], each, np.nan) for each in error))
-    share = measure.torque_share(scene, tau)
-    limited = bool(np.isfinite(share).any())
+    load = measure.torque_share(scene, tau)
+    limited = bool(np.isfinite(load).any())
     if not limited:
         # forces on a free root are not joint torques
-        share = measure.joint_torque(scene, tau)
-        share[:, scene.forest.kind == KINDS["free"]] = np.nan
+        load = measure.joint_torque(scene, tau)
+        load[:, scene.forest.kind == KINDS["free"]] = np.nan
     pull = columns["gravity"]
     energies = [measure.energy(whole, *row, gravity=g) for *row, g in zip(q, v, pull, strict=True)]
     reaction = measure.ground_reaction(
@@ -138,7 +138,7 @@ def series_of(recording: Recording, copy: int = 0) -> Series:
     return Series(
         clock if steady else clock[0] + recording.interval * np.arange(len(recording)),
         error,
-        share,
+        load,
         limited,
         measure.momentum(whole, q, v),
         measure.Energy(*np.array(energies).T),
@@ -203,11 +203,11 @@ def _errors(pair: Any, series: Series) -> None:
 
 def _torques(axes: Any, series: Series, joints: Sequence[str]) -> None:
     """The joints with the largest torques."""
-    peak = np.nan_to_num(series.share).max(axis=0)
+    peak = np.nan_to_num(series.load).max(axis=0)
     for k, j in enumerate(np.argsort(-peak)[:MOST_JOINTS]):
         if peak[j] > 0.0:
             name = joints[j].replace("_", " ")
-            axes.plot(series.time, series.share[:, j], color=PALETTE[k], lw=1.2, label=name)
+            axes.plot(series.time, series.load[:, j], color=PALETTE[k], lw=1.2, label=name)
     if series.limited:
         axes.axhline(1.0, color=QUIET, lw=1, ls="--")
     axes.set_ylabel("torque, part of the limit" if series.limited else "torque [N·m]")

@@ -106,7 +106,7 @@ def render(
     elif ground is True and not is_primitives(source):
         scene = scene_of(cast(SceneLike, source))
         ground = ground_under(scene, position_of(scene, scene, q)[None])
-    image: Image = _cast(things, camera, size, ground, samples, light, checks)[0]
+    image: Image = _cast_rays(things, camera, size, ground, samples, light, checks)[0]
     return image
 
 
@@ -141,7 +141,7 @@ def png_bytes(image: ArrayLike) -> bytes:
     return data.getvalue()
 
 
-def _cast(
+def _cast_rays(
     things: Sequence[Primitive],
     camera: Camera,
     size: tuple[int, int],

@@ -9,7 +9,7 @@ parts of each link are computed once, and an update is a few array operations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,7 @@ from poise.math.arrays import Floats, finite, floats, number, shaped
 from poise.math.rotation import quat_matrix
 from poise.model.scene import SceneLike, scene_of
 from poise.view.drawing import Colors, Primitive, Rgb, drawing_of, is_primitives, shapes_of
-from poise.view.mesh import Part, parts_of, solid
+from poise.view.mesh import parts_of, solid
 from poise.view.overlays import FORCE, HEAD_LENGTH, HEAD_WIDTH, POINT, scale_radii
 
 NOTHING = (np.zeros((0, 3)), np.zeros((0, 4)), np.zeros((0, 3)), np.zeros((0, 4)))
@@ -77,20 +77,9 @@ class Stage:
         """
         if not is_primitives(things):
             raise PoiseError("a stage shows a sequence of Primitive")
-        parts = [(thing, part) for thing in things for part in parts_of_primitive(thing)]
-        if not parts:
-            return self._draw(name, {})
-        where = np.array([thing.pos for thing, _ in parts])
-        quat = np.array([thing.quat for thing, _ in parts])
-        pos, quat = part_poses(where, quat, [part for _, part in parts])
-        rgba = np.array([(*thing.color, thing.opacity) for thing, _ in parts])
-        rgba[:, :3] *= np.array([part.shade for _, part in parts])[:, None]
-        scale = np.array([part.scale for _, part in parts])
-        rows: dict[Key, list[int]] = {}
-        for i, (thing, part) in enumerate(parts):
-            rows.setdefault((part.solid, thing.opacity < 1.0), []).append(i)
-        self._draw(name, {k: (pos[i], quat[i], scale[i], rgba[i]) for k, i in rows.items()})
-        return None
+        pos, quat = (np.array([getattr(thing, x) for thing in things]) for x in ("pos", "quat"))
+        made = instances_of(things, pos.reshape(-1, 3), quat.reshape(-1, 4))
+        self._draw(name, {key: made.rows(i) for key, i in made.batches.items()})
 
     def arrows(
         self,
@@ -269,17 +258,60 @@ def linear_bytes(rgb: NDArray[np.floating]) -> NDArray[np.uint8]:
     return np.asarray(np.rint(255 * linear.clip(0.0, 1.0)), dtype=np.uint8)
 
 
-def parts_of_primitive(thing: Primitive) -> list[Part]:
-    return parts_of(thing.kind, tuple(thing.size), thing.mesh)
+class Instances(NamedTuple):
+    """The k solids that primitives consist of.
+
+    Attributes:
+        owner: Number of the primitive of each, shape (k,).
+        pos: [m], shape (k, 3).
+        quat: Shape (k, 4).
+        scale: Shape (k, 3).
+        rgba: Shape (k, 4).
+        batches: Numbers of the instances in each batch.
+    """
+
+    owner: NDArray[np.int64]
+    pos: Floats
+    quat: Floats
+    scale: Floats
+    rgba: Floats
+    batches: dict[Key, list[int]]
+
+    def rows(self, i: list[int]) -> tuple[Floats, ...]:
+        """Poses, sizes and colors of some instances, as `Batch.draw` takes them."""
+        return self.pos[i], self.quat[i], self.scale[i], self.rgba[i]
 
 
-def part_poses(pos: Floats, quat: Floats, parts: Sequence[Part]) -> tuple[Floats, Floats]:
-    """Poses of parts of primitives with these poses."""
-    up = np.array([part.up for part in parts])
-    turned = np.array([UPSIDE_DOWN if part.turned else (1.0, 0.0, 0.0, 0.0) for part in parts])
-    if not len(parts):
-        return pos, quat
-    return pos + up[:, None] * quat_matrix(quat)[..., 2], rotation.multiply(quat, turned)
+def instances_of(things: Sequence[Primitive], pos: Floats, quat: Floats) -> Instances:
+    """The solids of primitives.
+
+    Args:
+        things: The primitives.
+        pos: Where they are [m], shape (n, 3).
+        quat: Their orientations, shape (n, 4).
+    """
+    parts = [
+        (i, part)
+        for i, thing in enumerate(things)
+        for part in parts_of(thing.kind, tuple(thing.size), thing.mesh)
+    ]
+    batches: dict[Key, list[int]] = {}
+    for k, (i, part) in enumerate(parts):
+        batches.setdefault((part.solid, things[i].opacity < 1.0), []).append(k)
+    owner = np.array([i for i, _ in parts], dtype=np.int64)
+    up = np.array([part.up for _, part in parts])
+    upright = (1.0, 0.0, 0.0, 0.0)
+    turned = np.array([UPSIDE_DOWN if part.turned else upright for _, part in parts])
+    rgba = np.array([(*thing.color, thing.opacity) for thing in things]).reshape(-1, 4)[owner]
+    rgba[:, :3] *= np.array([part.shade for _, part in parts])[:, None]
+    return Instances(
+        owner,
+        pos[owner] + up[:, None] * quat_matrix(quat[owner])[..., 2],
+        rotation.multiply(quat[owner], turned.reshape(-1, 4)),
+        np.array([part.scale for _, part in parts]).reshape(-1, 3),
+        rgba,
+        batches,
+    )
 
 
 def _filled(rows: Floats, room: int, rest: Any) -> NDArray[np.float32]:
@@ -321,28 +353,15 @@ class Bodies:
         drawn = drawing_of(self.scene, color=color, opacity=opacity)
         drawn = scale_radii(drawn) if opacity < 1.0 else drawn
         shapes = shapes_of(self.scene)
-        rows = [
-            (part.solid, thing.opacity < 1.0, i, k, part)
-            for k, ((i, _), thing) in enumerate(zip(shapes, drawn, strict=True))
-            for part in parts_of_primitive(thing)
-        ]
-        rows.sort(key=lambda row: row[:2])
-        self._link = np.array([row[2] for row in rows], dtype=np.int64)
-        which = np.array([row[3] for row in rows], dtype=np.int64)
-        pos = np.array([shape.pos for _, shape in shapes]).reshape(-1, 3)[which]
-        quat = np.array([shape.quat for _, shape in shapes]).reshape(-1, 4)[which]
-        parts = [row[4] for row in rows]
-        self._pos, self._quat = part_poses(pos, quat, parts)
-        self._scale = np.array([part.scale for part in parts]).reshape(-1, 3)
-        colors = [(*thing.color, thing.opacity) for thing in drawn]
-        self._rgba = np.array(colors).reshape(-1, 4)[which]
-        self._paint, self._shown = self._rgba, np.ones((n, len(rows)), dtype=bool)
-        keys = [row[:2] for row in rows]
-        starts = [k for k, key in enumerate(keys) if not k or keys[k - 1] != key]
-        self._slices = [slice(a, b) for a, b in zip(starts, [*starts[1:], len(rows)], strict=True)]
+        pos = np.array([shape.pos for _, shape in shapes]).reshape(-1, 3)
+        quat = np.array([shape.quat for _, shape in shapes]).reshape(-1, 4)
+        made = instances_of(drawn, pos, quat)
+        self._link = np.array([i for i, _ in shapes], dtype=np.int64)[made.owner]
+        self._pos, self._quat, self._scale, self._rgba = made[1:5]
+        self._paint, self._shown = self._rgba, np.ones((n, len(self._link)), dtype=bool)
         self._batches = [
-            Batch(api, f"{name}/{label(keys[part.start])}", *keys[part.start])
-            for part in self._slices
+            (rows, Batch(api, f"{name}/{label(key)}", *key))
+            for key, rows in sorted(made.batches.items())
         ]
         self._last: Floats = self.scene.forest.rest_q
         self.update(self._last)
@@ -367,8 +386,8 @@ class Bodies:
         quat = rotation.multiply(turn, self._quat)
         scale = self._scale * self._shown[..., None]
         rgba = np.broadcast_to(self._paint, (self.n, len(self._link), 4))
-        for part, batch in zip(self._slices, self._batches, strict=True):
-            batch.draw(*(x[:, part].reshape(-1, x.shape[2]) for x in (pos, quat, scale, rgba)))
+        for rows, batch in self._batches:
+            batch.draw(*(x[:, rows].reshape(-1, x.shape[2]) for x in (pos, quat, scale, rgba)))
 
     def color_links(self, rgb: ArrayLike | None) -> None:
         """Sets the colors of links.
@@ -387,15 +406,15 @@ class Bodies:
 
     @property
     def handles(self) -> list[Any]:
-        return [batch.handle for batch in self._batches]
+        return [batch.handle for _, batch in self._batches]
 
     def link_of(self, handle: Any, instance: int) -> tuple[int, int] | None:
         """Copy and link of an instance of one of the handles; None if it has none."""
-        for part, batch in zip(self._slices, self._batches, strict=True):
+        for rows, batch in self._batches:
             if batch.handle is handle or getattr(batch.handle, "name", None) == handle.name:
-                count = part.stop - part.start
-                if 0 <= instance < self.n * count:
-                    return instance // count, int(self._link[part][instance % count])
+                copy, i = divmod(instance, len(rows))
+                if 0 <= copy < self.n:
+                    return copy, int(self._link[rows[i]])
         return None
 
     @property
@@ -410,7 +429,7 @@ class Bodies:
 
     def remove(self) -> None:
         """Removes it from the stage."""
-        for batch in self._batches:
+        for _, batch in self._batches:
             batch.remove()
 
 

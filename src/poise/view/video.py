@@ -268,9 +268,9 @@ class Encoder:
         return [self._program, "-y", "-nostdin", "-hide_banner", "-loglevel", "error"]
 
 
-def _check(code: int | None, said: bytes) -> None:
+def _check(code: int | None, output: bytes) -> None:
     if code:
-        lines = said.decode(errors="replace").strip().splitlines() or [_reason(code)]
+        lines = output.decode(errors="replace").strip().splitlines() or [_reason(code)]
         raise PoiseError(f"the video cannot be written: ffmpeg says: {lines[-1]:.200}")
 
 
