@@ -85,10 +85,8 @@ def _character(bones: Bones, name: str, mass: float | None) -> Character:
     shapes = {i: shapes_of(bones, i) for i in index}
     masses = _masses(bones, shapes, mass)
     # the lowest point is on the ground
-    rest, low = (
-        bones.rig.rest,
-        min(lowest_z(x) + bones.rig.rest[i][2] for i in index for x in shapes[i]),
-    )
+    rest = bones.rig.rest
+    low = min(lowest_z(shape) + rest[i][2] for i in index for shape in shapes[i])
     links = []
     for i in index:
         parent = bones.rig.joints[i].parent

@@ -22,15 +22,14 @@ from poise.motion.clip import Clip
 if TYPE_CHECKING:
     from poise.motion.retargeting.matching import MapLike
 
-READERS = {".bvh": "bvh", ".amc": "amc", ".glb": "glb", ".gltf": "glb", ".npz": "npz"}
+DEEPMIMIC = {".txt": "deepmimic", ".json": "deepmimic"}
+USD = {".usd": "usd", ".usda": "usd", ".usdc": "usd"}
+
+READERS = {".bvh": "bvh", ".amc": "amc", ".glb": "glb", ".gltf": "glb", ".npz": "npz", **DEEPMIMIC}
 """Modules of poise.motion.formats that read files, by their ending."""
 
-WRITERS = {".bvh": "bvh", ".glb": "glb", ".npz": "npz"}
+WRITERS = {".bvh": "bvh", ".glb": "glb", ".npz": "npz", **DEEPMIMIC, **USD}
 """Modules of poise.motion.formats that write files, by their ending."""
-
-READERS |= dict.fromkeys((".txt", ".json"), "deepmimic")
-WRITERS |= dict.fromkeys((".txt", ".json"), "deepmimic")
-WRITERS |= dict.fromkeys((".usd", ".usda", ".usdc"), "usd")
 
 
 def load_clip(
@@ -100,7 +99,7 @@ def read_motion(
 
     Args:
         source: As of `load_clip`, or a clip.
-        character: The character it is read onto if its joints are those of the file and there is no map.
+        character: The character it is read onto if its joints are those of the file, without a map.
         map: As of `load_clip`.
         options: As of `load_clip`.
     """
