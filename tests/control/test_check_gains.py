@@ -320,7 +320,7 @@ def holds(name: str, kp: float, kd: float, *, embedded: bool, dtype: str, method
         world.step(Command(drive=drive), steps=100)
     except Diverged:
         return False
-    return bool(np.abs(reference.difference(model, model.rest_q, world.state.q)).max() < 0.05)
+    return bool(np.abs(reference.difference(model, world.state.q, model.rest_q)).max() < 0.05)
 
 
 @pytest.mark.parametrize("method", ["maba", "df", "sf", "pcg"])

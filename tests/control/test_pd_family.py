@@ -281,12 +281,12 @@ def test_with_the_past_of_a_target_feedforward_is_exact_at_large_steps(seed: int
     for k in range(30):
         q.append(reference.move(character, q[-1], np.sin(0.2 * k) * rate, dt))
     world = World(character, dt=dt)
-    world.reset(State(q[1], reference.difference(character, q[0], q[1]) / dt))
+    world.reset(State(q[1], reference.difference(character, q[1], q[0]) / dt))
     gains = Gains(character, 0.1, 0.01)
     servo = PD(world, gains, feedforward=True, gravity_compensation=True)
     for k in range(2, len(q)):
         world.step(servo(world.state, Target(q[k], past=np.stack([q[k - 1], q[k - 2]]))))
-        away = reference.difference(character, q[k], world.state.q)
+        away = reference.difference(character, world.state.q, q[k])
         # rounding, which nothing damps and explicit steps carry on
         assert np.abs(away).max() < 1e-8
 

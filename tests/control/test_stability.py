@@ -66,7 +66,7 @@ def errors(name: str, form: str, kp: float, kd: float, dt: float, dtype: str) ->
     out = []
     for _ in range(round(3 / dt)):
         world.step(Command(drive=drive))
-        e = reference.difference(model, model.rest_q, world.state.q)
+        e = reference.difference(model, world.state.q, model.rest_q)
         out.append(np.abs(joints * e).max())
     return np.array(out)
 
@@ -155,7 +155,7 @@ def wave(name: str) -> tuple[Array, Array]:
             for t in times
         ]
     )
-    v = [reference.difference(model, a, b) / (2 * DT) for a, b in zip(q, q[2:], strict=False)]
+    v = [reference.difference(model, b, a) / (2 * DT) for a, b in zip(q, q[2:], strict=False)]
     return q[1:-1], np.array(v)
 
 
@@ -174,7 +174,7 @@ def test_the_gains_of_yin2020_track_a_wave_at_30_steps_per_second(
     gains = Gains(model, kp, kd)
     for q_bar, v_bar in zip(q[1:], v[1:], strict=True):
         world.step(Command(drive=Drive(gains, Target(q_bar, v_bar), form=form)))
-        worst = np.maximum(worst, np.abs(reference.difference(model, q_bar, world.state.q)))
+        worst = np.maximum(worst, np.abs(reference.difference(model, world.state.q, q_bar)))
     # the longest snake, 49 kg and 6 m, lifted by its head: 1.5 kN m of weight alone turn the root
     # by 0.08 rad and the first joint by 0.02 rad
     assert worst[6:].max() < 0.08

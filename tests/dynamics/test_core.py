@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
 from poise import Command, Drive, Gains, State, Target, dynamics, load_character, reference
+from poise.math import rotation
 from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Joint, Link
 from poise.model.scene import scene_of
-from poise.reference import spatial
 from poise.reference.drive import Form
 
 Array = NDArray[np.float64]
@@ -530,7 +530,7 @@ def pin_wrench(x: Batch, k: int, point: Array, i: int, a: Array, gains: Array, d
     def motion(q: Array, v: Array) -> tuple[Array, Array, Array]:
         p, quat = (y[k] for y in dynamics.forward_kinematics(x.character, q))
         return (
-            p + spatial.rotate(quat, point),
+            p + rotation.rotate(quat, point),
             quat,
             dynamics.jacobian(x.character, q, k, point) @ v,
         )
@@ -541,8 +541,8 @@ def pin_wrench(x: Batch, k: int, point: Array, i: int, a: Array, gains: Array, d
     )
     rise = dynamics.jacobian(x.character, x.q[i], k, point) @ a
     rise += dynamics.jacobian_bias(x.character, x.q[i], x.v[i], k, point)
-    ahead = spatial.multiply(spatial.exp(dt * u[3:]), quat)
-    turn = spatial.log(spatial.multiply(ahead, spatial.conjugate(quat_bar)))
+    ahead = rotation.multiply(rotation.exp(dt * u[3:]), quat)
+    turn = rotation.log(rotation.multiply(ahead, rotation.conjugate(quat_bar)))
     kp, kd = np.repeat(gains[[0, 2]], 3), np.repeat(gains[[1, 3]], 3)
     e = np.concatenate([p + dt * u[:3] - p_bar, turn])
     return -kp * (e + dt * dt * rise) - kd * (u + dt * rise - u_bar)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from test_core import Batch, Case, assert_close, both_dtypes, fuzz
 
 from poise import Command, Drive, Gains, State, Target, dynamics, load_character, reference
+from poise.math import rotation
 from poise.model.character import Character, Joint, Link
 from poise.model.scene import scene_of
-from poise.reference import spatial
 from poise.reference.aba import Limit, effort_limits
 
 Array = NDArray[np.float64]
@@ -152,7 +152,7 @@ def even_ball(effort: float | tuple[float, float, float]) -> Character:
 
 @both_dtypes
 def test_a_saturated_ball_keeps_the_direction_it_pushes_in(dtype: str) -> None:
-    target = spatial.exp([0.5, 1.0, 0.0]), np.zeros(3)
+    target = rotation.exp([0.5, 1.0, 0.0]), np.zeros(3)
     _, tau = dynamics.stable_pd(
         even_ball(2.0), [1, 0, 0, 0], np.zeros(3), target, 100.0, 1.0, 0.01, limits=True,
         dtype=dtype,
@@ -162,7 +162,7 @@ def test_a_saturated_ball_keeps_the_direction_it_pushes_in(dtype: str) -> None:
 
 @both_dtypes
 def test_a_ball_limited_per_axis_gives_each_axis_its_own(dtype: str) -> None:
-    target = spatial.exp([0.5, -1.0, 0.01]), np.zeros(3)
+    target = rotation.exp([0.5, -1.0, 0.01]), np.zeros(3)
     character = even_ball((1.0, 2.0, 3.0))
     a, tau = dynamics.stable_pd(
         character, [1, 0, 0, 0], np.zeros(3), target, 100.0, 1.0, 0.01, limits=True, dtype=dtype
@@ -170,7 +170,7 @@ def test_a_ball_limited_per_axis_gives_each_axis_its_own(dtype: str) -> None:
     assert_close(tau[:2], [1.0, -2.0], PRECISION[dtype])
     # the third is within its limit and stays a drive
     K = 0.01 * (1.0 + 0.01 * 100.0)
-    assert tau[2] == pytest.approx(100.0 * spatial.log(target[0])[2] - K * a[2], rel=1e-5)
+    assert tau[2] == pytest.approx(100.0 * rotation.log(target[0])[2] - K * a[2], rel=1e-5)
 
 
 @fuzz(trees.cases(10))

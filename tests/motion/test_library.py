@@ -83,7 +83,7 @@ def again(name: str) -> float:
 
     made, kept = author(load_keyframes(library.sources()[name])), library.builtin_clip(name)
     assert made.frames.shape == kept.frames.shape
-    return float(np.abs(configuration.difference(kept.character, kept.frames, made.frames)).max())
+    return float(np.abs(configuration.difference(kept.character, made.frames, kept.frames)).max())
 
 
 def test_keyframes_make_the_clip_again() -> None:

@@ -437,7 +437,7 @@ def _jump_message(clip: Clip, jump: Jump) -> str:
 
 def _speeds(clip: Clip) -> tuple[Floats, list[str], Mask]:
     """Speeds of joints from frame to frame (k - 1, n), their names, and which of them travel."""
-    step = configuration.difference(clip.character, clip.frames[:-1], clip.frames[1:]) * clip.fps
+    step = configuration.difference(clip.character, clip.frames[1:], clip.frames[:-1]) * clip.fps
     columns, names, travels = [], [], []
     for joint in clip.character.joints:
         own = step[:, clip.character.v_slice(joint)]

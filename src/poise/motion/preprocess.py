@@ -97,7 +97,7 @@ def reduce_limit_excess(clip: Clip, fraction: float = FRACTION) -> ReducedExcess
             beyond[one.joint] = max(far, beyond.get(one.joint, 0.0))
     if not beyond or len(clip) < 4 or fraction <= 0.0:
         return ReducedExcess(clip, {})
-    step = configuration.difference(character, clip.frames, clamp(character, clip.frames))
+    step = configuration.difference(character, clamp(character, clip.frames), clip.frames)
     step = lowpass(fraction * step, min(SLOW, 0.4 * clip.fps), clip.fps)
     frames = configuration.integrate(character, clip.frames, step)
     contacts = clip.contacts

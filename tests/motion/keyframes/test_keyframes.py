@@ -305,7 +305,7 @@ def test_footholds_leave_the_root_and_the_trunk_alone() -> None:
 def test_the_leg_is_led_smoothly_from_foothold_to_foothold() -> None:
     keys = parse_keyframes(examples()[1])
     base, frames = keys.q(keys.times()), keys.frames()
-    moved = difference(keys.character, base, frames)
+    moved = difference(keys.character, frames, base)
     stands = keys.contacts().standing("left_foot")
     leg = [i for x in ("hip", "knee", "ankle") for i in _of(keys.character, f"left_{x}")]
     smooth, abrupt = moved[:, leg], moved[:, leg] * stands[:, None]

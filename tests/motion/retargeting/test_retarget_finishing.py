@@ -125,7 +125,7 @@ def test_a_pose_before_the_first_frame_changes_nothing_after_it() -> None:
     with_pose = Clip(clip.character, np.concatenate([pose[None], clip.frames]), clip.fps)
     other = biped("b", 0.5)
     alone, after = (retarget(x, other).clip for x in (clip, with_pose))
-    gap = configuration.difference(other, alone.frames, after.frames[1:])
+    gap = configuration.difference(other, after.frames[1:], alone.frames)
     assert np.abs(gap[3:]).max() < 2e-3  # the contact begins a frame later
     # the pose itself stands on the ground as it is
     assert lowest(other, after.frames[:1]).min() == pytest.approx(0.0, abs=1e-3)

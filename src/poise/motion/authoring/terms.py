@@ -145,7 +145,7 @@ def near(sketch: Floats, weights: Floats) -> Term:
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         scale = np.broadcast_to(weights, (len(sketch), motion.character.nv)) / TENTH
-        away = configuration.difference(motion.character, sketch, motion.q)
+        away = configuration.difference(motion.character, motion.q, sketch)
         r = away * scale
         if not derivatives:
             return [Rows(r)]

@@ -144,7 +144,7 @@ def blend(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | None 
     s = np.arange(n + 1)[:, None] / n
     s = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
     before = clip.frames[first : first + n + 1]
-    step = configuration.difference(clip.character, before, frames[: n + 1])
+    step = configuration.difference(clip.character, frames[: n + 1], before)
     mixed = configuration.integrate(clip.character, before, s * step)
     joined = np.concatenate([clip.frames[:first], mixed, frames[n + 1 :]])
     contacts = _join_contacts(clip, after, first, n)
@@ -172,14 +172,14 @@ def _fade_time(clip: Clip, travel: Travel) -> float:
     """
     # two frames before the last; the last itself gives way to the first of the next round
     ahead = _carry(clip, clip.frames[:2], travel)
-    gap = configuration.difference(clip.character, clip.frames[-1], ahead[0])
+    gap = configuration.difference(clip.character, ahead[0], clip.frames[-1])
     width = float(max(np.abs(gap[:3]).max(), ARM * np.abs(gap[3:]).max(initial=0.0)))
     if width < CLOSED:
         return 0.0
     near = max(3, round(NEAR * clip.fps))
     across = np.concatenate([clip.frames[-3:-1], ahead])
     seam, *sides = (
-        np.abs(np.diff(configuration.difference(clip.character, q[:-1], q[1:]), axis=0)).max(axis=0)
+        np.abs(np.diff(configuration.difference(clip.character, q[1:], q[:-1]), axis=0)).max(axis=0)
         for q in (across, clip.frames[:near], clip.frames[-near:])
     )
     level = np.maximum(ROUGH * np.maximum(*sides), SMOOTH / clip.fps**2)
@@ -199,7 +199,7 @@ def _close_seam(clip: Clip, span: int, travel: Travel) -> Floats:
     begin, end = frames[: span + 1], back[::-1][: span + 1]
     # first the pose: half of the gap from each side, level at the seam
     fade = 0.5 * (1.0 + 2.0 * u) * (1.0 - u) ** 2
-    gap = configuration.difference(character, end[0], begin[0])
+    gap = configuration.difference(character, begin[0], end[0])
     begin, end = (
         configuration.integrate(character, x, y * gap) for x, y in ((begin, -fade), (end, fade))
     )
@@ -215,7 +215,7 @@ def _close_seam(clip: Clip, span: int, travel: Travel) -> Floats:
 def _slope(clip: Clip, frames: Floats) -> Floats:
     """Step per frame at the first of these frames, (nv,): of a parabola through the first 0.1 s."""
     n = min(max(2, round(SLOPE * clip.fps)), len(frames) - 1)
-    step = configuration.difference(clip.character, frames[0], frames[1 : n + 1])
+    step = configuration.difference(clip.character, frames[1 : n + 1], frames[0])
     i = np.arange(1.0, n + 1.0)
     terms = np.stack([i, i * i], axis=1) if n > 1 else i[:, None]
     return np.asarray(np.linalg.lstsq(terms, step, rcond=None)[0][0])

@@ -97,7 +97,7 @@ def hold_standing_feet(clip: Clip, contacts: ContactSchedule) -> Clip:
         character, clip.frames, goals, limits=False, posture=keep, iterations=20, near=True
     )
     change = lowpass(
-        configuration.difference(character, clip.frames, q), min(CALM, 0.4 * clip.fps), clip.fps
+        configuration.difference(character, q, clip.frames), min(CALM, 0.4 * clip.fps), clip.fps
     )
     return clip.with_frames(
         configuration.integrate(character, clip.frames, change), contacts=contacts

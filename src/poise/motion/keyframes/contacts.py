@@ -254,7 +254,7 @@ def place_feet(keys: Keyframes, times: Floats, q: Floats) -> Floats:
         i, (stand, goal) = int(residual[worst].argmax()), owned[worst]
         at = f"{keys.source}:{stand.foothold_line}: foothold of {stand.foot!r} at {times[i]:.3f} s"
         raise unreachable_error(at, character, solved[i], goal, i, residual[worst, i])
-    step = configuration.difference(character, q, solved)
+    step = configuration.difference(character, solved, q)
     for foot, limb in free.items():
         of = [s for s in stands if s.foot == foot]
         on = np.any([keys.standing(s, times).any(axis=1) for s in of], axis=0)

@@ -462,7 +462,7 @@ def limit_ankles(
     """
     p, R = desired.p.copy(), desired.R.copy()
     character, fps = body.character, desired.fps
-    step = configuration.difference(character, start, clamp(character, start))
+    step = configuration.difference(character, clamp(character, start), start)
     for foot in feet:
         joints = character.link(foot.name).joints
         if foot.tip or len(joints) != 1 or joints[0].kind != "ball":

@@ -9,6 +9,7 @@ ground are kept above it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -75,7 +76,7 @@ def smooth_corrections(
     # hands that meet the ground jerk once more
     rounds = 2 if any(isinstance(goal, ik.Above) for goal in goals) else 1
     for done in range(rounds):
-        change = configuration.difference(character, start, q)
+        change = configuration.difference(character, q, start)
         for a, b in pieces:
             # a turn of about half a circle has no direction to smooth
             calm = (np.abs(change[a:b]) < LARGEST).all(axis=0)
@@ -90,9 +91,14 @@ def smooth_corrections(
             iterations=12,
             tolerance=1e-3,
             near=True,
-            progress=lambda part, done=done: progress((done + part) / rounds),
+            progress=partial(_report_round, progress, done, rounds),
         )
     return q
+
+
+def _report_round(progress: Progress, done: int, rounds: int, part: float) -> None:
+    """Reports the progress of one of several rounds."""
+    progress((done + part) / rounds)
 
 
 def clearance_goals(character: Character, q: Floats, without: Collection[str]) -> list[ik.Goal]:
