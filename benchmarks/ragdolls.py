@@ -13,7 +13,7 @@ from tables import Bound, Section, Table
 from timing import Plan
 
 # the tests drop a sample of the same falls
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from falls import BENT, DT, KINDS, MOVING, SECONDS, SHAKING, SHARING, SINKING, Falls, drop
 
@@ -63,7 +63,7 @@ def ragdolls(plan: Plan) -> Section:
         "a random link. Depths are looked at in every step, contacts with the ground alone.",
         f"at rest: no link moved more than {100 * MOVING:g} cm in the last second, and the kinetic "
         f"energy is at most {SHAKING:g} J. A fall is dropped again by its number: "
-        "tests/falls.py, drop(ground, [number, number]).",
+        "tests/support/falls.py, drop(ground, [number, number]).",
     ]
     if any(late.values()):
         still = "; ".join(f"{ground} {numbers}" for ground, numbers in late.items() if numbers)

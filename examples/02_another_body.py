@@ -1,55 +1,36 @@
-"""A clip on another body: retargeted, looped, checked, and written for Blender.
+"""A clip on another body: retargeted, mirrored, checked, and written for Blender.
 
-    python examples/02_another_body.py [--clip NAME|FILE] [--character NAME|FILE] [--out DIR]
+    python examples/02_another_body.py
 
-Joints are matched by name and by the shape of the tree; feet stay where they stand.
+Joints are matched by their names and by the shape of the tree. Feet that stand in the source stand
+in the result. The files are in out/another-body.
 """
 
-from __future__ import annotations
-
-import argparse
 from pathlib import Path
-
-import numpy as np
 
 import poise
 from poise import measure
-from poise.motion.checks import check
-from poise.motion.retargeting.matching import match
-from poise.motion.retargeting.transfer import limb_directions
 from poise.view import contact_sheet, save_image
 
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--clip", default="walk")
-parser.add_argument("--character", default="humanoid-51")
-parser.add_argument("--out", type=Path, default=Path("out/another-body"))
-arguments = parser.parse_args()
-out: Path = arguments.out
+out = Path("out/another-body")
 out.mkdir(parents=True, exist_ok=True)
 
-clip = poise.load_clip(arguments.clip)
-character = poise.load_character(arguments.character)
-pairs = match(clip.character, character)
-print(pairs)
-
+clip = poise.load_clip("walk")
+character = poise.load_character("humanoid-51")
 moved = clip.retargeted(character)
 print(moved)
-for finding in check(moved):
-    print(finding)
 
-# the same, on the other foot first, a little faster
+# how much feet slide and sink while the contact schedule says that they stand
+if moved.contacts is not None:
+    footing = measure.footing(character, moved.frames, moved.contacts)
+    print(f"feet slide up to {1e3 * footing.skate.max():.1f} mm")
+    print(f"and sink up to {1e3 * footing.sink.max():.1f} mm")
+
+# the same walk beginning with the other foot, 20 % faster
 other = moved.mirrored().at_speed(1.2)
+print(other)
+
 moved.save(out / "retargeted.bvh")
 other.save(out / "mirrored.glb")
 save_image(out / "sheet.png", contact_sheet(moved))
-for name in ("retargeted.bvh", "mirrored.glb", "sheet.png"):
-    print(out / name)
-
-# its own check: limbs point as in the source, feet stand where they stand
-angles = limb_directions(pairs, clip.frames, moved.frames)
-assert np.mean(list(angles.values())) < 10.0
-assert moved.contacts is not None
-footing = measure.footing(character, moved.frames, moved.contacts)
-assert footing.skate.max() < 0.010
-assert footing.sink.max() < 0.005
-assert abs(other.duration - moved.duration / 1.2) < 1 / other.fps
+print(*sorted(out.iterdir()), sep="\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arithmetic import BLAS, ISAS, printed
-from test_yaml import bits
+from bits import bits
 
 from poise.characters import FOLDER, build, builtin_names, load_character
 from poise.characters.__main__ import write

@@ -18,8 +18,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 SOURCES = {
     # picture: program, and what it leaves
-    "squat.png": ("examples/01_your_own_files.py --out {folder}", "sheet.png"),
-    "gains.png": ("examples/05_choose_gains.py --out {folder}", "gains.png"),
+    "squat.png": ("examples/01_your_own_files.py", "out/files/sheet.png"),
+    "gains.png": ("examples/06_choose_gains.py", "out/gains/gains.png"),
     "contact-cost.png": (
         "benchmarks/run.py --only contacts --out {folder}/bench.json",
         "contacts.png",
@@ -30,5 +30,5 @@ for picture in sys.argv[1:] or ("squat.png", "gains.png"):
     program, left = SOURCES[picture]
     with tempfile.TemporaryDirectory() as folder:
         command = [str(ROOT / program.split()[0]), *program.format(folder=folder).split()[1:]]
-        subprocess.run([sys.executable, *command], check=True)
+        subprocess.run([sys.executable, *command], cwd=folder, check=True)
         shutil.copy(Path(folder) / left, HERE / picture)

@@ -30,16 +30,16 @@ class Box(NamedTuple):
 
 BOXES = {
     "file": Box(88, 60, "files", "BVH, GLB, MJCF", LEAF, 136),
-    "character": Box(330, 60, "Character", "what it is", THING),
-    "clip": Box(88, 250, "Clip", "where it should be", THING, 136),
-    "world": Box(590, 60, "World", "what happens, n copies", DOER, 200),
-    "state": Box(590, 250, "State", "where it is: q, v, time", THING, 200),
-    "controller": Box(330, 250, "Controller", "what it wants", DOER),
+    "character": Box(330, 60, "Character", "tree, inertia, limits", THING),
+    "clip": Box(88, 250, "Clip", "reference motion", THING, 136),
+    "world": Box(590, 60, "World", "n copies, step(command)", DOER, 200),
+    "state": Box(590, 250, "State", "q, v, time, memory", THING, 200),
+    "controller": Box(330, 250, "Controller", "state, target → command", DOER, 190),
     "command": Box(330, 155, "Command", "force, drive", THING),
-    "recording": Box(840, 155, "Recording", "what happened", THING),
+    "recording": Box(840, 155, "Recording", "every frame", THING),
     "measure": Box(590, 360, "measure", "states and contacts to numbers", DOER, 240),
     "studio": Box(330, 460, "studio", "play, push, drag, scrub", LEAF, 190),
-    "pictures": Box(840, 300, "HTML, video, plots", "poise.view", LEAF),
+    "pictures": Box(840, 300, "HTML, video", "plots; poise.view", LEAF),
     "motion": Box(840, 400, "BVH, GLB, USD", "recording.clip().save", LEAF),
     "numbers": Box(590, 460, "tables", "error, torque, energy, ...", LEAF, 200),
 }

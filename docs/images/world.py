@@ -17,9 +17,9 @@ from poise.view import recording_sheet, save_image
 
 HERE = Path(__file__).parent
 EXAMPLES = {
-    "00_track_a_clip.py": {"sheet.png": "pushed.png"},
-    "03_push_and_throw.py": {"sheet.png": "thrown.png", "feet.png": "feet.png"},
-    "04_ragdolls.py": {"rest.png": "ragdolls.png"},
+    "00_track_a_clip.py": {"squat/sheet.png": "pushed.png"},
+    "04_throw_a_ball.py": {"ball/sheet.png": "thrown.png", "ball/feet.png": "feet.png"},
+    "05_ragdolls.py": {"ragdolls/rest.png": "ragdolls.png"},
 }
 
 
@@ -45,8 +45,8 @@ def stack() -> poise.Recording:
 with tempfile.TemporaryDirectory() as folder:
     for example, pictures in EXAMPLES.items():
         path = HERE.parent.parent / "examples" / example
-        subprocess.run([sys.executable, str(path), "--out", folder], check=True)
+        subprocess.run([sys.executable, str(path)], cwd=folder, check=True)
         for made, kept in pictures.items():
-            shutil.copy(Path(folder) / made, HERE / kept)
+            shutil.copy(Path(folder) / "out" / made, HERE / kept)
 sheet = recording_sheet(stack(), start=120, stop=192, columns=7, cell=(206, 300))
 save_image(HERE / "stack.png", sheet)

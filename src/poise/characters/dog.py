@@ -57,36 +57,20 @@ def dog() -> Character:
 
 def _trunk() -> list[Link]:
     pelvis = Shape.capsule((-0.06, 0.0, 0.02), (0.08, 0.0, 0.025), 0.078, FUR)
-    root = Link.from_shapes(
-        "pelvis",
-        None,
-        [pelvis],
-        density=DENSITY,
-        pos=(0.0, 0.0, 0.50),
-        joints=[Joint("root", "free")],
-    )
-    neck, skull = (0.13, 0.0, 0.13), Shape("sphere", (0.073,), (0.03, 0.0, 0.02), color=FUR)
+    chest = Shape.capsule((0.03, 0.0, -0.03), (0.20, 0.0, -0.04), 0.112, FUR)
+    head = [
+        Shape("sphere", (0.073,), (0.03, 0.0, 0.02), color=FUR),
+        Shape.capsule((0.08, 0.0, -0.005), (0.16, 0.0, -0.02), 0.035, PALE),
+        Shape("sphere", (0.016,), (0.19, 0.0, -0.005), color=BLACK),
+        *(shape for y in (-1.0, 1.0) for shape in _ear_and_eye(y)),
+    ]
+    root, height, neck = [Joint("root", "free")], (0.0, 0.0, 0.50), (0.13, 0.0, 0.13)
     return [
-        root,
+        Link.from_shapes("pelvis", None, [pelvis], density=DENSITY, pos=height, joints=root),
         _link("spine", "pelvis", "spine", (0.10, 0.0, 0.03), _bone((0.17, 0.0, -0.01), 0.084)),
-        _link(
-            "chest",
-            "spine",
-            "chest",
-            (0.18, 0.0, 0.0),
-            Shape.capsule((0.03, 0.0, -0.03), (0.20, 0.0, -0.04), 0.112, FUR),
-        ),
+        _link("chest", "spine", "chest", (0.18, 0.0, 0.0), chest),
         _link("neck", "chest", "neck", (0.24, 0.0, 0.03), _bone(neck, 0.066)),
-        _link(
-            "head",
-            "neck",
-            "head",
-            neck,
-            skull,
-            Shape.capsule((0.08, 0.0, -0.005), (0.16, 0.0, -0.02), 0.035, PALE),
-            Shape("sphere", (0.016,), (0.19, 0.0, -0.005), color=BLACK),
-            *(shape for y in (-1.0, 1.0) for shape in _ear_and_eye(y)),
-        ),
+        _link("head", "neck", "head", neck, *head),
     ]
 
 
@@ -112,20 +96,12 @@ def _front_leg(side: str, y: float) -> list[Link]:
     blade, upper_arm, forearm = (0.07, 0.035 * y, -0.13), (-0.08, 0.0, -0.13), (0.01, 0.0, -0.19)
     # the carpus is 0.11 m above the ground
     sole = Shape("box", (0.045, 0.03, 0.015), (0.035, 0.0, -0.095), color=PALE)
+    paw, place = _bone((0.015, 0.0, -0.08), 0.022, PALE), (0.15, 0.045 * y, 0.03)
     return [
-        _link(
-            f"{leg}scapula", "chest", f"{leg}scapula", (0.15, 0.045 * y, 0.03), _bone(blade, 0.040)
-        ),
+        _link(f"{leg}scapula", "chest", f"{leg}scapula", place, _bone(blade, 0.040)),
         _link(f"{leg}upper_arm", f"{leg}scapula", f"{leg}shoulder", blade, _bone(upper_arm, 0.038)),
         _link(f"{leg}forearm", f"{leg}upper_arm", f"{leg}elbow", upper_arm, _bone(forearm, 0.026)),
-        _link(
-            f"{leg}paw",
-            f"{leg}forearm",
-            f"{leg}wrist",
-            forearm,
-            _bone((0.015, 0.0, -0.08), 0.022, PALE),
-            sole,
-        ),
+        _link(f"{leg}paw", f"{leg}forearm", f"{leg}wrist", forearm, paw, sole),
     ]
 
 

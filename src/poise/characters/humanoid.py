@@ -58,14 +58,10 @@ SHOES: Vector = (0.80, 0.38, 0.22)
 def humanoid() -> Character:
     """Make the humanoid."""
     links = [*_trunk(), *_side("left", 1.0), *_side("right", -1.0)]
-    limbs = {
-        "torso": ("pelvis", "chest"),
-        "head": ("head",),
-        "left_arm": ("left_upper_arm", "left_forearm"),
-        "right_arm": ("right_upper_arm", "right_forearm"),
-        "left_leg": ("left_thigh", "left_shin", "left_foot"),
-        "right_leg": ("right_thigh", "right_shin", "right_foot"),
-    }
+    limbs = {"torso": ("pelvis", "chest"), "head": ("head",)}
+    for limb, names in (("arm", ("upper_arm", "forearm")), ("leg", ("thigh", "shin", "foot"))):
+        for side in ("left", "right"):
+            limbs[f"{side}_{limb}"] = tuple(f"{side}_{name}" for name in names)
     return Character("humanoid", tuple(links), limbs)
 
 
@@ -96,56 +92,39 @@ def _trunk() -> list[Link]:
 def _side(side: str, y: float) -> list[Link]:
     """The leg and the arm of one side; y is the sign of that side."""
 
-    def limb(name: str, parent: str, pos: Vector, joint: Joint, *shapes: Shape) -> Link:
-        parent = parent if parent in ("pelvis", "chest") else f"{side}_{parent}"
-        return _link(f"{side}_{name}", parent, pos, joint, list(shapes))
-
-    thigh, shin = KNEE - HIP, ANKLE - KNEE
+    to_knee, to_ankle = KNEE - HIP, ANKLE - KNEE
+    thigh = [
+        Shape.capsule((0.0, 0.0, -0.02), (0.0, 0.0, -0.20), 0.077, TROUSERS),
+        Shape.capsule((0.0, 0.0, -0.16), (0.0, 0.0, to_knee + 0.01), 0.057, TROUSERS),
+    ]
+    shin = [
+        Shape.capsule((-0.008, 0.0, -0.07), (-0.012, 0.0, -0.17), 0.053, TROUSERS),
+        Shape.capsule((0.0, 0.0, -0.02), (0.0, 0.0, to_ankle + 0.02), 0.042, TROUSERS),
+    ]
+    foot = [
+        Shape("box", (0.126, 0.045, 0.021), (0.066, 0.0, 0.021 - ANKLE), color=SHOES),
+        Shape.capsule((-0.005, 0.0, -0.005), (0.090, 0.0, -0.035), 0.028, SHOES),
+    ]
+    arm = [Shape.capsule((0.0, 0.0, -0.01), (0.0, 0.0, 0.01 - UPPER_ARM), 0.045, SHIRT)]
+    forearm = [
+        Shape.capsule((0.0, 0.0, -0.01), (0.0, 0.0, -0.11), 0.039, SKIN),
+        Shape.capsule((0.0, 0.0, -0.08), (0.0, 0.0, -FOREARM), 0.032, SKIN),
+        Shape("box", (0.038, 0.015, 0.044), (0.0, 0.0, -FOREARM - 0.050), color=SKIN),
+        Shape("box", (0.034, 0.012, 0.040), (0.004, 0.0, -FOREARM - 0.120), color=SKIN),
+    ]
     knee = Joint(f"{side}_knee", "hinge", axis=(0.0, 1.0, 0.0), limits=(-0.05, 2.6))
     elbow = Joint(f"{side}_elbow", "hinge", axis=(0.0, -1.0, 0.0), limits=(-0.05, 2.6))
     hip, ankle, shoulder = (ball(name, side) for name in ("hip", "ankle", "shoulder"))
+
+    def limb(name: str, parent: str, pos: Vector, joint: Joint, shapes: list[Shape]) -> Link:
+        return _link(f"{side}_{name}", parent, pos, joint, shapes)
+
     return [
-        limb(
-            "thigh",
-            "pelvis",
-            (0.0, y * HIP_Y, HIP - PELVIS),
-            hip,
-            Shape.capsule((0.0, 0.0, -0.02), (0.0, 0.0, -0.20), 0.077, TROUSERS),
-            Shape.capsule((0.0, 0.0, -0.16), (0.0, 0.0, thigh + 0.01), 0.057, TROUSERS),
-        ),
-        limb(
-            "shin",
-            "thigh",
-            (0.0, 0.0, thigh),
-            knee,
-            Shape.capsule((-0.008, 0.0, -0.07), (-0.012, 0.0, -0.17), 0.053, TROUSERS),
-            Shape.capsule((0.0, 0.0, -0.02), (0.0, 0.0, shin + 0.02), 0.042, TROUSERS),
-        ),
-        limb(
-            "foot",
-            "shin",
-            (0.0, 0.0, shin),
-            ankle,
-            Shape("box", (0.126, 0.045, 0.021), (0.066, 0.0, 0.021 - ANKLE), color=SHOES),
-            Shape.capsule((-0.005, 0.0, -0.005), (0.090, 0.0, -0.035), 0.028, SHOES),
-        ),
-        limb(
-            "upper_arm",
-            "chest",
-            (0.0, y * SHOULDER_Y, SHOULDER - SPINE),
-            shoulder,
-            Shape.capsule((0.0, 0.0, -0.01), (0.0, 0.0, 0.01 - UPPER_ARM), 0.045, SHIRT),
-        ),
-        limb(
-            "forearm",
-            "upper_arm",
-            (0.0, 0.0, -UPPER_ARM),
-            elbow,
-            Shape.capsule((0.0, 0.0, -0.01), (0.0, 0.0, -0.11), 0.039, SKIN),
-            Shape.capsule((0.0, 0.0, -0.08), (0.0, 0.0, -FOREARM), 0.032, SKIN),
-            Shape("box", (0.038, 0.015, 0.044), (0.0, 0.0, -FOREARM - 0.050), color=SKIN),
-            Shape("box", (0.034, 0.012, 0.040), (0.004, 0.0, -FOREARM - 0.120), color=SKIN),
-        ),
+        limb("thigh", "pelvis", (0.0, y * HIP_Y, HIP - PELVIS), hip, thigh),
+        limb("shin", f"{side}_thigh", (0.0, 0.0, to_knee), knee, shin),
+        limb("foot", f"{side}_shin", (0.0, 0.0, to_ankle), ankle, foot),
+        limb("upper_arm", "chest", (0.0, y * SHOULDER_Y, SHOULDER - SPINE), shoulder, arm),
+        limb("forearm", f"{side}_upper_arm", (0.0, 0.0, -UPPER_ARM), elbow, forearm),
     ]
 
 

@@ -14,6 +14,7 @@ sits in the joint that moves it, that of the pelvis between the hips.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from poise.anatomy import strength
 from poise.anatomy.strength import MALE, ball
@@ -25,7 +26,7 @@ DENSITY = 1000.0  # that of water [kg/m^3]
 
 MASSES = MALE.masses(MASS)
 
-# depth by width of each box, ours
+# depth by width of each box, the trunk's upwards first, ours
 DEPTH = {
     "pelvis": 0.57,
     "spine": 0.64,
@@ -53,34 +54,16 @@ def humanoid_ball() -> Character:
 
 
 def _trunk() -> list[Link]:
-    hip, navel, breast, neck = (
-        HEIGHT * x for x in (strength.HIP, MALE.navel, MALE.breast, MALE.neck)
-    )
-    root = Joint("root", "free")
-    return [
-        _link("pelvis", None, (0.0, 0.0, hip), root, _box("pelvis", navel - hip, TRUNK)),
-        _link(
-            "spine",
-            "pelvis",
-            (0.0, 0.0, navel - hip),
-            ball("spine"),
-            _box("spine", breast - navel, TRUNK),
-        ),
-        _link(
-            "chest",
-            "spine",
-            (0.0, 0.0, breast - navel),
-            ball("chest"),
-            _box("chest", neck - breast, TRUNK),
-        ),
-        _link(
-            "head",
-            "chest",
-            (0.0, 0.0, neck - breast),
-            ball("neck"),
-            _box("head", HEIGHT - neck, ENDS),
-        ),
-    ]
+    """Pelvis, spine, chest and head, each from its joint to the next."""
+    heights = [HEIGHT * x for x in (strength.HIP, MALE.navel, MALE.breast, MALE.neck, 1.0)]
+    joints = (Joint("root", "free"), ball("spine"), ball("chest"), ball("neck"))
+    links: list[Link] = []
+    parent, below = None, 0.0
+    for name, joint, (low, high) in zip(DEPTH, joints, pairwise(heights), strict=False):
+        box = _box(name, high - low, ENDS if name == "head" else TRUNK)
+        links.append(_link(name, parent, (0.0, 0.0, low - below), joint, box))
+        parent, below = name, low
+    return links
 
 
 def _side(side: str, y: float) -> list[Link]:
@@ -98,24 +81,13 @@ def _side(side: str, y: float) -> list[Link]:
         return _link(f"{side}_{name}", parent, pos, ball(joint, side), shape)
 
     hip, shoulder = y * HEIGHT * strength.HIP_Y, y * HEIGHT * strength.SHOULDER_Y
+    arm, hand = _box("upper_arm", -upper_arm, LIMBS), _box("forearm", -forearm, ENDS)
     return [
         limb("thigh", "pelvis", (0.0, hip, 0.0), "hip", _box("thigh", -thigh, LIMBS)),
         limb("shin", f"{side}_thigh", (0.0, 0.0, -thigh), "knee", _box("shin", -to_foot, LIMBS)),
         limb("foot", f"{side}_shin", (0.0, 0.0, -shin), "ankle", sole),
-        limb(
-            "upper_arm",
-            "chest",
-            (0.0, shoulder, up),
-            "shoulder",
-            _box("upper_arm", -upper_arm, LIMBS),
-        ),
-        limb(
-            "forearm",
-            f"{side}_upper_arm",
-            (0.0, 0.0, -upper_arm),
-            "elbow",
-            _box("forearm", -forearm, ENDS),
-        ),
+        limb("upper_arm", "chest", (0.0, shoulder, up), "shoulder", arm),
+        limb("forearm", f"{side}_upper_arm", (0.0, 0.0, -upper_arm), "elbow", hand),
     ]
 
 

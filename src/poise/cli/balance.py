@@ -21,6 +21,7 @@ def balance(
     speed: options.Speed = "fixed",
     prepare: options.Prepare = True,
     cutoff: options.Cutoff = None,
+    profile: options.Profiles = None,
     duration: options.Duration = None,
     like: options.Like = None,
     video: options.Video = True,
@@ -40,6 +41,7 @@ def balance(
 
     \b
     DIRECTION of a push: forward back left right up down, or x,y,z in the world.
+    NAME of a profile: limp weak flinch ragdoll stiff-upper loose-arms.
 
     \b
     Examples:
@@ -50,7 +52,7 @@ def balance(
     poise balance take.bvh --character humanoid-ball --speed adaptive
     """
     track(
-        clip, character, "balance", option, dt, push, goal=goal, cutoff=cutoff, duration=duration,
-        like=like, contact=contact, friction=friction, speed=speed, prepare=prepare, video=video,
-        out=out, as_json=as_json,
+        clip, character, "balance", option, dt, push, goal=goal, cutoff=cutoff, profile=profile,
+        duration=duration, like=like, contact=contact, friction=friction, speed=speed,
+        prepare=prepare, video=video, out=out, as_json=as_json,
     )  # fmt: skip

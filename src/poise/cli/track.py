@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from poise.anatomy.body import place_of
-from poise.anatomy.feet import Point, positions
+from poise.anatomy.feet import ContactPoint, positions
 from poise.cli import options
 from poise.control.balance.config import OBJECTIVES
 from poise.control.profiles import parse_profile
@@ -202,7 +202,7 @@ def _goal_errors(trial: Trial, recording: Recording) -> dict[str, float]:
     errors = {}
     for name, goal in trial.options.get("goals", {}).items():
         link, place = place_of(trial.character, name)
-        at = positions(trial.character, [Point(link, link, place)], recording.q[-1])[0]
+        at = positions(trial.character, [ContactPoint(link, link, place)], recording.q[-1])[0]
         errors[name] = float(np.linalg.norm(at - np.array(goal)))
     return errors
 

@@ -8,16 +8,17 @@ beside a character fall, roll and are pushed as they would without it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from poise.control.gains import Gains
 from poise.dynamics import GRAVITY
 from poise.errors import PoiseError, Sealed, shorten, unknown_name
-from poise.math.arrays import Floats, Ints, floats, number
+from poise.math.arrays import Floats, Ints, finite, floats, number
 from poise.model.character import Character, is_free_object
 from poise.model.forest import Part, compile_forest
 from poise.model.same_body import check_clip_fits
@@ -407,9 +408,10 @@ def _joined(slices: Sequence[slice], size: int) -> Index:
 
 
 class ActsOnPlant:
-    """What controllers of a plant share: its scene and its gravity."""
+    """What controllers of a plant share: its scene, its gravity and the strength of its links."""
 
     _plant: Plant
+    _strength: Floats | None = None
 
     @property
     def plant(self) -> Plant:
@@ -425,3 +427,39 @@ class ActsOnPlant:
     def gravity(self) -> Floats:
         """Gravity of the world it was made from, or the earth's [m/s²]."""
         return self._plant.gravity
+
+    # ---- strength
+
+    @property
+    def strength(self) -> Floats | None:
+        """Factor of gains and effort limits per link, shape (nl,) or (n, nl), or None."""
+        return self._strength
+
+    @strength.setter
+    def strength(self, strength: ArrayLike | None) -> None:
+        self._strength = None if strength is None else self._weights(strength, "strength")
+
+    @property
+    def factor(self) -> Floats | None:
+        """The strength per velocity, shape (nv,) or (n, nv); None where it is 1."""
+        if self._strength is None:
+            return None
+        return np.asarray(np.take(self._strength, self._link_of_dof, axis=-1))
+
+    @cached_property
+    def _link_of_dof(self) -> Ints:
+        """The link that each velocity moves, shape (nv,)."""
+        forest = self.scene.forest
+        return np.repeat(forest.link, np.array([6, 3, 1, 1])[forest.kind])
+
+    def _weights(self, value: ArrayLike, name: str) -> Floats:
+        """Numbers per link, 0 or more."""
+        nl = self.scene.nl
+        array = finite(floats(value, name), name)
+        if not self._plant.is_whole and array.shape[-1:] == (self._plant.whole.nl,):
+            array = self._plant.own_links(array, name)
+        if array.ndim not in (1, 2) or array.shape[-1] != nl:
+            raise PoiseError(f"{name} has shape {array.shape}, expected ({nl},) or (n, {nl})")
+        if (array < 0.0).any():
+            raise PoiseError(f"{name} must be 0 or more, the least is {array.min():g}")
+        return array

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains, with_root
 from poise.control.plant import ActsOnPlant, PartLike, Plant
 from poise.errors import PoiseError, Sealed
-from poise.math.arrays import Floats, Ints, choice, finite, floats, number
+from poise.math.arrays import Floats, choice, number
 from poise.model.forest import KINDS
 from poise.model.scene import SceneLike
 from poise.simulation.command import Command, Target
@@ -100,22 +99,6 @@ class Servo(ActsOnPlant, Sealed, ABC):
         self._gains = with_root(self.scene, self._plant.own_gains(gains), self._root)
 
     @property
-    def strength(self) -> Floats | None:
-        """Factor of gains and effort limits per link, shape (nl,) or (n, nl), or None."""
-        return self._strength
-
-    @strength.setter
-    def strength(self, strength: ArrayLike | None) -> None:
-        self._strength = None if strength is None else self._weights(strength, "strength")
-
-    @property
-    def factor(self) -> Floats | None:
-        """The strength per velocity, shape (nv,) or (n, nv); None where it is 1."""
-        if self._strength is None:
-            return None
-        return np.asarray(np.take(self._strength, self._link_of_dof, axis=-1))
-
-    @property
     def effort(self) -> Floats:
         """Effort limits, scaled by the strength [N, N·m], shape (nv,) or (n, nv); inf is none."""
         effort, factor = self.scene.forest.effort, self.factor
@@ -125,24 +108,6 @@ class Servo(ActsOnPlant, Sealed, ABC):
         # not inf * 0
         scaled = np.where(limited, effort, 0.0) * factor
         return np.ascontiguousarray(np.where(limited, scaled, np.inf))
-
-    @cached_property
-    def _link_of_dof(self) -> Ints:
-        """The link that each velocity moves, shape (nv,)."""
-        forest = self.scene.forest
-        return np.repeat(forest.link, np.array([6, 3, 1, 1])[forest.kind])
-
-    def _weights(self, value: ArrayLike, name: str) -> Floats:
-        """Numbers per link, 0 or more."""
-        nl = self.scene.nl
-        array = finite(floats(value, name), name)
-        if not self._plant.is_whole and array.shape[-1:] == (self._plant.whole.nl,):
-            array = self._plant.own_links(array, name)
-        if array.ndim not in (1, 2) or array.shape[-1] != nl:
-            raise PoiseError(f"{name} has shape {array.shape}, expected ({nl},) or (n, {nl})")
-        if (array < 0.0).any():
-            raise PoiseError(f"{name} must be 0 or more, the least is {array.min():g}")
-        return array
 
     def _inputs(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:
         """Positions, velocities and the one target of a call that computes torques."""

@@ -8,48 +8,27 @@ in single precision; arrays are float64 at the door either way.
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Mapping
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import _core
-from poise.dynamics.queries import (
-    DTYPES,
-    FORMS,
-    GRAVITY,
-    METHODS,
-    DtypeLike,
-    gravity_vector,
-    prepare,
-    unbatch,
-)
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, choice, floats, number
-from poise.model.scene import SceneLike, scene_of
+from poise.math.arrays import FLOAT64, Floats, choice, floats, number
+from poise.model.scene import Scene, SceneLike, scene_of
 
-__all__ = [
-    "DTYPES",
-    "FORMS",
-    "GRAVITY",
-    "METHODS",
-    "bias_force",
-    "center_of_mass",
-    "centroidal_momentum",
-    "drive",
-    "energy",
-    "forward_dynamics",
-    "forward_kinematics",
-    "inverse_dynamics",
-    "jacobian",
-    "jacobian_bias",
-    "kane_control",
-    "kane_inverse_dynamics",
-    "link_velocities",
-    "mass_matrix",
-    "pd_force",
-    "stable_pd",
-]
+FORMS = tuple(_core.Form.__members__)
+METHODS = tuple(_core.Method.__members__)
+DTYPES = ("float64", "float32")
+DtypeLike = Union[str, type[np.floating[Any]], "np.dtype[Any]"]
+"""A name of DTYPES, or NumPy's type of that name."""
+GRAVITY = (0.0, 0.0, -9.81)
+DOWN = np.array(GRAVITY)
+
+Arrays = Mapping[str, ArrayLike | None]
 
 
 def forward_kinematics(
@@ -65,9 +44,7 @@ def forward_kinematics(
     Returns:
         Positions of the link frames (..., nl, 3) [m] and quaternions w x y z (..., nl, 4).
     """
-    core, batch, n, (q,) = prepare(character, dtype, q=q)
-    p, quat = core.forward_kinematics(n, q)
-    return unbatch(p, batch), unbatch(quat, batch)
+    return _evaluate_pair("forward_kinematics", character, dtype, {"q": q})
 
 
 def link_velocities(
@@ -86,8 +63,7 @@ def link_velocities(
         world axes, shape (..., nl, 3) each. MuJoCo has them by `mj_objectVelocity` with
         `mjOBJ_XBODY`, angular first.
     """
-    core, batch, n, (q, v) = prepare(character, dtype, q=q, v=v)
-    out = unbatch(core.link_velocities(n, q, v), batch)
+    out = _evaluate("link_velocities", character, dtype, {"q": q, "v": v})
     return out[..., :3], out[..., 3:]
 
 
@@ -112,11 +88,8 @@ def inverse_dynamics(
         external: Wrench on each link, force at its origin [N, N m], shape (..., nl, 6).
         dtype: Precision of the computation.
     """
-    core, batch, n, (q, v, a, external) = prepare(
-        character, dtype, q=q, v=v, a=a, external=external
-    )
-    tau = core.inverse_dynamics(n, q, v, a, external, gravity_vector(gravity))
-    return unbatch(tau, batch)
+    arrays = {"q": q, "v": v, "a": a, "external": external}
+    return _evaluate("inverse_dynamics", character, dtype, arrays, _vector(gravity))
 
 
 def kane_inverse_dynamics(
@@ -142,11 +115,9 @@ def kane_inverse_dynamics(
         as_printed: Leave out ω x I ω, as the thesis does; fast rotations then come out wrong.
         dtype: Precision of the computation.
     """
-    core, batch, n, (q, v, a, external) = prepare(
-        character, dtype, q=q, v=v, a=a, external=external
-    )
-    tau = core.kane_inverse_dynamics(n, q, v, a, external, gravity_vector(gravity), as_printed)
-    return unbatch(tau, batch)
+    arrays = {"q": q, "v": v, "a": a, "external": external}
+    g = _vector(gravity)
+    return _evaluate("kane_inverse_dynamics", character, dtype, arrays, g, as_printed)
 
 
 def kane_control(
@@ -188,25 +159,11 @@ def kane_control(
     Returns:
         Forces (..., nv), free roots included, and accelerations (..., nv).
     """
-    scene = scene_of(character)
-    target_q, target_v = _pair(target)
-    core, batch, n, (q, v, external, target_q, target_v, kp, kd, target_a, past) = prepare(
-        scene,
-        dtype,
-        q=q,
-        v=v,
-        external=external,
-        target_q=target_q,
-        target_v=target_v,
-        kp=_gain(kp, "kp", scene.nv),
-        kd=_gain(kd, "kd", scene.nv),
-        target_a=getattr(target, "a", None),
-        past=getattr(target, "past", None),
-    )
-    goal = _core.ServoTarget(target_q, target_v, kp, kd, number(dt, "dt"), target_a, past)
-    g = gravity_vector(gravity)
-    tau, a = core.kane_control(n, q, v, goal, external, g, target_velocity, feedforward, as_printed)
-    return unbatch(tau, batch), unbatch(a, batch)
+    more = {"target_a": getattr(target, "a", None), "past": getattr(target, "past", None)}
+    servo = _servo_arrays(character, target, kp, kd) | more
+    arrays = {"q": q, "v": v, **servo, "external": external}
+    options = (_vector(gravity), target_velocity, feedforward, as_printed)
+    return _evaluate_pair("kane_control", character, dtype, arrays, *options, dt=number(dt, "dt"))
 
 
 def bias_force(
@@ -219,9 +176,8 @@ def bias_force(
     dtype: DtypeLike = "float64",
 ) -> Floats:
     """The part h of M a + h = tau: velocity terms, gravity and external forces."""
-    core, batch, n, (q, v, external) = prepare(character, dtype, q=q, v=v, external=external)
-    h = core.inverse_dynamics(n, q, v, None, external, gravity_vector(gravity))
-    return unbatch(h, batch)
+    arrays = {"q": q, "v": v, "a": None, "external": external}
+    return _evaluate("inverse_dynamics", character, dtype, arrays, _vector(gravity))
 
 
 def forward_dynamics(
@@ -245,17 +201,13 @@ def forward_dynamics(
         external: Wrench on each link, force at its origin [N, N m], shape (..., nl, 6).
         dtype: Precision of the computation.
     """
-    core, batch, n, (q, v, tau, external) = prepare(
-        character, dtype, q=q, v=v, tau=tau, external=external
-    )
-    a = core.forward_dynamics(n, q, v, tau, external, gravity_vector(gravity))
-    return unbatch(a, batch)
+    arrays = {"q": q, "v": v, "tau": tau, "external": external}
+    return _evaluate("forward_dynamics", character, dtype, arrays, _vector(gravity))
 
 
 def mass_matrix(character: SceneLike, q: ArrayLike, *, dtype: DtypeLike = "float64") -> Floats:
     """Joint-space inertia M (..., nv, nv), armature on its diagonal. CRBA."""
-    core, batch, n, (q,) = prepare(character, dtype, q=q)
-    return unbatch(core.mass_matrix(n, q), batch)
+    return _evaluate("mass_matrix", character, dtype, {"q": q})
 
 
 def jacobian(
@@ -275,10 +227,8 @@ def jacobian(
         point: In the link's frame [m], shape (3,).
         dtype: Precision of the computation.
     """
-    scene = scene_of(character)
-    index = scene.link_index(link)
-    core, batch, n, (q,) = prepare(scene, dtype, q=q)
-    return unbatch(core.jacobian(n, q, index, floats(point, "point")), batch)
+    at = scene_of(character).link_index(link), floats(point, "point")
+    return _evaluate("jacobian", character, dtype, {"q": q}, *at)
 
 
 def jacobian_bias(
@@ -291,16 +241,13 @@ def jacobian_bias(
     dtype: DtypeLike = "float64",
 ) -> Floats:
     """J̇ v (..., 6): acceleration of the point of `jacobian` while the joints do not accelerate."""
-    scene = scene_of(character)
-    index = scene.link_index(link)
-    core, batch, n, (q, v) = prepare(scene, dtype, q=q, v=v)
-    return unbatch(core.jacobian_bias(n, q, v, index, floats(point, "point")), batch)
+    at = scene_of(character).link_index(link), floats(point, "point")
+    return _evaluate("jacobian_bias", character, dtype, {"q": q, "v": v}, *at)
 
 
 def center_of_mass(character: SceneLike, q: ArrayLike, *, dtype: DtypeLike = "float64") -> Floats:
     """Center of mass of the whole character or scene (..., 3) [m]."""
-    core, batch, n, (q,) = prepare(character, dtype, q=q)
-    return unbatch(core.center_of_mass(n, q), batch)
+    return _evaluate("center_of_mass", character, dtype, {"q": q})
 
 
 def centroidal_momentum(
@@ -311,9 +258,7 @@ def centroidal_momentum(
     Returns:
         Matrix A (..., 6, nv) and bias (..., 6): the momentum is A v, its rate A a + bias.
     """
-    core, batch, n, (q, v) = prepare(character, dtype, q=q, v=v)
-    A, bias = core.centroidal_momentum(n, q, v)
-    return unbatch(A, batch), unbatch(bias, batch)
+    return _evaluate_pair("centroidal_momentum", character, dtype, {"q": q, "v": v})
 
 
 def energy(
@@ -325,8 +270,7 @@ def energy(
     dtype: DtypeLike = "float64",
 ) -> tuple[Floats, Floats]:
     """Kinetic and potential energy [J], each of shape (...)."""
-    core, batch, n, (q, v) = prepare(character, dtype, q=q, v=v)
-    out = unbatch(core.energy(n, q, v, gravity_vector(gravity)), batch)
+    out = _evaluate("energy", character, dtype, {"q": q, "v": v}, _vector(gravity))
     return out[..., 0], out[..., 1]
 
 
@@ -367,26 +311,10 @@ def stable_pd(
         dtype: Precision of the computation.
     """
     form_index, method_index = choice(form, "form", FORMS), choice(method, "method", METHODS)
-    scene = scene_of(character)
-    target_q, target_v = _pair(target)
-    core, batch, n, (q, v, external, force, target_q, target_v, kp, kd) = prepare(
-        scene,
-        dtype,
-        q=q,
-        v=v,
-        external=external,
-        tau=force,
-        target_q=target_q,
-        target_v=target_v,
-        kp=_gain(kp, "kp", scene.nv),
-        kd=_gain(kd, "kd", scene.nv),
-    )
-    goal = _core.ServoTarget(target_q, target_v, kp, kd, number(dt, "dt"))
-    g = gravity_vector(gravity)
-    a, tau = core.stable_pd(
-        n, q, v, goal, force, external, g, form_index, method_index, bool(limits)
-    )
-    return unbatch(a, batch), unbatch(tau, batch)
+    servo = _servo_arrays(character, target, kp, kd)
+    arrays = {"q": q, "v": v, **servo, "tau": force, "external": external}
+    options = (_vector(gravity), form_index, method_index, bool(limits))
+    return _evaluate_pair("stable_pd", character, dtype, arrays, *options, dt=number(dt, "dt"))
 
 
 def pd_force(
@@ -461,32 +389,161 @@ def _drive(
     form: str,
     dtype: DtypeLike,
 ) -> tuple[Floats, Floats]:
-    form_index = choice(form, "form", FORMS)
-    scene = scene_of(character)
-    target_q, target_v = _pair(target)
-    core, batch, n, (q, v, target_q, target_v, kp, kd) = prepare(
-        scene,
-        dtype,
-        q=q,
-        v=v,
-        target_q=target_q,
-        target_v=target_v,
-        kp=_gain(kp, "kp", scene.nv),
-        kd=_gain(kd, "kd", scene.nv),
-    )
-    goal = _core.ServoTarget(target_q, target_v, kp, kd, dt)
-    Q, K = core.drive(n, q, v, goal, form_index)
-    return unbatch(Q, batch), unbatch(K, batch)
+    arrays = {"q": q, "v": v, **_servo_arrays(character, target, kp, kd)}
+    return _evaluate_pair("drive", character, dtype, arrays, choice(form, "form", FORMS), dt=dt)
 
 
-def _pair(target: Any) -> tuple[ArrayLike, ArrayLike | None]:
+def _servo_arrays(
+    character: SceneLike, target: Any, kp: ArrayLike, kd: ArrayLike
+) -> dict[str, ArrayLike | None]:
+    """Arrays of a `_core.ServoTarget` by name; gains that are numbers hold for all joints."""
     if type(target) is tuple and len(target) == 2:
-        return target
-    if not hasattr(target, "q"):
+        q, v = target
+    elif hasattr(target, "q"):
+        q, v = target.q, getattr(target, "v", None)
+    else:
         raise PoiseError(f"target must have q and v, or be the pair; got {target!r:.80}")
-    return target.q, getattr(target, "v", None)
+    nv = scene_of(character).nv
+    kp, kd = floats(kp, "kp"), floats(kd, "kd")
+    return {
+        "target_q": q,
+        "target_v": v,
+        "kp": np.full(nv, float(kp)) if kp.ndim == 0 else kp,
+        "kd": np.full(nv, float(kd)) if kd.ndim == 0 else kd,
+    }
 
 
-def _gain(k: ArrayLike, name: str, nv: int) -> Floats:
-    k = floats(k, name)
-    return np.full(nv, float(k)) if k.ndim == 0 else k
+# ---- leading axes to rows of one batch, and back
+
+
+def precision(dtype: DtypeLike) -> str:
+    """ "float64" or "float32", from its name or from NumPy's type."""
+    if isinstance(dtype, str):
+        return DTYPES[choice(dtype, "dtype", DTYPES)]
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = dtype
+    return DTYPES[choice(name, "dtype", DTYPES)]
+
+
+def _vector(gravity: ArrayLike) -> Floats:
+    """Gravity as the core takes it [m/s^2], shape (3,)."""
+    return DOWN if gravity is GRAVITY else floats(gravity, "gravity")
+
+
+def _evaluate(
+    name: str, character: SceneLike, dtype: DtypeLike, arrays: Arrays, *options: Any
+) -> Floats:
+    """The result of a function of the core that returns one array; see `_call`."""
+    result, batch = _call(name, character, dtype, arrays, options, None)
+    return _unbatch(result, batch)
+
+
+def _evaluate_pair(
+    name: str,
+    character: SceneLike,
+    dtype: DtypeLike,
+    arrays: Arrays,
+    *options: Any,
+    dt: float | None = None,
+) -> tuple[Floats, Floats]:
+    """The results of a function of the core that returns two arrays; see `_call`."""
+    (one, two), batch = _call(name, character, dtype, arrays, options, dt)
+    return _unbatch(one, batch), _unbatch(two, batch)
+
+
+def _call(
+    name: str,
+    character: SceneLike,
+    dtype: DtypeLike,
+    arrays: Arrays,
+    options: tuple[Any, ...],
+    dt: float | None,
+) -> tuple[Any, tuple[int, ...]]:
+    """Calls a function of `_core.Dynamics`.
+
+    Args:
+        name: Name of the function.
+        character: The character, or a scene.
+        dtype: Precision of the computation.
+        arrays: In the order of the function, by the names of `Forest.shapes`; q is needed.
+        options: What the function takes after the arrays.
+        dt: Time step of a servo [s], whose arrays follow q and v.
+
+    Returns:
+        The result in rows, and the shape of the batch.
+    """
+    scene = scene_of(character)
+    if arrays["q"] is None:
+        raise PoiseError(f"q is None, expected positions of shape (..., {scene.nq})")
+    single = precision(dtype) == "float32"
+    rows = _single(scene, arrays)
+    batch: tuple[int, ...] = ()
+    if rows is None:
+        rows, batch = _batched(scene, arrays)
+    values: list[Any] = [rows.get(key) for key in arrays]
+    if dt is not None:
+        last = 8 if "past" in arrays else 6
+        target_q, target_v, kp, kd, *ahead = values[2:last]
+        values[2:last] = [_core.ServoTarget(target_q, target_v, kp, kd, dt, *ahead)]
+    core = _core.Dynamics(scene.model, scene.overrides, single)
+    return getattr(core, name)(math.prod(batch), *values, *options), batch
+
+
+def _unbatch(result: Floats, batch: tuple[int, ...]) -> Floats:
+    """A result of n rows with the shape of the batch."""
+    if not batch:
+        row: Floats = result[0]
+        return row
+    return result.reshape(*batch, *result.shape[1:])
+
+
+def _single(scene: Scene, arrays: Arrays) -> dict[str, Floats] | None:
+    """The arrays of one state as they are, if that is what they are: there is little to do then."""
+    if scene.overrides is not None and scene.copies:
+        return None
+    rows: dict[str, Floats] = {}
+    shapes = scene.forest.shapes
+    for name, value in arrays.items():
+        if value is None:
+            continue
+        # this is `is_plain`, without the call: a call of the core takes 4 µs, and so did these
+        if type(value) is not np.ndarray or value.dtype is not FLOAT64:
+            return None
+        if value.shape != shapes[name] or not value.flags.c_contiguous:
+            return None
+        rows[name] = value if value.ndim == 1 else value.reshape(-1)
+    return rows
+
+
+def _batched(scene: Scene, arrays: Arrays) -> tuple[dict[str, Floats], tuple[int, ...]]:
+    """The arrays as rows of one batch, and the batch's shape."""
+    rows: dict[str, Floats] = {}
+    lead: dict[str, tuple[int, ...]] = {}
+    for name, value in arrays.items():
+        if value is None:
+            continue
+        tail = scene.forest.shapes[name]
+        array = floats(value, name)
+        cut = array.ndim - len(tail)
+        if cut < 0 or array.shape[cut:] != tail:
+            expected = ", ".join(map(str, tail))
+            raise PoiseError(f"{name} has shape {array.shape}, expected (..., {expected})")
+        lead[name] = array.shape[:cut]
+        rows[name] = array.reshape(*array.shape[:cut], math.prod(tail))
+    copies = scene.copies
+    try:
+        batch = np.broadcast_shapes(*lead.values(), *([copies] if copies else []))
+    except ValueError:
+        shapes = ", ".join(f"{name} {rows[name].shape}" for name in rows)
+        also = f", and the world's overrides {copies}" if copies else ""
+        raise PoiseError(f"the leading axes do not fit together: {shapes}{also}") from None
+    if copies and batch != copies:
+        raise PoiseError(f"a world with overrides per copy has {copies} states, not {batch}")
+    n = math.prod(batch)
+    for name, array in rows.items():
+        if lead[name]:
+            full = np.broadcast_to(array, (*batch, array.shape[-1]))
+            rows[name] = np.ascontiguousarray(full.reshape(n, array.shape[-1]))
+    return rows, batch

@@ -19,9 +19,9 @@ from poise import dynamics
 from poise.errors import PoiseError
 from poise.kane.equations import Equations
 from poise.kane.functions import numpy_functions
+from poise.math import rotation
 from poise.math.arrays import Floats, count, finite, floats
 from poise.model.character import Character, Joint, Link
-from poise.reference import spatial
 from poise.reference.kane import kane_inverse_dynamics
 from poise.simulation.command import Command
 from poise.simulation.state import State
@@ -208,6 +208,6 @@ def _drift(plate: Character, v: Floats, torque: Floats, duration: float, steps: 
     world = World(plate, dt=duration / steps, ground=False, contact=None)
     world.reset(State(plate.rest_q, v))
     world.step(Command(force=torque), steps=steps)
-    steady = spatial.exp(v * duration)
-    off = spatial.log(spatial.multiply(spatial.conjugate(steady), world.state.q))
+    steady = rotation.exp(v * duration)
+    off = rotation.log(rotation.multiply(rotation.conjugate(steady), world.state.q))
     return float(np.degrees(np.linalg.norm(off)))

@@ -266,12 +266,6 @@ class Table:
         lines = ["  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)) for row in rows]
         return "\n".join([self.title, *(line.rstrip() for line in lines)])
 
-    def markdown(self) -> str:
-        """The table in Markdown."""
-        rows = [("", *self.bodies), ("---",) * (1 + len(self.bodies))]
-        rows += [(speed, *row) for speed, row in zip(self.speeds, self.cells, strict=True)]
-        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
 
 def speed_names(tree: Tree) -> tuple[str, ...]:
     """Names of the generalized speeds, in their order: R*_i ..., R_i ..., A of a hinge or slide."""

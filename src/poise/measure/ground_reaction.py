@@ -1,8 +1,8 @@
 """Ground reaction: force, center of pressure, free moment, moment pivot, support polygon.
 
 With f and tau the force and torque of the ground about a point o at the height h above it, the
-center of pressure is where a force alone would have the same level torque (macchietto2008, 3.8,
-with the signs corrected):
+center of pressure is where a force alone would have the same level torque (macchietto2008, 3.3 to
+3.6, about any point):
 
     COP = o + (-(tau_y + h f_x) / f_z, (tau_x - h f_y) / f_z, -h)
 
@@ -18,7 +18,7 @@ ground is all that acts besides gravity.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -91,20 +91,17 @@ def ground_reaction(
 
 
 def foot_reactions(
-    character: SceneLike,
-    contacts: Contacts | World | None = None,
-    *,
-    copies: Copies | None = None,
-    ground: ArrayLike = 0.0,
-    obstacles: bool = True,
+    character: SceneLike, contacts: Contacts | World | None = None, **options: Any
 ) -> dict[str, Reaction]:
-    """The reaction of the ground on each foot with its toes, by the foot's name."""
-    return {
-        name: ground_reaction(
-            character, contacts, links, copies=copies, ground=ground, obstacles=obstacles
-        )
-        for name, links in feet_links(character).items()
-    }
+    """The reaction of the ground on each foot with its toes, by the foot's name.
+
+    Args:
+        character: As of `ground_reaction`.
+        contacts: As of `ground_reaction`.
+        options: copies, ground and obstacles, as of `ground_reaction`.
+    """
+    feet = feet_links(character).items()
+    return {name: ground_reaction(character, contacts, links, **options) for name, links in feet}
 
 
 def center_of_pressure(

@@ -97,7 +97,7 @@ def turns_per_frame(character: Character, q: ArrayLike) -> Floats:
     Slides do not turn; a free joint counts by its rotation.
     """
     q = floats(q, "q")
-    step = difference(character, q[:-1], q[1:])
+    step = difference(character, q[1:], q[:-1])
     turns = np.zeros((len(step), len(character.joints)))
     for j, joint in enumerate(character.joints):
         if joint.kind != "slide":

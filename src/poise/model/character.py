@@ -258,7 +258,7 @@ class Character:
             q1: Positions at the end, shape (..., nq).
             q0: Positions at the beginning, shape (..., nq).
         """
-        return configuration.difference(self, self._rows("q0", q0), self._rows("q1", q1))
+        return configuration.difference(self, self._rows("q1", q1), self._rows("q0", q0))
 
     def _rows(self, name: str, value: ArrayLike) -> Floats:
         """An array of positions or velocities, (..., nq) or (..., nv)."""

@@ -40,15 +40,15 @@ def integrate(character: Character, q: ArrayLike, v: ArrayLike, dt: float = 1.0)
     return out
 
 
-def difference(character: Character, q0: ArrayLike, q1: ArrayLike) -> Floats:
+def difference(character: Character, q1: ArrayLike, q0: ArrayLike) -> Floats:
     """Displacements q1 ⊖ q0 that lead from q0 to q1 [m, rad], shape (..., nv).
 
     Rotations go the short way round.
 
     Args:
         character: The character.
-        q0: Positions at the beginning, shape (..., nq).
         q1: Positions at the end, shape (..., nq).
+        q0: Positions at the beginning, shape (..., nq).
     """
     q0, q1 = np.asarray(q0, dtype=np.float64), np.asarray(q1, dtype=np.float64)
     lead = np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1])

@@ -426,7 +426,7 @@ def _rates(character: Character, q: Floats, interval: float) -> Floats:
 
     if len(q) < 2:
         return np.zeros((len(q), character.nv))
-    step = configuration.difference(character, q[:-1], q[1:]) / interval
+    step = configuration.difference(character, q[1:], q[:-1]) / interval
     return np.concatenate([step, step[-1:]])
 
 

@@ -2,10 +2,13 @@
 
 They work on a Character itself, one state at a time, in body frames, with Featherstone's 6-D
 spatial vectors. The core computes the same in world axes with 3-D blocks, so agreement between
-the two means something. Signatures are those of poise.dynamics, without batch axes. Start with
-spatial.py and tree.py; each file opens with its mathematics.
+the two means something. Signatures are those of poise.dynamics, without batch axes; `move` and
+`difference` are those of `poise.model.configuration`. Start with spatial.py and tree.py; each file
+opens with its mathematics.
 """
 
+from poise.model.configuration import difference
+from poise.model.configuration import integrate as move
 from poise.reference.aba import (
     Limit,
     effort_limits,
@@ -24,7 +27,7 @@ from poise.reference.kinematics import (
     jacobian,
     jacobian_bias,
 )
-from poise.reference.momentum import centroidal_momentum, difference, energy, move, step
+from poise.reference.momentum import centroidal_momentum, energy, step
 from poise.reference.rnea import bias_force, inverse_dynamics, mass_matrix
 
 __all__ = [

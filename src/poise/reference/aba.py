@@ -27,7 +27,7 @@ Pass 3, outward (43 to 46):
 
 K and Q are eq. 38 and 40, and their variants, in drive.py. With K = 0 and Q = tau it is ABA.
 
-I^a must be kept symmetric: (42) and (45) use H' where S' I^A is meant, and on a chain of 63 ball
+I^a must be kept symmetric: (41) and (45) use H' where S' I^A is meant, and on a chain of 63 ball
 joints the rounding that separates the two grows until no digit of a is left.
 
 D is a pivot of M + K. If it vanishes against the joint's entry of M + K (a gimbal lock gives
@@ -68,13 +68,7 @@ SMALLEST_PIVOT = 1e-13
 
 
 def forward_dynamics(
-    character: Character,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    *,
-    gravity: ArrayLike = GRAVITY,
-    external: ArrayLike | None = None,
+    character: Character, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **loads: Any
 ) -> Array:
     """The acceleration that joint forces cause.
 
@@ -82,14 +76,12 @@ def forward_dynamics(
         q: Configuration, shape (nq,).
         v: Velocity, shape (nv,).
         tau: Joint forces [N, N·m], shape (nv,).
-        gravity: Acceleration of free fall [m/s²], shape (3,).
-        external: Wrench on each link, world axes, force at the link's origin, shape (nl, 6).
+        loads: gravity and external, as of maba.
 
     Returns:
         a = dv/dt, shape (nv,).
     """
-    K = np.zeros(np.shape(v))
-    return maba(character, q, v, tau, K, gravity=gravity, external=external)
+    return maba(character, q, v, tau, np.zeros(np.shape(v)), **loads)
 
 
 def stable_pd(
@@ -102,9 +94,7 @@ def stable_pd(
     dt: float,
     method: Method = "maba",
     form: Form = "implicit",
-    *,
-    gravity: ArrayLike = GRAVITY,
-    external: ArrayLike | None = None,
+    **loads: Any,
 ) -> tuple[Array, Array]:
     """Acceleration and joint forces of a PD drive that is solved with the dynamics.
 
@@ -118,14 +108,13 @@ def stable_pd(
         method: "maba" (linear time), or by the mass matrix: "df" dense Cholesky, "sf" sparse
             LTDL, "pcg" preconditioned conjugate gradients.
         form: "implicit", "spd", "explicit" or "pd"; see drive.py.
-        gravity: Acceleration of free fall [m/s²], shape (3,).
-        external: Wrench on each link, world axes, force at the link's origin, shape (nl, 6).
+        loads: gravity and external, as of maba.
 
     Returns:
         a = dv/dt and tau = Q - K a, each of shape (nv,).
     """
     Q, K = drive(character, q, v, *target_arrays(target), kp, kd, dt, form)
-    a = solve_drive(character, q, v, Q, K, method, gravity=gravity, external=external)
+    a = solve_drive(character, q, v, Q, K, method, **loads)
     return a, Q - K * a
 
 
@@ -136,15 +125,12 @@ def solve_drive(
     Q: ArrayLike,
     K: ArrayLike,
     method: Method = "maba",
-    *,
-    gravity: ArrayLike = GRAVITY,
-    external: ArrayLike | None = None,
+    **loads: Any,
 ) -> Array:
-    """a in (M + K) a = Q - h, with K the diagonal of a matrix, shape (nv,)."""
+    """a in (M + K) a = Q - h, with K the diagonal of a matrix, shape (nv,); loads as of maba."""
     if method == "maba":
-        return maba(character, q, v, Q, K, gravity=gravity, external=external)
-    b = np.asarray(Q, dtype=float)
-    b = b - bias_force(character, q, v, gravity=gravity, external=external)
+        return maba(character, q, v, Q, K, **loads)
+    b = np.asarray(Q, dtype=float) - bias_force(character, q, v, **loads)
     A = mass_matrix(character, q) + np.diag(np.asarray(K, dtype=float))
     if method == "df":
         return solve_dense(A, b)
@@ -310,8 +296,7 @@ def limited_stable_pd(
     form: Form = "implicit",
     *,
     limits: list[Limit] | None = None,
-    gravity: ArrayLike = GRAVITY,
-    external: ArrayLike | None = None,
+    **loads: Any,
 ) -> tuple[Array, Array]:
     """stable_pd with joint forces that stay within their limits.
 
@@ -329,7 +314,7 @@ def limited_stable_pd(
     force: dict[int, Array] = {}  # what each saturated joint gives, by its place in limits
     passes = 0
     while True:
-        a = solve_drive(character, q, v, Q_now, K_now, method, gravity=gravity, external=external)
+        a = solve_drive(character, q, v, Q_now, K_now, method, **loads)
         desired = saturated_forces(limits, Q - K * a)
         if passes < FREE_PASSES:
             desired = {i: f for i, f in desired.items() if i not in force or f @ force[i] >= 0}
@@ -346,7 +331,7 @@ def limited_stable_pd(
 
 
 def saturated_forces(limits: list[Limit], desired: Array) -> dict[int, Array]:
-    """The joints that want more than they have, with the force they give instead."""
+    """The joints whose drive exceeds their limit, with the force at the limit."""
     forces: dict[int, Array] = {}
     for i, limit in enumerate(limits):
         tau = desired[limit.v]

@@ -29,8 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.errors import PoiseError
+from poise.math import rotation
 from poise.model.character import Character
-from poise.reference import spatial
+from poise.model.configuration import difference, integrate, rotations
 from poise.reference.spatial import Array
 from poise.reference.tree import build_tree, check_length
 
@@ -90,18 +91,14 @@ def tracking_error(
     tree = build_tree(character)
     q, q_target = check_length("q", q, tree.nq), check_length("target q", q_target, tree.nq)
     v, v_target = check_length("v", v, tree.nv), check_length("target v", v_target, tree.nv)
-    e, e_rate = np.zeros(tree.nv), np.zeros(tree.nv)
-    for body in tree.bodies:
-        mine, theirs = (q[body.q], v[body.v]), (q_target[body.q], v_target[body.v])
-        if body.joint.kind == "ball":
-            e[body.v], e_rate[body.v] = _turning(*mine, *theirs, dt, ahead)
-        elif body.joint.kind == "free":
-            moved = _sliding(mine[0][:3], mine[1][:3], theirs[0][:3], theirs[1][:3], dt, ahead)
-            turned = _turning(mine[0][3:], mine[1][3:], theirs[0][3:], theirs[1][3:], dt, ahead)
-            e[body.v] = np.concatenate([moved[0], turned[0]])
-            e_rate[body.v] = np.concatenate([moved[1], turned[1]])
-        else:
-            e[body.v], e_rate[body.v] = _sliding(*mine, *theirs, dt, ahead)
+    if ahead:
+        e = difference(character, integrate(character, q, v, dt), q_target)
+    else:
+        e = difference(character, q, integrate(character, q_target, v_target, -dt))
+    e_rate = v - v_target
+    for _, quat, turn in rotations(character):
+        across = rotation.multiply(rotation.conjugate(q[quat]), q_target[quat])
+        e_rate[turn] = v[turn] - rotation.rotate(across, v_target[turn])
     return e, e_rate
 
 
@@ -109,26 +106,3 @@ def target_arrays(target: Any) -> tuple[Array, Array]:
     """q and v of a target given as a pair or as an object that has them."""
     q, v = (target.q, target.v) if hasattr(target, "q") else target
     return np.asarray(q, dtype=float), np.asarray(v, dtype=float)
-
-
-def _sliding(
-    q: Array, v: Array, q_target: Array, v_target: Array, dt: float, ahead: bool
-) -> tuple[Array, Array]:
-    """Errors of coordinates that simply add up."""
-    e = q + dt * v - q_target if ahead else q - (q_target - dt * v_target)
-    return e, v - v_target
-
-
-def _turning(
-    q: Array, v: Array, q_target: Array, v_target: Array, dt: float, ahead: bool
-) -> tuple[Array, Array]:
-    """Errors of a rotation, in the child's frame."""
-    q, q_target = spatial.normalize(q), spatial.normalize(q_target)
-    to_target = spatial.conjugate(q_target)
-    if ahead:
-        e = spatial.multiply(to_target, spatial.multiply(q, spatial.exp(dt * v)))
-    else:
-        # (q¯ exp(-dt v¯))^-1 = exp(dt v¯) q¯^-1
-        e = spatial.multiply(spatial.multiply(spatial.exp(dt * v_target), to_target), q)
-    across = spatial.multiply(spatial.conjugate(q), q_target)
-    return spatial.log(e), v - spatial.rotate(across, v_target)

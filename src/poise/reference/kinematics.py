@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.errors import PoiseError, unknown_name
+from poise.math import rotation
 from poise.model.character import Character
 from poise.reference import spatial
 from poise.reference.spatial import Array
@@ -107,7 +108,7 @@ def center_of_mass(character: Character, q: ArrayLike) -> Array:
     position, quat = forward_kinematics(character, q)
     mass = np.array([link.mass for link in character.links])
     centers = [
-        p + spatial.rotate(r, link.com)
+        p + rotation.rotate(r, link.com)
         for link, p, r in zip(character.links, position, quat, strict=True)
     ]
     c: Array = mass @ np.array(centers) / mass.sum()

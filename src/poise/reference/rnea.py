@@ -16,6 +16,8 @@ RBDA 5.3, table 5.1. The armature is a rotor's inertia, felt by its own joint on
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -84,17 +86,9 @@ def inverse_dynamics(
     return tau
 
 
-def bias_force(
-    character: Character,
-    q: ArrayLike,
-    v: ArrayLike,
-    *,
-    gravity: ArrayLike = GRAVITY,
-    external: ArrayLike | None = None,
-) -> Array:
-    """h in M a + h = tau: the joint forces at a = 0, shape (nv,)."""
-    a = np.zeros(np.shape(v))
-    return inverse_dynamics(character, q, v, a, gravity=gravity, external=external)
+def bias_force(character: Character, q: ArrayLike, v: ArrayLike, **loads: Any) -> Array:
+    """h in M a + h = tau: the joint forces at a = 0, shape (nv,); loads as of inverse_dynamics."""
+    return inverse_dynamics(character, q, v, np.zeros(np.shape(v)), **loads)
 
 
 # ---- the mass matrix by the composite-rigid-body algorithm (CRBA)

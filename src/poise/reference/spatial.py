@@ -1,4 +1,4 @@
-"""Rotations as quaternions, and Featherstone's 6-D spatial algebra.
+"""Featherstone's 6-D spatial algebra; rotations are quaternions of `poise.math.rotation`.
 
 Quaternions are w x y z and turn child coordinates into parent coordinates. With half angle
 phi/2 and axis n, exp(phi n) = (cos phi/2, n sin phi/2) and log is its inverse, the short way
@@ -17,80 +17,10 @@ Algorithms* (RBDA), 2.8; the cross products are his 2.31 and 2.32.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
-
-
-# quaternions
-
-
-def normalize(q: ArrayLike) -> Array:
-    """The unit quaternion along q."""
-    x = np.asarray(q, dtype=float)
-    return x / math.sqrt(x @ x)
-
-
-def multiply(a: ArrayLike, b: ArrayLike) -> Array:
-    """The product a b: first turn by b, then by a."""
-    aw, ax, ay, az = np.asarray(a, dtype=float)
-    bw, bx, by, bz = np.asarray(b, dtype=float)
-    return np.array(
-        [
-            aw * bw - ax * bx - ay * by - az * bz,
-            aw * bx + ax * bw + ay * bz - az * by,
-            aw * by - ax * bz + ay * bw + az * bx,
-            aw * bz + ax * by - ay * bx + az * bw,
-        ]
-    )
-
-
-def conjugate(q: ArrayLike) -> Array:
-    """The inverse of a unit quaternion."""
-    return np.asarray(q, dtype=float) * [1.0, -1.0, -1.0, -1.0]
-
-
-def to_matrix(q: ArrayLike) -> Array:
-    """The rotation matrix R of a unit quaternion: R x is x turned by q."""
-    w, x, y, z = np.asarray(q, dtype=float)
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
-
-
-def rotate(q: ArrayLike, x: ArrayLike) -> Array:
-    """The vector x turned by q."""
-    turned: Array = to_matrix(q) @ np.asarray(x, dtype=float)
-    return turned
-
-
-def exp(r: ArrayLike) -> Array:
-    """The unit quaternion of a rotation vector [rad], shape (3,)."""
-    r = np.asarray(r, dtype=float)
-    angle = float(np.linalg.norm(r))
-    # sin(angle / 2) / angle, finite at 0: NumPy's sinc(x) is sin(pi x) / (pi x)
-    k = 0.5 * np.sinc(angle / (2 * np.pi))
-    return np.concatenate([[math.cos(0.5 * angle)], k * r])
-
-
-def log(q: ArrayLike) -> Array:
-    """The rotation vector of a unit quaternion [rad], at most pi long: the short way round."""
-    x = np.asarray(q, dtype=float)
-    x = -x if x[0] < 0 else x
-    w, u = float(x[0]), x[1:]
-    sine = float(np.linalg.norm(u))
-    # atan2 keeps its accuracy both near 0, where w is flat, and near pi, where sine is flat
-    return u * (2 * math.atan2(sine, w) / sine) if sine > 1e-100 else 2 * u
-
-
-# spatial vectors
 
 
 def skew(x: ArrayLike) -> Array:
@@ -126,7 +56,7 @@ def spatial_inertia(mass: float, com: ArrayLike, inertia: ArrayLike) -> Array:
 
     Args:
         mass: Mass [kg].
-        com: Mass center in the frame [m], shape (3,).
+        com: Center of mass in the frame [m], shape (3,).
         inertia: Rotational inertia about the center of mass, frame axes [kg·m²], shape (3, 3).
     """
     c = skew(com)

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.errors import PoiseError
+from poise.math import rotation
 from poise.model.character import Character, Joint
 from poise.reference import spatial
 from poise.reference.spatial import Array
@@ -43,12 +44,12 @@ class Pose:
 
     @staticmethod
     def of(quat: ArrayLike, p: ArrayLike) -> Pose:
-        quat = spatial.normalize(quat)
-        return Pose(quat, np.asarray(p, dtype=float), spatial.to_matrix(quat))
+        quat = rotation.normalize(np.asarray(quat, dtype=float))
+        return Pose(quat, np.asarray(p, dtype=float), rotation.quat_matrix(quat))
 
     def __matmul__(self, other: Pose) -> Pose:
-        quat = spatial.normalize(spatial.multiply(self.quat, other.quat))
-        return Pose(quat, self.p + self.R @ other.p, spatial.to_matrix(quat))
+        quat = rotation.normalize(rotation.multiply(self.quat, other.quat))
+        return Pose(quat, self.p + self.R @ other.p, rotation.quat_matrix(quat))
 
 
 IDENTITY = Pose.of((1, 0, 0, 0), (0, 0, 0))
@@ -68,7 +69,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Tree:
-    """A character taken apart; bodies in depth-first order, links in the character's order."""
+    """Bodies of one joint each, in depth-first order; links in the character's order."""
 
     bodies: tuple[Body, ...]
     link_body: tuple[int, ...]  # the body that carries each link, or WORLD
@@ -88,7 +89,7 @@ class Placed:
 
 @lru_cache(maxsize=64)
 def build_tree(character: Character) -> Tree:
-    """Take a character apart into bodies of one joint each."""
+    """Splits a character into bodies of one joint each."""
     bodies: list[Body] = []
     inertias: dict[int, Array] = {}
     place: dict[str | None, tuple[int, Pose]] = {None: (WORLD, IDENTITY)}
@@ -124,7 +125,7 @@ def joint_pose(joint: Joint, q: Array) -> Pose:
         return Pose.of(q[3:], q[:3])
     if joint.kind == "slide":
         return Pose.of(IDENTITY.quat, axis * q[0])
-    turn = Pose.of(q if joint.kind == "ball" else spatial.exp(axis * q[0]), np.zeros(3))
+    turn = Pose.of(q if joint.kind == "ball" else rotation.exp(axis * q[0]), np.zeros(3))
     return Pose(turn.quat, r - turn.R @ r, turn.R)
 
 

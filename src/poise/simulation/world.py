@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import _core
-from poise.dynamics import GRAVITY, forward_kinematics, link_velocities
-from poise.dynamics.queries import DtypeLike, precision
+from poise.dynamics import GRAVITY, DtypeLike, forward_kinematics, link_velocities, precision
 from poise.errors import Diverged, PoiseError, unknown_name
 from poise.math.arrays import (
     Floats,

@@ -14,7 +14,7 @@ from poise.anatomy.body import heading
 from poise.anatomy.feet import check_can_stand
 from poise.characters import load_character
 from poise.control.balance.config import Goals
-from poise.control.profiles import ProfileSpec, apply_profiles
+from poise.control.profiles import PIN, ProfileSpec, apply_profiles
 from poise.control.registry import DEFAULT, find_controller, make_controller
 from poise.errors import PoiseError, shorten
 from poise.math.arrays import Progress, number
@@ -282,11 +282,11 @@ def _check_tracking(trial: Trial) -> None:
 def _check_balance(trial: Trial) -> None:
     if trial.dt > 1.001 * LONGEST_BALANCE_STEP:
         raise PoiseError(f"dt is {trial.dt:.4g} s; balance needs steps of 1/30 s or less")
-    if trial.profiles:
-        raise PoiseError(
-            f"profile {trial.profiles[0]}: controller 'balance' has no strength and no pins; 'spd' "
-            "has"
-        )
+    for profile in trial.profiles:
+        if profile.name == PIN:
+            raise PoiseError(f"profile {profile}: controller 'balance' has no pins; 'spd' has")
+        if trial.world["contact"] != "impulse":
+            raise PoiseError(f"profile {profile}: balance needs contact by impulses for a strength")
     if not trial.options.get("objectives", True):
         raise PoiseError("no objectives: any of track, linear, angular")
     objectives = tuple(trial.options.get("objectives", ()))

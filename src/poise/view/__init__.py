@@ -1,8 +1,9 @@
 """Pictures of characters and of what happened. The viewer is a guest: nothing imports it."""
 
+from poise.view.balance_plots import balance_plot
 from poise.view.camera import Camera, follow, follow_motion, look_at
 from poise.view.contact_sheet import contact_sheet
-from poise.view.drawing import Primitive, drawing_of
+from poise.view.drawing import Primitive, drawing_of, static_drawing
 from poise.view.html import save_html
 from poise.view.mesh import Mesh
 from poise.view.overlays import arrow, marker, trail
@@ -15,6 +16,7 @@ __all__ = [
     "Mesh",
     "Primitive",
     "arrow",
+    "balance_plot",
     "contact_sheet",
     "drawing_of",
     "follow",
@@ -27,5 +29,6 @@ __all__ = [
     "save_html",
     "save_image",
     "save_video",
+    "static_drawing",
     "trail",
 ]

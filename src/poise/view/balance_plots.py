@@ -10,7 +10,8 @@ import numpy as np
 
 from poise import measure
 from poise.math.arrays import Floats
-from poise.recording.summary import Stance
+from poise.recording import Recording
+from poise.recording.summary import Stance, stance_of
 from poise.simulation.pushes import Push
 from poise.view.drawing import PALETTE
 from poise.view.overlays import PUSH
@@ -29,16 +30,21 @@ FARTHEST = 0.3
 
 
 def balance_plot(
-    path: str | os.PathLike[str], stance: Stance, *, pushes: Sequence[Push] = (), title: str = ""
+    path: str | os.PathLike[str],
+    source: Recording | Stance,
+    *,
+    pushes: Sequence[Push] = (),
+    title: str = "",
 ) -> None:
-    """Draws a stance to a PNG file.
+    """Draws center of mass, center of pressure and momentum over the supports to a PNG file.
 
     Args:
         path: Output file.
-        stance: From `stance_of`.
+        source: A recording of one character, or its `Stance`.
         pushes: Pushes to mark.
         title: Of the figure.
     """
+    stance = stance_of(source) if isinstance(source, Recording) else source
     save_figure(path, draw(stance, pushes, title))
 
 

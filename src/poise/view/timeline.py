@@ -115,7 +115,7 @@ class _Interpolation:
         parts = self.scene.forest.parts.values()
         for part, character in zip(parts, self.scene.characters, strict=True):
             q0, q1 = a[:, part.q], b[:, part.q]
-            step = fraction * configuration.difference(character, q0, q1)
+            step = fraction * configuration.difference(character, q1, q0)
             out[some, part.q] = configuration.integrate(character, q0, step)
         return out
 

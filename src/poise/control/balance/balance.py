@@ -101,6 +101,8 @@ class Balance(ActsOnPlant, Sealed):
     """Distance from the desired center of mass to where its velocity leads it [m], of each copy in
     the last call; for `TimeScaled`."""
 
+    _solution: _core.BalanceSolution | None = None
+
     weight: Floats
     """Tracking weight of each velocity, shape (nv,)."""
 
@@ -211,6 +213,23 @@ class Balance(ActsOnPlant, Sealed):
         if self._sealed and name in _SETTINGS:
             self._write_params()
 
+    @property
+    def strength(self) -> Floats | None:
+        """Factor of joint torques and of the servo per link, shape (nl,) or (n, nl); None is 1.
+
+        The solver does not know it: a weak limb does not reach its planned acceleration.
+        """
+        return self._strength
+
+    @strength.setter
+    def strength(self, strength: ArrayLike | None) -> None:
+        if strength is not None and self.output != "force":
+            raise PoiseError(
+                "strength scales torques, and the command of this balance has accelerations: it "
+                "needs output 'force', and contact by impulses"
+            )
+        self._strength = None if strength is None else self._weights(strength, "strength")
+
     def _per_velocity(self, value: ArrayLike, name: str) -> Floats:
         """A number, or one for each velocity, above 0; shape (nv,)."""
         array, nv = finite(floats(value, name), name), self.scene.nv
@@ -318,7 +337,12 @@ class Balance(ActsOnPlant, Sealed):
         error = np.atleast_1d(finite(floats(memory, "memory"), "memory"))
         if error.ndim != 1 or not error.size:
             raise PoiseError(f"memory has shape {error.shape}, expected (n,)")
-        self.capture_point_error = error.copy()
+        self.capture_point_error, self._solution = error.copy(), None
+
+    @property
+    def last_plan(self) -> dict[str, Any] | None:
+        """Diagnostics of the last call for the first copy, as of `explain`; None before a call."""
+        return None if self._solution is None else self._explained(self._solution, 0)
 
     def scale_time(self, clip: Any) -> TimeScaled:
         """The clip as a motion that slows down when following it would cost the balance."""
@@ -376,7 +400,7 @@ class Balance(ActsOnPlant, Sealed):
             self._scheduled(target.time, n),
             self.gravity,
         )
-        self.capture_point_error = solution.capture_point_error
+        self.capture_point_error, self._solution = solution.capture_point_error, solution
         return solution
 
     def _scheduled(self, time: Any, n: int) -> Floats | None:
@@ -394,11 +418,12 @@ class Balance(ActsOnPlant, Sealed):
         a: Floats = solution.acceleration.reshape(shape)
         if self.output == "acceleration" or self.ground_model == "equality":
             return self._plant.lift(Command(acceleration=a))
-        force = solution.torque.reshape(shape)
+        force, factor = solution.torque.reshape(shape), self.factor
+        force = force if factor is None else force * factor
         if self._servo is None or self._dt is None:
             return self._plant.lift(Command(force=force))
         goal = Target(state.q, velocity_of(state, self.scene.nv) + self._dt * a)
-        drive = Drive(self._servo, goal, form="spd")
+        drive = Drive(self._servo, goal, form="spd", strength=self._strength)
         return self._plant.lift(Command(force=force, drive=drive))
 
     def _explained(self, solution: _core.BalanceSolution, i: int) -> dict[str, Any]:

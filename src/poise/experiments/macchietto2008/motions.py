@@ -12,7 +12,7 @@ import numpy as np
 
 from poise import dynamics
 from poise.anatomy.body import place_of
-from poise.anatomy.feet import Point, feet_of, positions
+from poise.anatomy.feet import ContactPoint, feet_of, positions
 from poise.control.balance import Balance
 from poise.errors import Diverged
 from poise.experiments.figures import lines
@@ -335,7 +335,7 @@ class Dragged:
     def point(self, name: str, q: Floats) -> Floats:
         """Where a point is in a pose [m]."""
         link, place = self.places[name]
-        found: Floats = positions(self.balance.character, [Point(link, link, place)], q)[0]
+        found: Floats = positions(self.balance.character, [ContactPoint(link, link, place)], q)[0]
         return found
 
     def goals(self, t: float) -> dict[str, Floats]:

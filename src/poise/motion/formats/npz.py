@@ -19,13 +19,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint
 from poise.anatomy.rig import AXES, Rig, RigJoint
 from poise.characters import as_builtin
 from poise.errors import CharacterError, ClipError, PoiseError, shorten, unknown_name
@@ -79,21 +80,28 @@ def read(
             raise ClipError(
                 f"{path}: {unknown_name('array', sorted(unknown)[0], MEMBERS + OPTIONAL)}"
             )
-        meta = parse_json(archive.text("meta"), f"{path}: meta", ClipError)
+        data = parse_json(archive.text("meta"), f"{path}: meta", ClipError)
         text = archive.text("character")
         frames = archive.array("frames", "f", 2)
         on = archive.array("contacts", "u", 2) if "contacts" in archive.names else None
     if frames.dtype != np.dtype("<f8"):
         raise ClipError(f"{path}: frames: must be float64, got {frames.dtype}")
-    name, fps, source, notes = _meta(meta, f"{path}: meta")
+    meta = _meta(data, f"{path}: meta")
+    source = rig_from(meta.source, f"{path}: meta")
     try:
         own = as_builtin(yaml.parse(text, f"{path}: character"))
     except CharacterError as error:
         raise ClipError(str(error)) from error
-    contacts = _contacts(meta, on, f"{path}: contacts")
     try:
-        whose = _checked_character(own, character)
-        clip = Clip(whose, frames, fps, source=source, name=name, contacts=contacts, notes=notes)
+        clip = Clip(
+            _checked_character(own, character),
+            frames,
+            meta.fps,
+            source=source,
+            name=meta.name,
+            contacts=_contacts(meta, on),
+            notes=meta.notes,
+        )
     except PoiseError as error:
         raise ClipError(f"{path}: {error}") from error
     if np.abs(clip.frames - frames).max(initial=0.0) < 1e-12:
@@ -118,90 +126,80 @@ def _checked_character(own: Character, desired: Character | None) -> Character:
     return desired
 
 
-def _meta(meta: Any, where: str) -> tuple[str, float, Rig | None, tuple[str, ...]]:
-    """Name, rate, rig and notes."""
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+class Meta(msgspec.Struct):
+    """What `meta` holds besides format and version."""
+
+    name: str
+    fps: Annotated[float, msgspec.Meta(gt=0.0, lt=1e9)]
+    source: Any = None
+    notes: tuple[str, ...] = ()
+    contacts: tuple[tuple[str, str, tuple[float, float, float]], ...] | None = None
+    sliding: bool = False
+    detected: bool = False
+
+
+def _meta(data: Any, where: str) -> Meta:
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ClipError(f"{where}: format must be {FORMAT!r}")
-    if meta.get("version") != VERSION:
+    if data.get("version") != VERSION:
         raise ClipError(
-            f"{where}: version must be {VERSION}, got {meta.get('version')!r:.80}; "
+            f"{where}: version must be {VERSION}, got {data.get('version')!r:.80}; "
             "a newer poise may read it"
         )
-    name, fps = meta.get("name"), meta.get("fps", 0)
-    number = isinstance(fps, (int, float)) and not isinstance(fps, bool)
-    if not isinstance(name, str) or not number or not 0.0 < fps < 1e9:
-        raise ClipError(f"{where}: needs name, a text, and fps, a positive number")
-    notes = meta.get("notes", [])
-    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-        raise ClipError(f"{where}: notes must be a list of texts, got {notes!r:.80}")
-    return name, float(fps), rig_from(meta.get("source"), where), tuple(notes)
+    try:
+        return msgspec.convert(data, Meta)
+    except msgspec.ValidationError as error:
+        raise ClipError(
+            f"{where}: {error}; it needs name, a text, and fps, a positive number; notes are "
+            "texts, points of contacts [foot, link, [x, y, z]], flags true or false"
+        ) from error
 
 
-def _contacts(meta: Any, on: NDArray[Any] | None, where: str) -> Contacts | None:
+def _contacts(meta: Meta, on: NDArray[Any] | None) -> ContactSchedule | None:
     """Contacts from the array and the points in meta; both or neither."""
-    given = meta.get("contacts")
-    if on is None and given is None:
+    if on is None and meta.contacts is None:
         return None
-    if on is None or not isinstance(given, list):
-        raise ClipError(f"{where}: needs the array, and the list of its points in meta")
-    points = []
-    for i, point in enumerate(given):
-        try:
-            foot, link, pos = point
-            points.append(Point(foot, link, check_vector("pos", pos, 3)))
-            named = isinstance(foot, str) and isinstance(link, str)
-        except (TypeError, ValueError, CharacterError):
-            named = False
-        if not named:
-            raise ClipError(
-                f"{where}: point {i} must be [foot, link, [x, y, z]], got {point!r:.80}"
-            )
+    if on is None or meta.contacts is None:
+        raise ClipError("contacts: needs the array, and the list of its points in meta")
+    points = tuple(
+        ContactPoint(foot, link, check_vector(f"contacts: point {i}: pos", pos, 3))
+        for i, (foot, link, pos) in enumerate(meta.contacts)
+    )
     if on.shape[1] != len(points) or on.max(initial=0) > 1:
         raise ClipError(
-            f"{where}: must be 0 or 1 for each frame and each of the {len(points)} points, got "
+            f"contacts: must be 0 or 1 for each frame and each of the {len(points)} points, got "
             f"shape {on.shape} and up to {on.max(initial=0)}"
         )
-    flags = {name: meta.get(name, False) for name in FLAGS}
-    for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise ClipError(f"{where}: {name!r} in meta must be true or false, got {flag!r:.80}")
-    return Contacts(tuple(points), on.astype(bool), **flags)
+    return ContactSchedule(points, on.astype(bool), sliding=meta.sliding, detected=meta.detected)
 
 
 def rig_from(data: Any, where: str) -> Rig | None:
+    """The rig in the data of a JSON text; None if there is none."""
     if data is None:
         return None
     try:
-        joints = data["joints"]
-        made = tuple(RigJoint(**{key: _tuple(x) for key, x in joint.items()}) for joint in joints)
-        rig = Rig(**{key: _tuple(x) for key, x in {**data, "joints": made}.items()})
+        # the constructors refuse unknown keys, msgspec other types
+        loose = Rig(**{**data, "joints": [RigJoint(**joint) for joint in data["joints"]]})
+        rig = msgspec.convert(asdict(loose), Rig)
         _check_rig(rig)
-    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+    except (TypeError, ValueError, LookupError, OverflowError, RecursionError) as error:
         names = [field.name for field in fields(Rig)]
         raise ClipError(f"{where}: source is no rig of {shorten(names)}: {error!s:.120}") from error
     return rig
 
 
-def _tuple(value: Any) -> Any:
-    return tuple(map(_tuple, value)) if isinstance(value, list) else value
-
-
 def _check_rig(rig: Rig) -> None:
-    if rig.up not in ("y", "z"):
-        raise ValueError(f"up is {rig.up!r:.80}")
+    """Raises a ValueError where values of the right types make no rig."""
     for number in (rig.unit, rig.fps):
-        if not 0.0 < float(number) < np.inf:
+        if not 0.0 < number < np.inf:
             raise ValueError(f"unit and fps must be positive, got {number!r:.80}")
-    if not all(isinstance(text, str) for text in (rig.kind, rig.name)):
-        raise TypeError("kind and name must be text")
-    if len(set(rig.names)) < len(rig.joints) or not all(isinstance(n, str) for n in rig.names):
+    if len(set(rig.names)) < len(rig.joints):
         raise ValueError("names of joints must be texts that differ")
     for i, joint in enumerate(rig.joints):
-        if type(joint.parent) is not int or not min(i, 1) - 1 <= joint.parent < max(i, 0):
+        if not min(i, 1) - 1 <= joint.parent < i:
             raise ValueError(f"the parent of joint {joint.name!r} must come before it")
         for vector, size in ((joint.offset, 3), (joint.quat, 4), (joint.end or (0.0,) * 3, 3)):
-            values = np.array(vector, dtype=np.float64)
-            if values.shape != (size,) or not (np.abs(values) < 1e15).all():
+            if len(vector) != size or not all(abs(x) < 1e15 for x in vector):
                 raise ValueError(f"vectors of joint {joint.name!r} must be {size} numbers")
         for channel in joint.channels:
             if channel[:1] not in AXES or channel[1:] not in ("position", "rotation"):

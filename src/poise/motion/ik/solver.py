@@ -335,7 +335,7 @@ class _Solver:
     def cost(self, q: Floats, start: Floats, frames: Frames) -> Floats:
         """Cost (k,) of poses (k, nq)."""
         cost = self.equations.cost(self.tree.places(q), frames)
-        off = configuration.difference(self.character, q, start)
+        off = configuration.difference(self.character, start, q)
         cost += (off * off) @ self.stay
         if not self.hard and self.limits:
             for over in bounds.excesses(self.character, q):
@@ -356,7 +356,7 @@ class _Solver:
                 F[:, v] = S[:, v] @ G[:, link]
         A = S @ F.transpose(0, 2, 1)
         A *= self.tree.above
-        off = configuration.difference(self.character, q, start)
+        off = configuration.difference(self.character, start, q)
         cost += (off * off) @ self.stay
         g = np.einsum("kvi,kvi->kv", S, f[:, self.tree.owner]) + off * self.stay
         nv = self.character.nv

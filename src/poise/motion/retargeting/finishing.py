@@ -14,6 +14,7 @@ import numpy as np
 
 from poise import dynamics
 from poise.anatomy.body import SIDES, Body
+from poise.anatomy.feet import has_free_root
 from poise.math import rotation
 from poise.math.arrays import Floats, Progress
 from poise.math.filtering import lowpass
@@ -68,13 +69,13 @@ def smooth_corrections(
     """
     character = body.character
     keep = np.full(character.nv, KEEP)
-    if character.joints and character.joints[0].kind == "free":
+    if has_free_root(character):
         keep[:3], keep[3:6] = KEEP_PATH, KEEP_HEADING
     slow = min(SLOW, 0.4 * fps)
     # hands that meet the ground jerk once more
     rounds = 2 if any(isinstance(goal, ik.Above) for goal in goals) else 1
     for done in range(rounds):
-        change = configuration.difference(character, start, q)
+        change = configuration.difference(character, q, start)
         for a, b in pieces:
             # a turn of about half a circle has no direction to smooth
             calm = (np.abs(change[a:b]) < LARGEST).all(axis=0)
