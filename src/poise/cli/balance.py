@@ -40,8 +40,10 @@ def balance(
     It is short for poise track --controller balance.
 
     \b
-    DIRECTION of a push: forward back left right up down, or x,y,z in the world.
-    NAME of a profile: limp weak flinch ragdoll stiff-upper loose-arms.
+    PUSH     LINK:FORCE[:DIRECTION]@TIME[+DURATION]
+             DIRECTION: forward back left right up down, or x,y,z in the world
+    PROFILE  NAME[:LIMB][@TIME[+DURATION]]
+             NAME: limp weak flinch ragdoll stiff-upper loose-arms
 
     \b
     Examples:
