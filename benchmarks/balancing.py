@@ -1,7 +1,7 @@
 """Balance: what one plan takes, and how much faster than real time characters balance.
 
 One balance step is all that a call does: matrices, solve, and inverse dynamics. In the thesis's
-form the inverse dynamics are the world's, in every step; here they are asked for beside the plan.
+form the inverse dynamics are the world's, in every step; here they are computed beside the plan.
 The reference implementation does the same in NumPy, with LAPACK and daqp.
 """
 

@@ -12,14 +12,14 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
-from grounded import FRICTION, Hold, Stander, apart
+from grounded import FRICTION, Hold, Stander, excluded_pairs
 from scipy.spatial.transform import Rotation
 from timing import Array
 
 from poise import Character, Joint, Link
 from poise.model.shape import Shape
 
-SHARE = {"positionGain": 0.2, "velocityGain": 1.0}
+GAINS = {"positionGain": 0.2, "velocityGain": 1.0}
 """Of the error in place, and in velocity, that a motor takes back in a step; it stands by these."""
 
 STRONG = 1e4
@@ -95,19 +95,19 @@ def _loaded(bullet: Any, character: Character, hold: Hold, at: dict[str, int]) -
         if info[2] == bullet.JOINT_SPHERICAL:
             bullet.setJointMotorControlMultiDof(
                 body, k, bullet.POSITION_CONTROL, targetPosition=[0, 0, 0, 1],
-                targetVelocity=[0, 0, 0], force=[STRONG] * 3, **SHARE, **at,
+                targetVelocity=[0, 0, 0], force=[STRONG] * 3, **GAINS, **at,
             )  # fmt: skip
         else:
             bullet.setJointMotorControl2(
                 body, k, bullet.POSITION_CONTROL, targetPosition=0, targetVelocity=0,
-                force=STRONG, **SHARE, **at,
+                force=STRONG, **GAINS, **at,
             )  # fmt: skip
     for k in names.values():
         bullet.changeDynamics(
             body, k, lateralFriction=FRICTION, linearDamping=0, angularDamping=0, **at
         )
     if hold.self_collision:
-        for one, two in apart(character):
+        for one, two in excluded_pairs(character):
             bullet.setCollisionFilterPair(body, body, names[one], names[two], 0, **at)
     return body
 

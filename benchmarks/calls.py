@@ -56,8 +56,8 @@ def calls(plan: Plan) -> Section:
     work = times["many rows in one call"].best
     rows = [(n, micro(t), f"{1e6 * (t.best - work):.2f}") for n, t in times.items()]
     beyond = 1e6 * (times["world.step(command)"].best - work)
-    asked = measure({"": list(_questions())}, plan)[""]
-    kane = 1e6 * asked["kane_inverse_dynamics"].best
+    queries = measure({"": list(_queries())}, plan)[""]
+    kane = 1e6 * queries["kane_inverse_dynamics"].best
     return Section(
         "calls",
         "one character: µs per call",
@@ -66,19 +66,19 @@ def calls(plan: Plan) -> Section:
             Table(
                 "poise.dynamics of humanoid-51",
                 ("function", "µs"),
-                [(n, micro(t)) for n, t in asked.items()],
+                [(n, micro(t)) for n, t in queries.items()],
             ),
         ],
         [
             Bound("world.step(command) beyond the work", beyond, most=2.0, unit="µs"),
             Bound("inverse dynamics of 51 degrees of freedom", kane, most=10.0, unit="µs"),
         ],
-        timings=[*times.values(), *asked.values()],
+        timings=[*times.values(), *queries.values()],
     )
 
 
-def _questions() -> Iterator[Case]:
-    """Functions of poise.dynamics, asked about one state."""
+def _queries() -> Iterator[Case]:
+    """Functions of poise.dynamics, called with one state."""
     character = load_character("humanoid-51")
     draw = np.random.default_rng(51).normal(size=(3, character.nv))
     q, v, a = moved(character, 0.1 * draw[0]), draw[1], draw[2]

@@ -18,7 +18,7 @@ from poise import Character, World, load_character
 KP, KD = 1e3, 1e2  # [N m/rad, N m s/rad]
 """Enough to stand on; soft enough for MuJoCo's integrators that take springs explicitly."""
 
-ASKED = {"batch f32": 10.0, "batch f64": 6.0, "one": 2.0}
+REQUIRED = {"batch f32": 10.0, "batch f64": 6.0, "one": 2.0}
 """How many times MuJoCo's best: steps per second."""
 
 SCENES = {"links meet": True, "ground only": False}
@@ -191,9 +191,9 @@ def _bounds(
     if not rivals:
         return []
     best = min(rivals, key=lambda timing: timing.best)
-    ratios = {name: best.best / times[name].best for name in ASKED}
+    ratios = {name: best.best / times[name].best for name in REQUIRED}
     section.numbers["ratios"][scene] = {"by": best.name, **ratios}
     return [
         Bound(f"{scene}, {name}: times {best.name}", ratios[name], least=least)
-        for name, least in ASKED.items()
+        for name, least in REQUIRED.items()
     ]

@@ -39,7 +39,7 @@ def overhead(plan: Plan) -> Section:
     """Stable PD against the same step with explicit PD torques; then the paper's percentages."""
     section = Section("overhead", "what stable PD adds to a step with explicit PD torques")
     rows: list[tuple[str, ...]] = []
-    shares: list[tuple[str, ...]] = []
+    fractions: list[tuple[str, ...]] = []
     groups = measure({m: list(_overhead_cases(load_character(m), plan)) for m in MODELS}, plan)
     for model, times in groups.items():
         section.timings += times.values()
@@ -57,12 +57,12 @@ def overhead(plan: Plan) -> Section:
             "extra_percent": dict(zip(("maba", "sf", "df"), extra, strict=True))
         }
         pairs = zip(PAPER[model], extra, strict=True)
-        shares.append((model, *(f"{here:.1f} ({paper:.1f})" for paper, here in pairs)))
+        fractions.append((model, *(f"{here:.1f} ({paper:.1f})" for paper, here in pairs)))
     columns = ("model", "explicit PD µs", "spd µs", "spd adds", "implicit adds", "to no control")
     section.tables.append(Table("", columns, rows))
     heads = ("model", "MABA, embedded", "SF, standalone", "DF, standalone")
     title = "extra time over the total [%], one character, in brackets the paper's (with PhysX)"
-    section.tables.append(Table(title, heads, shares))
+    section.tables.append(Table(title, heads, fractions))
     section.notes.append(
         f"gains are {WEAK:g} of the paper's: at those explicit PD diverges; the work is the same. "
         "to no control: what spd adds to a step without any drive"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from grounded import FRICTION, Hold, Stander, apart
+from grounded import FRICTION, Hold, Stander, excluded_pairs
 from timing import Array
 
 from poise import Character
@@ -30,7 +30,7 @@ def dart_stander(dart: Any, character: Character, hold: Hold) -> Stander:
         body.enableSelfCollisionCheck()
         # the solver's own: the option that holds it is a copy
         barrier = solver.getCollisionOption().collisionFilter
-        for one, two in apart(character):
+        for one, two in excluded_pairs(character):
             barrier.addBodyNodePairToBlackList(body.getBodyNode(one), body.getBodyNode(two))
     root, start = body.getBodyNode(0), np.array(body.getPositions())
 

@@ -29,11 +29,11 @@ SAME_FORM = {"Euler": "explicit", "implicitfast": "explicit", "discrete": "impli
 """Which form of ours takes the same step."""
 
 
-def find_modules(wanted: dict[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+def find_modules(modules: dict[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
     """The modules of these peers that are here, and why the others are not."""
     found: dict[str, Any] = {}
     missing = {}
-    for name, module in wanted.items():
+    for name, module in modules.items():
         try:
             found[name] = __import__(module)
             if name == "mujoco":
@@ -46,12 +46,12 @@ def find_modules(wanted: dict[str, str]) -> tuple[dict[str, Any], dict[str, str]
 
 def find_peers() -> tuple[dict[str, Any], dict[str, str]]:
     """The peers without contact that are here, and why the others are not."""
-    wanted = {"pinocchio": "pinocchio", "mujoco": "mujoco"}
+    modules = {"pinocchio": "pinocchio", "mujoco": "mujoco"}
     try:
         __import__("peers")
     except ImportError as error:
-        return {}, dict.fromkeys(wanted, str(error))
-    return find_modules(wanted)
+        return {}, dict.fromkeys(modules, str(error))
+    return find_modules(modules)
 
 
 # ---- Pinocchio
@@ -91,7 +91,7 @@ def pinocchio_cases(pin: Any, character: Character, rows: int) -> list[Case]:
     mine = peer.q(
         _our_end(character, Target(moved(character, sway(character, rows)[0]), rows=rows))
     )
-    apart = float(np.abs(pin.difference(model, mine, last["q"])).max())
+    difference = float(np.abs(pin.difference(model, mine, last["q"])).max())
     facts = {"engine": "pinocchio", "model": character.name, "n": 1, "threads": 1}
     return [
         Case("pin.aba", rows, _nothing, solve, lambda: np.array(last["a"]), facts),
@@ -101,7 +101,7 @@ def pinocchio_cases(pin: Any, character: Character, rows: int) -> list[Case]:
             _nothing,
             step,
             lambda: np.concatenate([last["q"], last["v"]]),
-            facts | {"from_ours": apart},
+            facts | {"from_ours": difference},
         ),
     ]
 

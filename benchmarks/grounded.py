@@ -77,12 +77,12 @@ def standing(character: Character, root: Array) -> bool:
     return bool((up > 0.99).all() and (level < 0.05).all())
 
 
-def apart(character: Character) -> list[tuple[str, str]]:
+def excluded_pairs(character: Character) -> list[tuple[str, str]]:
     """Pairs of links that never touch in our world."""
     touch = World(character, dt=1 / 60, projectiles=0)._touch
     assert touch is not None
-    link = touch.collider_link
-    pairs = zip(link[touch.pair_a].tolist(), link[touch.pair_b].tolist(), strict=True)
+    link = touch.colliders.link
+    pairs = zip(link[touch.pairs.a].tolist(), link[touch.pairs.b].tolist(), strict=True)
     meet = {frozenset(pair) for pair in pairs}
     names = [link.name for link in character.links]
     return [
@@ -180,7 +180,7 @@ def mujoco_model(mujoco: Any, character: Character, hold: Hold) -> Any:
     plane = mujoco.mjtGeom.mjGEOM_PLANE
     spec.worldbody.add_geom(type=plane, size=[50, 50, 1], friction=surface, conaffinity=1)
     if hold.self_collision:
-        for one, two in apart(character):
+        for one, two in excluded_pairs(character):
             spec.add_exclude(bodyname1=one, bodyname2=two)
     model = spec.compile()
     model.opt.timestep = hold.dt

@@ -21,7 +21,7 @@ from timing import Array, Case, Plan, Timing, measure
 
 from poise import Character, State, load_character
 
-ASKED = {"humanoid": 10.0, "dog": 10.0, "snake-195": 100.0, "snake-600": 100.0}
+REQUIRED = {"humanoid": 10.0, "dog": 10.0, "snake-195": 100.0, "snake-600": 100.0}
 """How many times faster one character is to be."""
 
 KP, KD = 600.0, 60.0  # [N m/rad], [N m s/rad]
@@ -43,7 +43,7 @@ def interop(plan: Plan) -> Section:
     if missing:
         section.notes += [f"{name} is skipped: {why}" for name, why in missing.items()]
         return section
-    groups = {m: list(_cases(found["mujoco"], load_character(m), plan)) for m in ASKED}
+    groups = {m: list(_cases(found["mujoco"], load_character(m), plan)) for m in REQUIRED}
     rows, ratios = [], []
     for model, times in measure(groups, plan).items():
         section.timings += times.values()
@@ -53,12 +53,12 @@ def interop(plan: Plan) -> Section:
             section.numbers["ratios"].setdefault(model, {})[recipe] = found_ratios
             ratios.append((f"{model}, {recipe}", *(f"{x:.1f} x" for x in found_ratios.values())))
         section.bounds += _bounds(model, times)
-        section.numbers.setdefault("apart", {})[model] = times["one"].facts["from_recipe"]
+        section.numbers.setdefault("difference", {})[model] = times["one"].facts["from_recipe"]
     heads = ("one character", f"{DATAS} MjData", f"{plan.batch} rows")
     section.tables.append(Table("", ("model", "dense recipe", "with mj_forward", *heads), rows))
     section.tables.append(Table("how many times faster ours is", ("model", *heads), ratios))
-    worst = max(section.numbers["apart"].values())
-    section.bounds.append(Bound("torques apart, of the largest", worst, most=1e-9, unit=""))
+    worst = max(section.numbers["difference"].values())
+    section.bounds.append(Bound("relative difference of torques", worst, most=1e-9, unit=""))
     section.notes.append(
         "recipe: M and h as MuJoCo has them from its last step; with mj_forward: those of the "
         "present state, as ours."
@@ -74,7 +74,7 @@ def _bounds(model: str, times: dict[str, Timing]) -> list[Bound]:
     recipe = times["recipe"].best
     return [
         Bound(f"{model}, {name}: faster than the recipe", recipe / times[name].best, least=least)
-        for name, least in {"one": ASKED[model], "MjData": 20.0, "rows": 20.0}.items()
+        for name, least in {"one": REQUIRED[model], "MjData": 20.0, "rows": 20.0}.items()
     ]
 
 
@@ -102,12 +102,12 @@ def _cases(mujoco: Any, character: Character, plan: Plan) -> Iterator[Case]:
         return dense(data, goal)
 
     exact = dense(data, goal)
-    apart = float(np.abs(servo(data, goal) - exact).max() / np.abs(exact).max())
+    difference = float(np.abs(servo(data, goal) - exact).max() / np.abs(exact).max())
     facts = {"engine": "poise", "model": character.name, "threads": 1, "n": 1}
     theirs = facts | {"engine": "NumPy, SciPy"}
     yield _repeated("recipe", lambda: dense(data, goal), plan, theirs)
     yield _repeated("recipe, fresh", lambda: fresh(data, goal), plan, theirs)
-    yield _repeated("one", lambda: servo(data, goal), plan, facts | {"from_recipe": apart})
+    yield _repeated("one", lambda: servo(data, goal), plan, facts | {"from_recipe": difference})
     yield _repeated("MjData", lambda: servo(datas, goal), plan, facts | {"n": DATAS})
     yield _repeated("rows", lambda: servo(rows, goal), plan, facts | {"n": plan.batch})
 

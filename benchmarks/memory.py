@@ -11,7 +11,7 @@ from tables import Bound, Section, Table
 from timing import Plan
 
 COPIES = 4096
-ASKED = 64.0  # kB a character
+REQUIRED = 64.0  # kB a character
 STATUS = Path("/proc/self/status")
 
 CODE = """
@@ -58,7 +58,7 @@ def memory(plan: Plan) -> Section:
             }
             if projectiles:
                 claim = f"{dtype}, {projectiles} projectiles: at the peak"
-                section.bounds.append(Bound(claim, peak, most=ASKED, unit="kB"))
+                section.bounds.append(Bound(claim, peak, most=REQUIRED, unit="kB"))
     section.tables.append(Table("", ("", "kept", "at the peak"), rows))
     section.notes.append(
         "what the system says a process holds (VmRSS, VmHWM of /proc/self/status, 1 kB = 1000 "

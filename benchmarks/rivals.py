@@ -39,13 +39,13 @@ def peers(plan: Plan) -> Section:
     section.tables.append(Table("ours, and theirs", columns, rows))
     section.tables.append(_ratio_table(section.numbers["ratios"]))
     if details:
-        heads = ("model, integrator, PD by", "µs", "apart")
+        heads = ("model, integrator, PD by", "µs", "difference")
         section.tables.append(Table("steps of the peers, MuJoCo's by rollout", heads, details))
     section.notes += [
         "ours: form spd, PD, solve and integration, a target of many rows in one call "
         "(single calls: one row each). pin.aba: the solve alone, called from Python with armature "
         "= Kd dt; pin step: with PD and integration around it, in NumPy.",
-        "apart: largest difference of q at the end, ours in the form that takes the same step "
+        "difference: largest difference of q at the end, ours in the form that takes the same step "
         "(Euler, implicitfast: explicit; discrete: implicit; pin: spd). discrete and pin take the "
         "turn of a step to first order, and pin's root has its armature in its own frame.",
     ]
@@ -90,8 +90,12 @@ def _row(model: str, times: dict[str, Timing], best: Timing | None) -> tuple[str
 
 
 def _detail(model: str, timing: Timing) -> tuple[str, ...]:
-    apart = timing.facts["from_ours"]
-    return f"{model}, {timing.name}", micro(timing), "-" if apart is None else f"{apart:.1e}"
+    difference = timing.facts["from_ours"]
+    return (
+        f"{model}, {timing.name}",
+        micro(timing),
+        "-" if difference is None else f"{difference:.1e}",
+    )
 
 
 def _ratios(times: dict[str, Timing], best: Timing | None) -> dict[str, dict[str, float]]:

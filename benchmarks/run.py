@@ -84,16 +84,19 @@ def main() -> None:
             paint(args.out.parent / picture)
     seconds = time.perf_counter() - begin
     write(args.out, {"machine": where, "quick": plan.quick, "seconds": seconds, "sections": record})
-    missed = [bound for bound in bounds if not bound.holds]
+    violated = [bound for bound in bounds if not bound.holds]
     if not plan.quick and bounds:
-        say(f"\n{len(bounds) - len(missed)} of {len(bounds)} bounds hold" + (":" if missed else ""))
-        if missed:
-            draw(verdicts(missed, plan))
+        say(
+            f"\n{len(bounds) - len(violated)} of {len(bounds)} bounds hold"
+            + (":" if violated else "")
+        )
+        if violated:
+            draw(verdicts(violated, plan))
     say(f"\n{seconds:.0f} s; all numbers are in {args.out}")
 
 
 def arguments() -> argparse.Namespace:
-    """What was asked for."""
+    """The parsed command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="run everything once, untimed")
     parser.add_argument("--only", action="append", choices=SECTIONS, help="a section")

@@ -58,15 +58,15 @@ def session_speed(count: int = 20, seconds: float = 3.0, **options: Any) -> Spee
 def _standing(session: Session) -> tuple[float, float, float, int]:
     """Real time, processor time of its thread, simulated time [s], and number of the snapshot."""
     found: list[tuple[float, float, float, int]] = []
-    told = threading.Event()
+    done = threading.Event()
 
-    def tell() -> None:
+    def note_times() -> None:
         now = session.newest
         found.append((time.perf_counter(), time.thread_time(), session.simulation.time, now.number))
-        told.set()
+        done.set()
 
-    session.post(tell)
-    told.wait(10.0)
+    session.post(note_times)
+    done.wait(10.0)
     return found[0]
 
 

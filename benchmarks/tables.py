@@ -44,7 +44,7 @@ class Bound:
         )
 
     @property
-    def asked(self) -> str:
+    def limit(self) -> str:
         return (
             f"≥ {self.least:g} {self.unit}"
             if self.least is not None
@@ -125,8 +125,8 @@ def verdicts(bounds: Iterable[Bound], plan: Plan) -> Table:
     def verdict(bound: Bound) -> str:
         return "not judged" if plan.quick else "holds" if bound.holds else "DOES NOT HOLD"
 
-    rows = [(b.claim, f"{b.value:.3g} {b.unit}", b.asked, verdict(b)) for b in bounds]
-    return Table("", ("bound", "measured", "asked", "verdict"), rows)
+    rows = [(b.claim, f"{b.value:.3g} {b.unit}", b.limit, verdict(b)) for b in bounds]
+    return Table("", ("bound", "measured", "required", "verdict"), rows)
 
 
 def draw(table: Table) -> None:
@@ -180,12 +180,12 @@ def machine() -> dict[str, Any]:
 
 
 def load() -> float | None:
-    """How many processes wanted to run in the last minute, this one among them."""
+    """Mean number of runnable processes in the last minute, this one among them."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
 def cpu_name() -> str:
-    """The name of the processor, as far as the system tells."""
+    """The name of the processor, if the system reports it."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
@@ -205,9 +205,9 @@ def version(package: str) -> str | None:
 def commit() -> str | None:
     """The commit of this work tree, with a mark if there are changes on top."""
     try:
-        asked = ("git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+        command = ("git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
         return subprocess.run(
-            asked, cwd=ROOT, capture_output=True, text=True, check=True
+            command, cwd=ROOT, capture_output=True, text=True, check=True
         ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None

@@ -1,7 +1,7 @@
 """Timing: many short windows, each from the same state, of all cases in turn.
 
 Whatever else the machine does costs time and never saves any, so the best window says what the
-code takes; the median tells how calm the machine was. Cases that are compared are measured in one
+code takes; the median shows how calm the machine was. Cases that are compared are measured in one
 call of `measure`, two windows of each in turn, so that noise hits all of them alike and a busy
 second spoils a few windows of each rather than all of one. Of the two, the first warms the caches.
 """

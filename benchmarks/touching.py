@@ -28,7 +28,7 @@ from poise.model.shape import Shape
 BOXES = (1, 2, 4, 8, 16, 32)
 CROWD = (1, 2, 4, 8, 16, 32, 64)
 COPIES = (1, 4, 16, 64, 256, 1024, 4096)
-APART = 1.2  # metres between the characters of a crowd
+SPACING = 1.2  # metres between the characters of a crowd
 FEW = 3  # sizes of each series in a quick run: the first ones
 
 
@@ -74,7 +74,7 @@ def touching(plan: Plan) -> Section:
     }
     section.notes += [
         "boxes: of one scene, each with four contacts, side by side or on each other; crowd: "
-        f"standing humanoids of one scene, {APART} m apart, which may touch each other; copies: "
+        f"standing humanoids of one scene, spaced {SPACING} m, which may touch each other; copies: "
         "worlds of their own. Times of boxes are per step, the others per character-step.",
         "slopes of the logarithms of the time of a step: "
         + ", ".join(f"{n} {s:.2f}" for n, s in section.numbers["slopes"].items()),
@@ -129,7 +129,7 @@ def crowd_case(human: Character, count: int, plan: Plan) -> Case:
     for k in range(count):
         root = replace(
             human.links[0],
-            pos=(APART * (k % side), APART * (k // side), human.links[0].pos[2]),
+            pos=(SPACING * (k % side), SPACING * (k // side), human.links[0].pos[2]),
         )
         people.append(Character(f"one-{k}", (root, *human.links[1:]), human.limbs))
     world = World(people, dt=DT, threads=1, projectiles=0)

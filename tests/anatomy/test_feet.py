@@ -12,9 +12,9 @@ import pytest
 from stepping import DATA, HUMANOID, needs_data, stepping, take
 
 from poise import dynamics, load_character
-from poise.anatomy.body import size_of
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point, feet_of, positions, tip_of
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint, feet_of, positions, tip_of
+from poise.anatomy.rest_pose import size_of
 from poise.errors import ClipError, PoiseError
 from poise.math.arrays import runs
 from poise.model.character import Character
@@ -51,7 +51,7 @@ def test_positions_agree_with_the_links_poses() -> None:
     rng = np.random.default_rng(0)
     q = HUMANOID.rest_q
     q[7:11] = (0.8, 0.6, 0.0, 0.0)
-    points = [Point("left_foot", "left_foot", tuple(rng.normal(size=3)))]
+    points = [ContactPoint("left_foot", "left_foot", tuple(rng.normal(size=3)))]
     h, link = 1e-6, "left_foot"
     J = dynamics.jacobian(HUMANOID, q, link, points[0].pos)
     moved = q.copy()
@@ -166,7 +166,7 @@ def test_contacts_of_another_clip_are_refused() -> None:
     with pytest.raises(PoiseError, match="left_foot"):
         Clip(snake, np.tile(snake.rest_q, (240, 1)), 30.0, contacts=truth)
     with pytest.raises(ClipError, match="shape"):
-        Contacts(truth.points, truth.on[:, :3])
+        ContactSchedule(truth.points, truth.on[:, :3])
     with pytest.raises(ClipError, match="unknown foot"):
         truth.of("nose")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of
 from poise.characters import load_character
 from poise.cli import app
@@ -33,7 +33,7 @@ def standing(slide: float = 0.0) -> Clip:
     points = feet_of(HUMANOID)
     q = np.tile(HUMANOID.rest_q, (61, 1))
     q[:, 0] += np.linspace(0.0, slide, 61)
-    contacts = Contacts(points, np.ones((61, len(points)), dtype=bool))
+    contacts = ContactSchedule(points, np.ones((61, len(points)), dtype=bool))
     return Clip(HUMANOID, q, 60.0, name="statue", contacts=contacts)
 
 
@@ -84,7 +84,7 @@ def test_contacts_are_summed_up() -> None:
     left = clip.contacts.of("left_foot")
     on[:30, left] = False
     on[:20] = False
-    row = summary(clip.with_frames(clip.frames, contacts=Contacts(clip.contacts.points, on)))
+    row = summary(clip.with_frames(clip.frames, contacts=ContactSchedule(clip.contacts.points, on)))
     assert row["contacts"]["left_foot"] == pytest.approx(31 / 61)
     assert row["contacts"]["right_foot"] == pytest.approx(41 / 61)
     assert row["flight"] == pytest.approx(20 / 61)

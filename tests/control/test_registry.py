@@ -168,13 +168,37 @@ def test_balance_is_compared_with_others(tmp_path: Path) -> None:
     assert all(row["stable"] for row in table)
 
 
-def test_profiles_need_a_controller_with_strength() -> None:
+def test_a_profile_scales_the_torques_of_balance() -> None:
     from poise.control.profiles import parse_profile
 
-    with pytest.raises(PoiseError, match="'balance' has no strength"):
+    profiles = [parse_profile("limp:left_arm@0s+1s")]
+    shown = [
         prepare_trial(
-            "squat", controller="balance", profiles=[parse_profile("limp:left_arm")], prepare=False
+            "butterflies", controller="balance", profiles=given, prepare=False, duration=0.6
+        ).run()
+        for given in ((), profiles)
+    ]
+    character = shown[0].scene.characters[0]
+    elbow = next(joint for joint in character.joints if joint.name == "left_elbow")
+    plain, limp = (one.torque[-20:, character.v_slice(elbow)] for one in shown)
+    assert np.abs(limp).max() < 1e-6 * np.abs(plain).max()
+    assert poise.recording.summary.balance_table(poise.recording.summary.stance_of(shown[1]))[
+        "stood"
+    ]
+
+
+def test_pins_need_a_controller_that_has_them() -> None:
+    from poise.control.profiles import parse_profile
+
+    with pytest.raises(PoiseError, match="'balance' has no pins"):
+        prepare_trial(
+            "squat", controller="balance", profiles=[parse_profile("pinned")], prepare=False
         )
+    with pytest.raises(PoiseError, match="contact by impulses"):
+        prepare_trial(
+            "squat", controller="balance", profiles=[parse_profile("limp")], prepare=False,
+            world={"contact": "penalty"},
+        )  # fmt: skip
 
 
 def test_a_trial_runs_with_the_world_of_its_controller() -> None:

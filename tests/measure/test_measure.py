@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from poise import load_character, measure
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of
 from poise.math.arrays import Floats
 from poise.motion.retargeting.matching import match
@@ -74,13 +74,13 @@ def test_a_tracking_plot_is_a_picture(tmp_path: Path) -> None:
     assert len(data) > 10_000
 
 
-def sliding(k: int = 11) -> tuple[Floats, Contacts]:
+def sliding(k: int = 11) -> tuple[Floats, ContactSchedule]:
     """The humanoid, slid along x by 1 mm a frame and sunk by 2 mm, its soles said to stand."""
     q = np.tile(HUMANOID.rest_q, (k, 1))
     q[:, 0] += 0.001 * np.arange(k)
     q[:, 2] -= 0.002
     points = feet_of(HUMANOID)
-    return q, Contacts(points, np.ones((k, len(points)), dtype=bool))
+    return q, ContactSchedule(points, np.ones((k, len(points)), dtype=bool))
 
 
 def test_a_foot_that_slides_and_sinks_is_measured() -> None:
@@ -94,14 +94,14 @@ def test_each_contact_is_measured_by_itself() -> None:
     q, contacts = sliding()
     on = contacts.on.copy()
     on[5] = False
-    feet = measure.footing(HUMANOID, q, Contacts(contacts.points, on))
+    feet = measure.footing(HUMANOID, q, ContactSchedule(contacts.points, on))
     assert feet.start == [0, 6] * 8
     assert feet.skate == pytest.approx(np.full(16, 0.004))
 
 
 def test_without_contacts_there_is_nothing_to_measure() -> None:
     q, contacts = sliding()
-    feet = measure.footing(HUMANOID, q, Contacts(contacts.points, ~contacts.on))
+    feet = measure.footing(HUMANOID, q, ContactSchedule(contacts.points, ~contacts.on))
     assert feet.point == []
     assert feet.skate.size == 0
 

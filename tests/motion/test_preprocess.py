@@ -10,7 +10,7 @@ import pytest
 
 import poise
 from poise import Clip, ClipNotice, measure
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of, positions
 from poise.math import rotation
 from poise.motion import load_clip
@@ -185,7 +185,7 @@ def test_feet_clear_the_ground_while_they_swing() -> None:
             q[:, HUMANOID.q_slice(joint)] = angle if joint.kind == "hinge" else turn
     low = positions(HUMANOID, points, q)[..., 2].min()
     q[:, 2] -= low
-    made, rise = raise_swing_feet(Clip(HUMANOID, q, 60.0, contacts=Contacts(points, on)))
+    made, rise = raise_swing_feet(Clip(HUMANOID, q, 60.0, contacts=ContactSchedule(points, on)))
     height = positions(HUMANOID, points, made.frames)[..., 2]
     assert rise == pytest.approx(CLEAR, rel=0.05)
     assert height[75:105, left].min() > 0.7 * CLEAR

@@ -10,20 +10,23 @@ from studio_balance import WHO, Stage, place
 from studio_scenes import Clock, Studio, wait_for
 
 from poise import PoiseError, load_clip, measure, run
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.studio.library import Library
 from poise.studio.requests import (
+    AddObject,
     Choose,
     Play,
     Push,
     RemoveGoal,
     Restart,
+    Scrub,
     SetAdaptive,
     SetGains,
     SetGoal,
     SetGravity,
     SetLoop,
-    SetObjective,
+    SetOption,
+    SetPin,
     SetProfile,
     SetStrength,
 )
@@ -136,7 +139,7 @@ def test_what_never_stands_is_not_made_ready_and_the_scene_stays(tmp_path: Path)
     squat = load_clip("squat")
     assert squat.contacts is not None
     high = squat.frames + np.eye(squat.frames.shape[1])[2]
-    none = Contacts(squat.contacts.points, np.zeros_like(squat.contacts.on))
+    none = ContactSchedule(squat.contacts.points, np.zeros_like(squat.contacts.on))
     name = studio.library.add_clip(squat.with_frames(high, contacts=none))
     before = studio.controls
     studio.ask(Choose(controller="balance", clip=name))
@@ -165,19 +168,40 @@ def test_a_page_is_told_and_it_goes_on(tmp_path: Path) -> None:
 
 
 def test_objectives_are_switched_while_it_runs(stage: Stage) -> None:
-    stage.ask(SetObjective("angular", False), SetObjective("linear", False))
+    stage.ask(SetOption("objectives", "track"))
     stage.play(0.1)
-    assert list(stage.controller.state.balance.objectives) == ["track"]
-    assert list(stage.studio.controls.objectives) == ["track"]
-    stage.ask(SetObjective("linear", True), SetObjective("angular", True))
+    assert list(stage.controller.objectives) == ["track"]
+    assert list(stage.studio.controls.option("objectives")) == ["track"]
+    stage.ask(SetOption("objectives", "track,linear,angular"))
     stage.play(0.1)
-    assert list(stage.controller.state.balance.objectives) == ["track", "linear", "angular"]
+    assert list(stage.controller.objectives) == ["track", "linear", "angular"]
+
+
+def test_any_option_of_the_registry_is_set_and_checked(stage: Stage) -> None:
+    stage.ask(SetOption("gamma", "0.5"), SetOption("linear_gains", "20,9"))
+    assert not stage.play(0.1).fallen[0]
+    assert (stage.controller.gamma, tuple(stage.controller.linear_gains)) == (0.5, (20.0, 9.0))
+    for name, value, why in (
+        ("gamma", "-1", "gamma is -1; it must be 0 or more"),
+        ("gamma", "much", "gamma is 'much'"),
+        ("gama", "1", "did you mean 'gamma'"),
+        ("rate", "100", "unknown option of controller 'balance' 'rate'"),
+    ):
+        with pytest.raises(PoiseError, match=why):
+            stage.ask(SetOption(name, value))
+    assert stage.controller.gamma == 0.5
+    # a new clip keeps them, another controller does not
+    stage.ask(Choose(clip="jab"))
+    stage.studio.finish_jobs()
+    assert stage.controller.gamma == 0.5
+    stage.ask(Choose(controller="spd"))
+    assert stage.studio.controls.options == {}
 
 
 def test_who_does_not_track_does_not_follow(tmp_path: Path) -> None:
     stage = Stage(tmp_path, "butterflies")
     follows = max(stage.play(0.25).rotation[0] for _ in range(6))
-    stage.ask(Restart(), SetObjective("track", False))
+    stage.ask(Restart(), SetOption("objectives", "linear,angular"))
     strays = max(stage.play(0.25).rotation[0] for _ in range(6))
     assert strays > 3.0 * follows
 
@@ -221,9 +245,11 @@ def test_each_link_has_one_goal_and_there_are_not_too_many(stage: Stage) -> None
 
 def test_goals_and_objectives_need_somebody_who_balances(tmp_path: Path) -> None:
     studio = Studio(tmp_path)
-    for asked in (SetGoal("head"), RemoveGoal(), SetObjective("track"), SetAdaptive()):
+    for asked in (SetGoal("head"), RemoveGoal(), SetAdaptive()):
         with pytest.raises(PoiseError, match="no character balances"):
             studio.ask(asked)
+    with pytest.raises(PoiseError, match="option of controller 'spd' 'objectives'"):
+        studio.ask(SetOption("objectives", "track"))
 
 
 def test_goals_end_with_the_clip_they_were_set_in(stage: Stage) -> None:
@@ -235,7 +261,10 @@ def test_goals_end_with_the_clip_they_were_set_in(stage: Stage) -> None:
 
 def test_a_clip_that_waits_falls_behind_when_pushed_and_not_after(stage: Stage) -> None:
     def behind() -> float:
-        return stage.now.time - float(stage.controller.state.scaled.time[0])
+        simulation = stage.studio.simulation
+        scaling = simulation.memory.scaling
+        now = stage.now.time if scaling is None else float(scaling[0, 0])
+        return stage.now.time - now + simulation.reference.begin
 
     stage.play(0.2)
     assert behind() == pytest.approx(0.0, abs=1e-9)
@@ -243,24 +272,49 @@ def test_a_clip_that_waits_falls_behind_when_pushed_and_not_after(stage: Stage) 
     stage.play(0.6)
     late = behind()
     assert late > 0.05
+    # the ghost is where the motion is
+    reference, time = stage.studio.simulation.reference, stage.now.time
+    assert stage.now.reference is not None
+    assert np.allclose(stage.now.reference, reference.target(time - late).q, atol=1e-9)
     # from now on it keeps its pace, and what it lacks
     stage.ask(SetAdaptive(False))
     stage.play(0.5)
     assert behind() == pytest.approx(late, abs=0.01)
-    # the ghost is where the motion is
-    reference, time = stage.studio.simulation.reference, stage.now.time
-    assert stage.now.reference is not None
-    assert np.allclose(stage.now.reference, reference.between(time - behind()).q, atol=1e-9)
+    # of a past in which it had not waited, nothing stays behind
+    stage.ask(Scrub(6), Play())
+    stage.play(0.1)
+    assert behind() == pytest.approx(0.0, abs=1e-9)
 
 
-# ---- what balance does not have, and profiles of those who have it
+# ---- what balance does not have, and profiles
 
 
-def test_gains_are_refused_where_there_are_none(stage: Stage) -> None:
-    for asked in (SetGains(12.0), SetStrength(0.5), SetProfile("limp")):
-        with pytest.raises(PoiseError, match="gains of its own"):
+def test_gains_and_pins_are_refused_where_there_are_none(stage: Stage) -> None:
+    for asked, why in ((SetGains(12.0), "frequency"), (SetPin(0.5), "pin")):
+        with pytest.raises(PoiseError, match=f"'balance' has no {why}"):
             stage.ask(asked)
+    with pytest.raises(PoiseError, match="no pin to assign"):
+        stage.ask(SetProfile("pinned"))
+    stage.ask(SetStrength(0.9))
     assert not stage.play(0.2).fallen[0]
+
+
+def test_it_balances_with_an_object_and_a_profile_at_once(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, "butterflies")
+    stage.play(0.2)
+    strong = stage.play(0.1).torque_ratio
+    stage.ask(AddObject("box", position=(0.0, 3.0, 2.0)), SetAdaptive(), SetGoal("head"))
+    stage.ask(SetProfile("limp", "left_arm", hold=0.5))
+    stage.play(0.4)
+    index = stage.now.index.link_index("left_forearm")
+    assert stage.now.torque_ratio[index] < 0.01 * strong[index]
+    assert stage.now.q[-5] < 1.9
+    box = stage.play(1.5)
+    assert not box.fallen[0]
+    assert box.torque_ratio[index] > 0.0
+    assert box.q[-5] == pytest.approx(0.15, abs=0.02)
+    stage.ask(Scrub(10), Play())
+    assert not stage.play(1.0).fallen[0]
 
 
 def test_an_arm_goes_limp_by_a_profile_and_comes_back(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from poise.studio.requests import (
     SetFriction,
     SetGoal,
     SetGravity,
-    SetObjective,
+    SetOption,
     Throw,
 )
 
@@ -87,7 +87,7 @@ def test_whatever_is_asked_of_it_it_goes_on(seed: int, tmp_path: Path) -> None:
         lambda: Throw(speed=random.uniform(2.0, 20.0)),
         lambda: SetGoal(random.choice(names), random.choice([None, point(2.0), point(500.0)])),
         lambda: RemoveGoal(),
-        lambda: SetObjective(random.choice(OBJECTIVES), random.random() < 0.5),
+        lambda: SetOption("objectives", ",".join(x for x in OBJECTIVES if random.random() < 0.5)),
         lambda: SetAdaptive(random.random() < 0.5),
         lambda: SetFriction(random.uniform(0.0, 1.0)),
         lambda: SetGravity((0.0, 0.0, random.uniform(-15.0, 1.0))),

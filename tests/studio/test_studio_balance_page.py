@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -81,8 +80,9 @@ def test_gains_or_switches_are_shown_never_both(studio: Studio) -> None:
     panel, session = studio.page.panel, studio.session
 
     def shown() -> tuple[bool, bool]:
-        switches = {folder.visible for folder in panel._balance._folders}
-        gains = {slider.visible for slider in panel._control._sliders.values()}
+        switches = {folder.visible for folder in (panel._options._balance, panel._options._goals)}
+        sliders = panel._control._sliders.items()
+        gains = {slider.visible for name, slider in sliders if name != "strength"}
         assert len(switches) == len(gains) == 1
         return switches.pop(), gains.pop()
 
@@ -128,7 +128,7 @@ def test_the_command_takes_a_controller(monkeypatch: pytest.MonkeyPatch, tmp_pat
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["poise.cli.view"], "_wait", interrupt)
+    monkeypatch.setattr("poise.cli.view._wait", interrupt)
     asked = ["view", "squat", "--no-browser", "--port", "0", "--out", str(tmp_path)]
     ran = CliRunner().invoke(app, [*asked, "--controller", "balance"])
     assert ran.exit_code == 0, ran.output
@@ -153,9 +153,9 @@ def test_a_person_lets_it_balance_drags_a_goal_and_pushes(browser: Any, tmp_path
         page.get_by_text("Tune", exact=True).click()
         angular = row(page, "Angular").locator("input[type=checkbox]")
         angular.click(force=True)
-        assert until(lambda: session.newest.controls.objectives == ("track", "linear"))
+        assert until(lambda: session.newest.controls.option("objectives") == ("track", "linear"))
         angular.click(force=True)
-        assert until(lambda: len(session.newest.controls.objectives) == 3)
+        assert until(lambda: len(session.newest.controls.option("objectives")) == 3)
 
         # a goal is dragged by the arrow that points ahead, and the hand follows
         row(page, "Link").locator("input").first.click()

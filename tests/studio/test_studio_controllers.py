@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from studio_scenes import Clock, Studio
+from test_registry import Hold, HoldOptions
 
 from poise import InverseDynamics, PoiseError, World, load_character, measure
-from poise.control.registry import CONTROLLERS
-from poise.studio.requests import AddObject, Choose, Play, SetGains
+from poise.control.registry import CONTROLLERS, ControllerEntry
+from poise.studio.requests import AddObject, Choose, Play, SetGains, SetOption
 
 STABLE = ("spd", "spd-torque", "kane")
 
@@ -26,6 +27,25 @@ def test_a_controller_is_session_options_its_name(name: str, tmp_path: Path) -> 
     studio = Studio(tmp_path)
     studio.ask(Choose(controller=name))
     assert studio.controls.controller == name
+
+
+def test_a_controller_of_ones_own_is_listed_chosen_and_tuned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = ControllerEntry("damps every joint", "none2026", Hold, HoldOptions)
+    monkeypatch.setitem(CONTROLLERS, "hold", entry)
+    clock = Clock()
+    studio = Studio(tmp_path, clock)
+    assert "hold" in studio.controllers
+    studio.ask(Choose(controller="hold"))
+    studio.ask(SetOption("gain", "2.5"))
+    studio.ask(Play())
+    played(studio, clock, 0.2)
+    assert isinstance(studio.simulation.controller, Hold)
+    assert studio.simulation.controller.gain == 2.5
+    assert studio.controls.root == "free"
+    with pytest.raises(PoiseError, match="gain is -1"):
+        studio.ask(SetOption("gain", "-1"))
 
 
 @pytest.mark.parametrize("name", STABLE)

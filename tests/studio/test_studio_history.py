@@ -12,7 +12,6 @@ import poise
 from poise import PoiseError, Recording, State
 from poise.math.arrays import Floats
 from poise.studio import edits, history
-from poise.studio.controllers import tuned
 from poise.studio.requests import Push, Throw
 from poise.studio.simulation import Simulation
 
@@ -37,7 +36,7 @@ def eventful(sim: Simulation) -> None:
         sim.advance(k)
     sim.apply(edits.throw(sim, Throw(), 0))
     sim.advance(5)
-    sim.retune(tuned(sim.setup.controls, sim.setup.index.character, "left_arm", frequency=2.0))
+    sim.retune(sim.setup.controls.tuned(sim.setup.index.character, "left_arm", frequency=2.0))
     sim.advance(4)
     sim.apply(edits.gravity((0.0, 0.0, -3.0)))
     sim.advance(9)
@@ -201,7 +200,7 @@ def test_a_lost_world_stands_and_the_past_is_there() -> None:
     sim = simulation()
     sim.advance(5)
     stable = sim.setup.controls
-    stiff = tuned(stable, sim.setup.index.character, None, frequency=400.0, damping=10.0)
+    stiff = stable.tuned(sim.setup.index.character, None, frequency=400.0, damping=10.0)
     sim.retune(replace(stiff, controller="pd"))
     sim.advance(200)
     assert "restart, or go back" in sim.diverged

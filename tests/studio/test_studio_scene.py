@@ -11,12 +11,11 @@ from studio_scenes import library, setup, simulation
 from poise import Clip, HeightField, PoiseError, Recording, load_character, measure
 from poise.motion.limits import excesses
 from poise.studio import edits
-from poise.studio.controllers import controller_for, tuned
 from poise.studio.crowd_reference import LoopedClip
 from poise.studio.handlers import merge_choice
 from poise.studio.measures import frame_of, measure_frame, measure_recording
 from poise.studio.requests import AddObject, Choose, Drag, Push, Release, Throw
-from poise.studio.scene import BALLS, object_of, places_of
+from poise.studio.scene import BALLS, controller_for, object_of, places_of
 from poise.studio.scene_index import SceneIndex
 from poise.studio.snapshot import Controls
 
@@ -226,7 +225,7 @@ def test_a_snapshot_never_changes() -> None:
 def test_gains_of_a_limb_are_its_own() -> None:
     made = setup(count=2)
     plain = controller_for(made, made.controls)
-    stiff = tuned(made.controls, made.index.character, "left_arm", frequency=16.0, damping=0.5)
+    stiff = made.controls.tuned(made.index.character, "left_arm", frequency=16.0, damping=0.5)
     other = controller_for(made, stiff)
     ratio = np.nan_to_num(other.gains.kp / plain.gains.kp, nan=1.0)  # type: ignore[attr-defined]
     for name in made.index.names:
@@ -236,7 +235,7 @@ def test_gains_of_a_limb_are_its_own() -> None:
             expected = 4.0 if joint.name.startswith(("left_shoulder", "left_elbow")) else 1.0
             assert np.allclose(ratio[v0 + at.start : v0 + at.stop], expected), joint.name
     # the whole body again: the limb goes along
-    all_same = tuned(stiff, made.index.character, None, frequency=8.0, damping=1.0)
+    all_same = stiff.tuned(made.index.character, None, frequency=8.0, damping=1.0)
     back = controller_for(made, all_same)
     assert np.array_equal(back.gains.kp, plain.gains.kp)  # type: ignore[attr-defined]
 
@@ -244,9 +243,7 @@ def test_gains_of_a_limb_are_its_own() -> None:
 def test_a_limp_arm_hangs_and_a_pinned_hand_stays() -> None:
     for value, key in ((0.0, "strength"), (5.0, "pin")):
         sim = simulation(clip="squat")
-        sim.retune(
-            tuned(sim.setup.controls, sim.setup.index.character, "right_arm", **{key: value})
-        )
+        sim.retune(sim.setup.controls.tuned(sim.setup.index.character, "right_arm", **{key: value}))
         sim.advance(90)
         arm = [sim.setup.index.link_index(x) for x in sim.setup.index.limbs["right_arm"]]
         goal = sim.measures().reference
@@ -258,7 +255,7 @@ def test_a_limp_arm_hangs_and_a_pinned_hand_stays() -> None:
 @pytest.mark.parametrize("name", ["pd", "spd-torque", "kane"])
 def test_a_controller_without_pins_says_so(name: str) -> None:
     made = setup(controller=name)
-    held = tuned(made.controls, made.index.character, None, pin=0.5)
+    held = made.controls.tuned(made.index.character, None, pin=0.5)
     with pytest.raises(PoiseError, match=f"'{name}' has no pin; 'spd' has"):
         controller_for(made, held)
 
@@ -266,7 +263,7 @@ def test_a_controller_without_pins_says_so(name: str) -> None:
 def test_a_wrong_limb_lists_the_near_ones() -> None:
     made = setup()
     with pytest.raises(PoiseError, match="did you mean 'left_arm'"):
-        tuned(made.controls, made.index.character, "left_arms", strength=0.5)
+        made.controls.tuned(made.index.character, "left_arms", strength=0.5)
 
 
 # ---- what people do

@@ -9,7 +9,7 @@ import pytest
 from conftest import find_data
 
 from poise import load_character
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of, positions
 from poise.math import rotation
 from poise.math.arrays import Floats
@@ -29,7 +29,7 @@ def swing(t: Floats, start: float, length: float) -> Floats:
 
 
 @lru_cache(maxsize=8)
-def stepping(fps: float = 120.0, height: float = 0.0) -> tuple[Clip, Contacts]:
+def stepping(fps: float = 120.0, height: float = 0.0) -> tuple[Clip, ContactSchedule]:
     """Two steps of 0.4 m, right then left, made by inverse kinematics; and when the feet stand."""
     t = np.arange(round(2.0 * fps)) / fps
     points = feet_of(HUMANOID)
@@ -54,7 +54,7 @@ def stepping(fps: float = 120.0, height: float = 0.0) -> tuple[Clip, Contacts]:
     q, _ = ik.solve(HUMANOID, q, goals, posture=1e-4, limits=False, iterations=30)
     q[:, 2] += height
     on = [(moves[p.foot] < 1e-9) | (moves[p.foot] > 1.0 - 1e-9) for p in points]
-    return Clip(HUMANOID, q, fps), Contacts(points, np.stack(on, axis=1))
+    return Clip(HUMANOID, q, fps), ContactSchedule(points, np.stack(on, axis=1))
 
 
 def take(name: str) -> Clip:

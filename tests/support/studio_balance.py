@@ -7,10 +7,10 @@ from typing import Any
 
 from studio_scenes import Clock, Studio
 
+from poise import Balance
 from poise.anatomy.body import place_of
 from poise.dynamics import forward_kinematics
 from poise.math.rotation import quat_matrix
-from poise.studio.controllers import BalanceController
 from poise.studio.requests import Play, Request
 from poise.studio.snapshot import Measures
 
@@ -43,9 +43,9 @@ class Stage:
         return self.studio.make_snapshot().measures
 
     @property
-    def controller(self) -> BalanceController:
+    def controller(self) -> Balance:
         made = self.studio.simulation.controller
-        assert isinstance(made, BalanceController)
+        assert isinstance(made, Balance)
         return made
 
 

@@ -17,19 +17,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise import dynamics
-from poise.anatomy.feet import feet_of, tip_of
+from poise.anatomy.feet import ContactPoint, feet_of, has_free_root, positions, tip_of
 from poise.anatomy.names import role_of
+from poise.anatomy.rest_pose import RestPose, rest_pose
 from poise.errors import ClipError, PoiseError, unknown_name
 from poise.math import rotation
 from poise.math.arrays import Floats
 from poise.model.character import Character
-from poise.model.geometry import surface_points
 
 ROLES = {
     "trunk": ("pelvis", "trunk"),
@@ -46,6 +46,11 @@ Limbs = dict[tuple[str, str], dict[str, list[str]]]
 """Links of each limb and role, root first: ("leg", "left") -> {"thigh": ["..."], ...}."""
 
 LIMB = {role: limb for limb, roles in ROLES.items() for role in roles}
+
+ENDS = ("foot", "toe", "hand")
+"""Roles of what ends a leg or an arm."""
+
+UP = np.array([0.0, 0.0, 1.0])
 
 
 @dataclass(frozen=True)
@@ -75,29 +80,158 @@ class Body:
         roles = self.links.get((limb, side), {})
         return [name for role in ROLES[limb] for name in roles.get(role, [])]
 
-    def where(self, name: str) -> tuple[str, str, str] | None:
-        """Limb, side and role of a link."""
+    @cached_property
+    def _places(self) -> dict[str, tuple[str, str, str]]:
+        found: dict[str, tuple[str, str, str]] = {}
         for (limb, side), roles in self.links.items():
             for role, names in roles.items():
-                if name in names:
-                    return limb, side, role
-        return None
+                for name in names:
+                    found.setdefault(name, (limb, side, role))
+        return found
+
+    def where(self, name: str) -> tuple[str, str, str] | None:
+        """Limb, side and role of a link."""
+        return self._places.get(name)
 
     def limb_of(self, name: str) -> tuple[str, str] | None:
         """Limb and side of a link, or of the nearest one above that has them."""
-        at: str | None = name
-        while at is not None:
-            here = self.where(at)
-            if here is not None:
-                return here[:2]
-            at = self.character.link(at).parent
-        return None
+        known = (self.where(link) for link in (name, *self.rest.ancestors(name)))
+        return next((place[:2] for place in known if place is not None), None)
 
     @property
     def frame(self) -> Floats:
         """Forward, left, up as columns (3, 3)."""
         left, up = np.array(self.left), np.array(self.up)
         return np.stack([np.cross(left, up), left, up], axis=1)
+
+    @property
+    def rest(self) -> RestPose:
+        """The character in its rest pose."""
+        return rest_pose(self.character)
+
+    @property
+    def kind(self) -> Literal["person", "quadruped", "other"]:
+        """Whether it stands on two legs as a person, on arms and legs as a quadruped, or neither.
+
+        See `why_no_person` for what a person has.
+        """
+        if {"arm", "leg"} <= {(self.limb_of(x.foot) or ("",))[0] for x in self.sole_points}:
+            return "quadruped"
+        return "other" if self.why_no_person else "person"
+
+    @property
+    def why_no_person(self) -> str:
+        """Why it is no person: a free root, two legs to stand on, no tail; "" if it is one."""
+        if not has_free_root(self.character):
+            return "its root is fixed"
+        for side in SIDES:
+            if not (self.get("leg", side, "thigh") and self.get("leg", side, "shank")):
+                return f"it has no {side} leg of a person"
+        if ("tail", "") in self.links:
+            return "it has a tail"
+        feet = dict.fromkeys(point.foot for point in feet_of(self.character))
+        others = [foot for foot in feet if (self.where(foot) or ("",))[0] != "leg"]
+        return f"it stands on its {others[0]}" if others else ""
+
+    def is_end(self, name: str) -> bool:
+        """Whether a link is the end of a limb, or no part of one: no shin, and no forearm."""
+        return name not in self._places or self._places[name][2] in ENDS
+
+    @cached_property
+    def sole_points(self) -> tuple[ContactPoint, ...]:
+        """The points by which it stands: `feet_of`, but a shin that reaches low is no foot."""
+        points = feet_of(self.character)
+        place = {point.link: self.where(point.link) or ("", "", "") for point in points}
+        foot: dict[tuple[str, str], str] = {}
+        for link, (limb, side, role) in place.items():
+            if role in ENDS:
+                foot.setdefault((limb, side), link)
+        kept = []
+        for point in points:
+            limb, side, role = place[point.link]
+            own = foot.get((limb, side))
+            if own is None or role in ENDS:
+                kept.append(point._replace(foot=own or point.foot))
+        # toes whose names say nothing hang on what is kept
+        names = {point.foot for point in kept}
+        for i, point in enumerate(kept):
+            if not self.where(point.link):
+                above = [x for x in self.rest.ancestors(point.link) if x in names and self.where(x)]
+                kept[i] = point._replace(foot=(above or [point.foot])[0])
+        return tuple(kept)
+
+    @cached_property
+    def sole_links(self) -> frozenset[str]:
+        """Links with points of the soles."""
+        return frozenset(point.link for point in self.sole_points)
+
+    def bone(self, name: str, limb: str, side: str, role: str) -> Floats:
+        """Direction of a link's bone at rest: to the next link of its limb, or to where it ends.
+
+        Args:
+            name: The link.
+            limb: Limb that it is a part of, or "".
+            side: Side of the limb.
+            role: Its role.
+        """
+        chain = self.chain(limb, side) if limb else []
+        after = chain[chain.index(name) + 1 :] if name in chain else []
+        steps = [self.rest.position(other) - self.rest.position(name) for other in after]
+        steps.append(self.rest.far_end(name, 0.9) if role == "head" else self.rest.middle(name))
+        along = next((step for step in steps if np.linalg.norm(step) > 1e-3), steps[-1])
+        size = float(np.linalg.norm(along))
+        return along / size if size > 1e-6 else np.zeros(3)
+
+    def sole_axes(self, name: str) -> Floats:
+        """Forward, left and up of a sole at rest as columns (3, 3).
+
+        The sole is level unless the legs rest at an angle and turn a box with them.
+        """
+        up = UP
+        box = next((x for x in self.character.link(name).shapes if x.kind == "box"), None)
+        if box is not None:
+            turn = rotation.multiply(self.rest.orientation(name), box.quat)
+            axes = rotation.quat_matrix(turn)
+            k = int(np.argmax(np.abs(axes[2])))
+            if abs(axes[2, k]) > np.cos(0.6):
+                up = axes[:, k] * np.sign(axes[2, k])
+        forward = self.frame[:, 0]
+        ahead = self.rest.middle(name)
+        ahead = ahead - (ahead @ up) * up
+        if np.linalg.norm(ahead) > 0.02 and ahead @ forward > 0.8 * np.linalg.norm(ahead):
+            forward = ahead
+        forward = forward - (forward @ up) * up
+        forward = forward / np.linalg.norm(forward)
+        return np.stack([forward, np.cross(up, forward), up], axis=1)
+
+    def leg_length(self) -> float | None:
+        """Length of a leg from the hip to the sole, the mean of both [m]; None without legs."""
+        legs = []
+        for side in SIDES:
+            chain = [self.get("leg", side, role) for role in ("thigh", "shank", "foot")]
+            if all(chain):
+                points = [self.rest.position(names[0]) for names in chain]
+                bones = float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+                legs.append(bones + self._sole_depth(chain[2][0]))
+        return sum(legs) / len(legs) if legs else None
+
+    def _sole_depth(self, foot: str) -> float:
+        """How far the sole is below a foot's joint [m]."""
+        points = [point for point in self.sole_points if foot in (point.foot, point.link)]
+        joint = self.rest.position(foot)
+        if not points:
+            return max(float(joint[2] - self.rest.p[:, 2].min()), 0.0)
+        tips = positions(self.character, points, self.character.rest_q)
+        return float(((joint - tips) @ self.sole_axes(foot)[:, 2]).max())
+
+    def hips(self) -> Floats:
+        """The point between the hips, from the root link, in world axes at rest (3,) [m]."""
+        thighs = [n for side in SIDES for n in self.get("leg", side, "thigh")[:1]]
+        root = self.character.links[0].name
+        if len(thighs) != 2 or any(self.rest.parent[n] != root for n in thighs):
+            return np.zeros(3)
+        middle: Floats = np.mean([self.rest.position(n) for n in thighs], axis=0) - self.rest.p[0]
+        return middle
 
 
 @lru_cache(maxsize=64)
@@ -148,7 +282,7 @@ def heading(character: Character, q: ArrayLike) -> float:
     except ClipError:
         x, y = 1.0, 0.0
     turned = 0.0
-    if character.joints and character.joints[0].kind == "free":
+    if has_free_root(character):
         turned = float(root_yaw(character, q))
     return math.remainder(math.atan2(y, x) + turned, 2.0 * math.pi)
 
@@ -163,15 +297,6 @@ def root_yaw(character: Character, q: ArrayLike) -> Floats:
     turn = rotation.multiply(np.asarray(q, dtype=np.float64)[..., 3:7], rest)
     yaw: Floats = 2.0 * np.arctan2(turn[..., 3], turn[..., 0])
     return yaw
-
-
-def size_of(character: Character) -> float:
-    """Half the largest extent of a character in its rest pose [m]; for a human, the leg."""
-    p, R = dynamics.forward_kinematics(character, character.rest_q)
-    cloud = [p]
-    for i, link in enumerate(character.links):
-        cloud += [p[i] + rotation.rotate(R[i], surface_points(s)) for s in link.shapes]
-    return float(np.ptp(np.concatenate(cloud), axis=0).max()) / 2.0
 
 
 def place_of(character: Character, name: str) -> tuple[str, tuple[float, float, float]]:
@@ -204,19 +329,12 @@ def _by_name(rest: _Rest) -> Limbs:
     links: Limbs = {}
     for name in rest.names:
         role, side = role_of(name)
-        if role not in LIMB:
-            continue
-        limb = LIMB[role]
-        if limb in ("arm", "leg") and side not in SIDES:
-            continue
+        limb = LIMB.get(role, "")
         # "back_left_leg" is no part of the trunk, "left_hip" no pelvis
-        if limb in ("trunk", "head", "tail"):
-            if side:
-                continue
-            side = ""
-        links.setdefault((limb, side), {}).setdefault(role, []).append(name)
+        if limb and (limb in ("arm", "leg")) == bool(side):
+            links.setdefault((limb, side), {}).setdefault(role, []).append(name)
     for (limb, side), roles in links.items():
-        _mend(rest, limb, roles)
+        _correct_roles(limb, roles)
         for role, names in roles.items():
             roles[role] = _one_chain(rest, side, role, names)
     if ("trunk", "") in links:
@@ -227,7 +345,7 @@ def _by_name(rest: _Rest) -> Limbs:
     return {limb: {r: n for r, n in roles.items() if n} for limb, roles in links.items()}
 
 
-def _mend(rest: _Rest, limb: str, roles: dict[str, list[str]]) -> None:
+def _correct_roles(limb: str, roles: dict[str, list[str]]) -> None:
     """Corrects roles that depend on the other links of the limb."""
     if limb == "arm" and "arm" not in roles and "shoulder" in roles:
         roles["arm"] = roles.pop("shoulder")[-1:]
@@ -244,10 +362,8 @@ def _one_chain(rest: _Rest, side: str, role: str, names: list[str]) -> list[str]
         return names
     first = names[0]
     for name in names[1:]:
-        if first in rest.above(name):
-            continue
-        if role in ("hand", "toe", "head"):
-            continue  # thumbs, eyes
+        if first in rest.ancestors(name) or role in ("hand", "toe", "head"):
+            continue  # of these, thumbs and eyes
         if rest.parent[name] == rest.parent[first] or role in ("thigh", "shank", "foot", "forearm"):
             raise ClipError(
                 f"character {rest.character.name!r} has two links that both are its {side} {role}: "
@@ -264,7 +380,7 @@ def _left(rest: _Rest, links: Limbs) -> tuple[float, ...]:
         for role in ROLES[limb]:
             pair = [end.get(role) for end in ends]
             if pair[0] and pair[1]:
-                across += rest.at(pair[0][0]) - rest.at(pair[1][0])
+                across += rest.position(pair[0][0]) - rest.position(pair[1][0])
     across[2] = 0.0
     size = float(np.linalg.norm(across))
     if size < 1e-3 * rest.height:
@@ -275,45 +391,22 @@ def _left(rest: _Rest, links: Limbs) -> tuple[float, ...]:
 # ---- by the shape of the tree in the rest pose
 
 
-class _Rest:
-    """A character in its rest pose."""
+class _Rest(RestPose):
+    """A rest pose in which some links are ignored."""
 
     def __init__(self, character: Character, ignored: frozenset[str]) -> None:
-        self.character = character
-        self.index = {link.name: i for i, link in enumerate(character.links)}
+        super().__init__(character)
         self.names = [name for name in self.index if name not in ignored]
-        self.parent = {link.name: link.parent for link in character.links}
         self.children: dict[str, list[str]] = {name: [] for name in self.index}
-        for name, parent in self.parent.items():
-            if parent is not None and name not in ignored:
+        for name in self.names:
+            parent = self.parent[name]
+            if parent is not None:
                 self.children[parent].append(name)
-        self.p, self.R = dynamics.forward_kinematics(character, character.rest_q)
         self.height = max(float(np.ptp(self.p, axis=0).max()), 1e-9)
 
-    def at(self, name: str) -> Floats:
-        """Where a link's joint is [m]."""
-        where: Floats = self.p[self.index[name]]
-        return where
-
     def tip(self, name: str) -> Floats:
-        """Where a link ends [m]: the mean of its shapes' far points, or its own place."""
-        i = self.index[name]
-        shapes = self.character.links[i].shapes
-        if not shapes:
-            return self.at(name)
-        points = np.concatenate([surface_points(shape) for shape in shapes])
-        far = np.linalg.norm(points, axis=1)
-        end = points[far > 0.8 * far.max()].mean(axis=0)
-        placed: Floats = self.p[i] + rotation.rotate(self.R[i], end)
-        return placed
-
-    def above(self, name: str) -> list[str]:
-        """Links above one, nearest first."""
-        found, at = [], self.parent[name]
-        while at is not None:
-            found.append(at)
-            at = self.parent[at]
-        return found
+        """Where a link ends [m]: the mean of its shapes' far points, or its own origin."""
+        return self.position(name) + self.far_end(name, 0.8)
 
 
 def _limbs_by_shape(rest: _Rest, known: set[str]) -> Limbs:
@@ -331,7 +424,7 @@ def _limbs_by_shape(rest: _Rest, known: set[str]) -> Limbs:
     wide = [c for c in others if abs(_reach(rest, c)[1]) > 0.1 * rest.height]
     middle = [c for c in others if c not in wide]
     if len(legs) == 4:
-        by_x = sorted(legs, key=lambda c: float(rest.at(c[0])[0]))
+        by_x = sorted(legs, key=lambda c: float(rest.position(c[0])[0]))
         ends = {"leg": by_x[:2], "arm": by_x[2:]}
     else:
         ends = {"leg": legs[:2], "arm": wide[:2]}
@@ -345,7 +438,7 @@ def _limbs_by_shape(rest: _Rest, known: set[str]) -> Limbs:
     if ("arm", "left") in found:
         roles = found["arm", "left"]
         top = rest.parent[roles.get("shoulder", roles["arm"])[0]]
-        inner = [top, *rest.above(top)] if top else []
+        inner = [top, *rest.ancestors(top)] if top else []
         trunk["trunk"] = [name for name in reversed(inner) if name and name != root]
     found["trunk", ""] = trunk
     if middle:
@@ -369,7 +462,7 @@ def _branches(rest: _Rest) -> list[list[str]]:
         if rest.children[name]:
             continue
         chain = [name]
-        for up in rest.above(name):
+        for up in rest.ancestors(name):
             if len(rest.children[up]) > 1 and not _small(rest, up):
                 break
             chain.append(up)
@@ -383,22 +476,21 @@ def _branches(rest: _Rest) -> list[list[str]]:
 
 def _small(rest: _Rest, name: str) -> bool:
     """Whether all that hangs on a link is near it, as fingers are."""
-    below, at = [], [name]
-    while at:
-        at = [child for parent in at for child in rest.children[parent]]
-        below += at
-    return all(np.linalg.norm(rest.at(b) - rest.at(name)) < 0.12 * rest.height for b in below)
+    near, below = 0.12 * rest.height, [name]
+    for link in below:
+        below += rest.children[link]
+    return all(np.linalg.norm(rest.position(b) - rest.position(name)) < near for b in below)
 
 
 def _reach(rest: _Rest, chain: list[str]) -> Floats:
     """Where a chain ends, from the root [m]."""
-    return rest.tip(chain[-1]) - rest.at(rest.names[0])
+    return rest.tip(chain[-1]) - rest.position(rest.names[0])
 
 
 def _roles_along(rest: _Rest, limb: str, chain: list[str]) -> dict[str, list[str]]:
     """Roles of a chain: its two longest neighbours are thigh and shank, or arm and forearm."""
-    ends = [rest.at(name) for name in chain[1:]] + [rest.tip(chain[-1])]
-    length = [float(np.linalg.norm(b - rest.at(n))) for n, b in zip(chain, ends, strict=True)]
+    ends = [rest.position(name) for name in chain[1:]] + [rest.tip(chain[-1])]
+    length = [float(np.linalg.norm(b - rest.position(n))) for n, b in zip(chain, ends, strict=True)]
     if len(chain) == 1:
         return {ROLES[limb][0 if limb == "leg" else 1]: chain}
     pairs = [length[i] + length[i + 1] for i in range(len(chain) - 1)]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.anatomy.feet import Point
+from poise.anatomy.feet import ContactPoint
 from poise.errors import ClipError, unknown_name
 from poise.math.arrays import runs
 from poise.model.character import Character
@@ -27,7 +27,7 @@ class Phase(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Contacts:
+class ContactSchedule:
     """Which points stand on the ground, frame by frame.
 
     Args:
@@ -38,7 +38,7 @@ class Contacts:
             moves; others were made with it.
     """
 
-    points: tuple[Point, ...]
+    points: tuple[ContactPoint, ...]
     on: NDArray[np.bool_]
     sliding: bool = False
     detected: bool = False
@@ -51,7 +51,7 @@ class Contacts:
             )
         on.flags.writeable = False
         object.__setattr__(self, "on", on)
-        object.__setattr__(self, "points", tuple(Point(*point) for point in self.points))
+        object.__setattr__(self, "points", tuple(ContactPoint(*point) for point in self.points))
 
     def check(self, character: Character, frames: int) -> None:
         """Refuse contacts that are not those of this character and number of frames."""

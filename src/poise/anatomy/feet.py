@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
+from poise.anatomy.rest_pose import rest_pose
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
 from poise.math.arrays import Floats
 from poise.model.character import Character, Vector
-from poise.model.geometry import surface_points
 
 SOLE = 0.015
 """Points this far above the lowest one still belong to the sole [m]."""
@@ -30,7 +30,7 @@ LEAF_REACH = 0.08
 """The same for the last link of a chain: paws, of which some hang in the rest pose."""
 
 
-class Point(NamedTuple):
+class ContactPoint(NamedTuple):
     """A point of a sole.
 
     Attributes:
@@ -44,7 +44,7 @@ class Point(NamedTuple):
     pos: Vector
 
 
-def feet_of(character: Character, also: Iterable[str] = ()) -> tuple[Point, ...]:
+def feet_of(character: Character, also: Iterable[str] = ()) -> tuple[ContactPoint, ...]:
     """The points by which a character stands: those of its feet in the rest pose.
 
     Links whose lowest point is near the lowest of all are feet; a toe belongs to the foot above it.
@@ -55,70 +55,62 @@ def feet_of(character: Character, also: Iterable[str] = ()) -> tuple[Point, ...]
         also: Further links that may touch the ground, as the hands of a cartwheel: each by the
             outer end of its shapes.
     """
-    p, R = dynamics.forward_kinematics(character, character.rest_q)
-    low, height = {}, []
-    for i, link in enumerate(character.links):
-        cloud = [surface_points(shape) for shape in link.shapes]
-        if not cloud:
-            continue
-        points = np.concatenate(cloud)
-        z = p[i, 2] + rotation.rotate(R[i], points)[:, 2]
-        low[link.name] = (points, z)
-        height += [z.min(), z.max()]
+    tips = [point for name in also for point in tip_of(character, name)]
+    rest = rest_pose(character)
+    clouds = {link.name: rest.world_surface(link.name) for link in character.links if link.shapes}
     # a character fixed to the world does not stand
-    if not low or [joint.kind for joint in character.links[0].joints] != ["free"]:
-        return tuple(point for name in also for point in tip_of(character, name))
-    ground = min(height)
-    reach, far = (ground + part * (max(height) - ground) for part in (REACH, LEAF_REACH))
+    if not clouds or not has_free_root(character):
+        return tuple(tips)
+    low = {name: float(cloud[:, 2].min()) for name, cloud in clouds.items()}
+    ground, top = min(low.values()), max(float(cloud[:, 2].max()) for cloud in clouds.values())
+    reach, far = (ground + part * (top - ground) for part in (REACH, LEAF_REACH))
     carriers = {link.parent for link in character.links if link.name in low}
     # a character that rests on its root has no feet with toes: every link touches by itself
-    root = character.links[0].name
-    crawls = root in low and low[root][1].min() <= reach
+    crawls = low.get(character.links[0].name, np.inf) <= reach
     feet: dict[str, str] = {}
-    found: list[Point] = []
-    for i, link in enumerate(character.links):
-        last = link.name not in carriers and not crawls
-        if link.name not in low or low[link.name][1].min() > (far if last else reach):
+    found: list[ContactPoint] = []
+    for name, cloud in clouds.items():
+        last = name not in carriers and not crawls
+        if low[name] > (far if last else reach):
             continue
-        feet[link.name] = link.name if crawls else feet.get(link.parent or "", link.name)
-        points, z = low[link.name]
-        sole = points[z < z.min() + SOLE]
-        level = rotation.rotate(R[i], sole)
-        found += [
-            Point(feet[link.name], link.name, tuple(sole[k].tolist())) for k in _corners(level)
-        ]
-    for name in also:
-        found += tip_of(character, name)
-    return tuple(found)
+        feet[name] = name if crawls else feet.get(rest.parent[name] or "", name)
+        sole = rest.surface(name)[cloud[:, 2] < low[name] + SOLE]
+        corners = _corners(rotation.rotate(rest.orientation(name), sole))
+        found += [ContactPoint(feet[name], name, tuple(sole[k].tolist())) for k in corners]
+    return (*found, *tips)
 
 
-def tip_of(character: Character, name: str) -> list[Point]:
+def tip_of(character: Character, name: str) -> list[ContactPoint]:
     """The outer end of a link: up to four points farthest from where its joint is."""
-    link = character.link(name)
-    if not link.shapes:
+    if not character.link(name).shapes:
         raise ClipError(f"link {name!r} of character {character.name!r} has no shape to stand on")
-    points = np.concatenate([surface_points(shape) for shape in link.shapes])
+    points = rest_pose(character).surface(name)
     along = points.mean(axis=0)
     along /= max(float(np.linalg.norm(along)), 1e-12)
     far = points @ along
     end = points[far > far.max() - SOLE]
     turned = rotation.rotate(rotation.between(along, (0.0, 0.0, -1.0)), end)
-    return [Point(name, name, tuple(end[k].tolist())) for k in _corners(turned)]
+    return [ContactPoint(name, name, tuple(end[k].tolist())) for k in _corners(turned)]
 
 
-def positions(character: Character, points: Sequence[Point], q: ArrayLike) -> Floats:
+def positions(character: Character, points: Sequence[ContactPoint], q: ArrayLike) -> Floats:
     """Where points are in the world [m], shape (..., points, 3)."""
     p, R = dynamics.forward_kinematics(character, q)
-    where = {link.name: i for i, link in enumerate(character.links)}
-    at = [where[point.link] for point in points]
+    index = rest_pose(character).index
+    at = [index[point.link] for point in points]
     local = np.array([point.pos for point in points]).reshape(-1, 3)
     placed: Floats = p[..., at, :] + rotation.rotate(R[..., at, :], local)
     return placed
 
 
+def has_free_root(character: Character) -> bool:
+    """Whether a character is free to move, and not fixed to the world by its root."""
+    return [joint.kind for joint in character.links[0].joints] == ["free"]
+
+
 def check_can_stand(character: Character) -> None:
     """Raises an error for a character that is fixed to the world, lies on it, or has no feet."""
-    if not character.joints or character.joints[0].kind != "free":
+    if not has_free_root(character):
         raise PoiseError(
             f"character {character.name!r} hangs on the world by its root; it cannot fall, and "
             "needs no balance: poise track"

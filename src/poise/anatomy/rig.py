@@ -18,7 +18,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from poise import dynamics
 from poise.anatomy.names import is_animal, is_person
+from poise.anatomy.rest_pose import rest_pose
 from poise.errors import ClipError, shorten
 from poise.math.arrays import Floats
 from poise.math.rotation import conjugate, multiply, quat_matrix, rotate
@@ -277,26 +279,23 @@ def poses_of(character: Character, rig: Rig, q: ArrayLike) -> tuple[Floats, Floa
     Returns:
         Positions (joints, k, 3) [m], and rotations (joints, k, 4) from the rest pose, world axes.
     """
-    from poise import dynamics
-
     q = np.atleast_2d(np.asarray(q, dtype=np.float64))
     p, R = dynamics.forward_kinematics(character, q)
-    links = {link.name: i for i, link in enumerate(character.links)}
-    known = [name for name in rig.names if name in links]
+    rest = rest_pose(character)
+    known = {name for name in rig.names if name in rest.index}
     if not known:
         raise ClipError(
             f"no link of character {character.name!r} is named as a joint of the rig: "
             f"{shorten(rig.names, 12)}"
         )
-    rest = dynamics.forward_kinematics(character, character.rest_q)[1]
     positions = np.empty((len(rig.joints), len(q), 3))
     rotations = np.empty((len(rig.joints), len(q), 4))
     for i, joint in enumerate(rig.joints):
-        if joint.name in links:
-            at = links[joint.name]
+        if joint.name in known:
+            at = rest.index[joint.name]
             positions[i] = p[:, at]
-            rotations[i] = multiply(R[:, at], conjugate(rest[at]))
-    _place_rigid(rig, set(known), positions, rotations)
+            rotations[i] = multiply(R[:, at], conjugate(rest.R[at]))
+    _place_rigid(rig, known, positions, rotations)
     return positions, rotations
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains, with_root
 from poise.control.plant import ActsOnPlant, PartLike, Plant
 from poise.errors import PoiseError, Sealed
-from poise.math.arrays import Floats, Ints, choice, finite, floats, number
+from poise.math.arrays import Floats, choice, number
 from poise.model.forest import KINDS
 from poise.model.scene import SceneLike
 from poise.simulation.command import Command, Target
@@ -27,17 +26,19 @@ class Servo(ActsOnPlant, Sealed, ABC):
     Args:
         character: The World it acts in, a character, or several.
         gains: Gains, or None for `suggest_gains(character, frequency, damping, root=root)`.
-        frequency: Natural frequency of the joints [Hz], unless gains are given.
-        damping: Damping ratio, unless gains are given.
+        frequency: Natural frequency of the joints [Hz], unless gains are given: a number or shape
+            (nv,), or with a row for each copy, shape (n, 1) or (n, nv).
+        damping: Damping ratio, unless gains are given; shaped alike.
         root: "free" no force on free roots; "held" tracked stiffly, as the papers do; "soft"
             tracked at a low frequency with the force that the reference itself needs fed forward.
             It decides whether a root is driven, whatever the gains are. Gains that have values for
             the root keep them where it is "held" or "soft".
         part: Which parts of the scene it acts on, by name; None is all characters, and never a free
             object. Everything else in the scene gets no force from it.
-        strength: Factor of gains and effort limits per link, shape (nl,) or (n, nl); None is 1.
-            It may be assigned at any time. A link's factor is that of the joint it moves by. To
-            forces from outside, a world's own limits stay as they are: there it is 1 at most.
+        strength: Factor of gains and effort limits: a number, per link (nl,), per copy (n, 1), or
+            (n, nl); None is 1. It may be assigned at any time, also in place, as in
+            `servo.strength[3] = 0.5`. A link's factor is that of the joint it moves by. To forces
+            from outside, a world's own limits stay as they are: there it is 1 at most.
         dt: Time step [s], for what is computed outside the world. A World brings its own, and its
             gravity and masses.
     """
@@ -59,6 +60,8 @@ class Servo(ActsOnPlant, Sealed, ABC):
         self._plant = Plant.of(character, part)
         self._root = ROOTS[choice(root, "root", ROOTS)]
         if gains is None:
+            for name, value in (("frequency", frequency), ("damping", damping)):
+                self._check_copies(np.shape(value), name)
             gains = suggest_gains(self.scene, frequency, damping, root=root)
         self.gains = gains
         self.strength = strength
@@ -97,23 +100,9 @@ class Servo(ActsOnPlant, Sealed, ABC):
 
     @gains.setter
     def gains(self, gains: Gains) -> None:
-        self._gains = with_root(self.scene, self._plant.own_gains(gains), self._root)
-
-    @property
-    def strength(self) -> Floats | None:
-        """Factor of gains and effort limits per link, shape (nl,) or (n, nl), or None."""
-        return self._strength
-
-    @strength.setter
-    def strength(self, strength: ArrayLike | None) -> None:
-        self._strength = None if strength is None else self._weights(strength, "strength")
-
-    @property
-    def factor(self) -> Floats | None:
-        """The strength per velocity, shape (nv,) or (n, nv); None where it is 1."""
-        if self._strength is None:
-            return None
-        return np.asarray(np.take(self._strength, self._link_of_dof, axis=-1))
+        own = self._plant.own_gains(gains)
+        self._check_copies(own.kp.shape, "gains")
+        self._gains = with_root(self.scene, own, self._root)
 
     @property
     def effort(self) -> Floats:
@@ -125,24 +114,6 @@ class Servo(ActsOnPlant, Sealed, ABC):
         # not inf * 0
         scaled = np.where(limited, effort, 0.0) * factor
         return np.ascontiguousarray(np.where(limited, scaled, np.inf))
-
-    @cached_property
-    def _link_of_dof(self) -> Ints:
-        """The link that each velocity moves, shape (nv,)."""
-        forest = self.scene.forest
-        return np.repeat(forest.link, np.array([6, 3, 1, 1])[forest.kind])
-
-    def _weights(self, value: ArrayLike, name: str) -> Floats:
-        """Numbers per link, 0 or more."""
-        nl = self.scene.nl
-        array = finite(floats(value, name), name)
-        if not self._plant.is_whole and array.shape[-1:] == (self._plant.whole.nl,):
-            array = self._plant.own_links(array, name)
-        if array.ndim not in (1, 2) or array.shape[-1] != nl:
-            raise PoiseError(f"{name} has shape {array.shape}, expected ({nl},) or (n, {nl})")
-        if (array < 0.0).any():
-            raise PoiseError(f"{name} must be 0 or more, the least is {array.min():g}")
-        return array
 
     def _inputs(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:
         """Positions, velocities and the one target of a call that computes torques."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.anatomy.contact_schedule import Contacts as ContactSchedule
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import positions
 from poise.math.arrays import Floats, floats
 from poise.measure.contact_rows import Copies, _check, _each, contacts_from, contacts_in

@@ -36,7 +36,7 @@ from poise.simulation.command import Target
 from poise.simulation.state import State
 
 if TYPE_CHECKING:
-    from poise.anatomy.contact_schedule import Contacts
+    from poise.anatomy.contact_schedule import ContactSchedule
     from poise.anatomy.rig import Rig
     from poise.motion.retargeting.matching import MapLike
 
@@ -107,7 +107,7 @@ class Clip(Sealed):
         *,
         source: Rig | None = None,
         name: str = "",
-        contacts: Contacts | None = None,
+        contacts: ContactSchedule | None = None,
         notes: tuple[str, ...] = (),
     ) -> None:
         if not isinstance(character, Character):
@@ -188,7 +188,11 @@ class Clip(Sealed):
         return State(q, v, t, clip=self)
 
     def with_frames(
-        self, frames: ArrayLike, *, fps: float | None = None, contacts: Contacts | None = None
+        self,
+        frames: ArrayLike,
+        *,
+        fps: float | None = None,
+        contacts: ContactSchedule | None = None,
     ) -> Clip:
         """A clip of the same character, name, source and notes with other frames.
 

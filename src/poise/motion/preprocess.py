@@ -28,11 +28,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import feet_of, positions
+from poise.anatomy.feet import feet_of, has_free_root, positions
 from poise.characters import MOTIONS
 from poise.errors import ClipError, PoiseError, shorten
-from poise.math.arrays import Floats, Mask, Progress, runs
+from poise.math.arrays import Floats, Mask, Progress
 from poise.math.filtering import lowpass
 from poise.measure import tracking_error
 from poise.model import configuration
@@ -46,7 +45,8 @@ from poise.motion.editing.smoothing import (
     residual_cutoff,
     uncut_segments,
 )
-from poise.motion.foot_contact.locking import FADE, fade_offsets, move_points
+from poise.motion.foot_contact.locking import lock_points, move_points
+from poise.motion.foot_contact.planting import frames_from
 from poise.motion.foot_contact.repair import repair_foot_contact
 from poise.motion.limits import clamp, excesses
 
@@ -100,22 +100,14 @@ def reduce_limit_excess(clip: Clip, fraction: float = FRACTION) -> ReducedExcess
     step = configuration.difference(character, clamp(character, clip.frames), clip.frames)
     step = lowpass(fraction * step, min(SLOW, 0.4 * clip.fps), clip.fps)
     frames = configuration.integrate(character, clip.frames, step)
-    if clip.contacts is not None and clip.contacts.on.any():
-        frames = _restore_feet(clip, frames, clip.contacts)
-    return ReducedExcess(clip.with_frames(frames, contacts=clip.contacts), beyond)
-
-
-def _restore_feet(clip: Clip, frames: Floats, contacts: Contacts) -> Floats:
-    """Poses whose standing points are where those of the clip are."""
-    stood = positions(clip.character, contacts.points, clip.frames)
-    offset = stood - positions(clip.character, contacts.points, frames)
-    fade = max(2, round(FADE * clip.fps))
-    for i in range(len(contacts.points)):
-        on = contacts.on[:, i]
-        offset[~on, i] = 0.0
-        fade_offsets(offset[:, i], on, fade)
-        offset[:, i] = lowpass(offset[:, i], min(FAST, 0.4 * clip.fps), clip.fps)
-    return move_points(clip.character, frames, contacts.points, offset, joints=KEEP, root=KEEP)
+    contacts = clip.contacts
+    if contacts is not None and contacts.on.any():
+        stood, now = (positions(character, contacts.points, q) for q in (clip.frames, frames))
+        cutoff = min(FAST, 0.4 * clip.fps)
+        frames = lock_points(
+            clip, frames, contacts, stood - now, cutoff=cutoff, joints=KEEP, root=KEEP
+        )
+    return ReducedExcess(clip.with_frames(frames, contacts=contacts), beyond)
 
 
 def raise_swing_feet(clip: Clip) -> tuple[Clip, float]:
@@ -146,16 +138,8 @@ def raise_swing_feet(clip: Clip) -> tuple[Clip, float]:
 
 def _swing_profile(stands: Mask, ramp: float) -> Floats:
     """0 where a foot stands, rising smoothly to 1 within so many frames from there, shape (k,)."""
-    out = np.zeros(len(stands))
-    for a, b in runs(~stands):
-        away = np.full(b - a, np.inf)
-        if a > 0:
-            away = np.minimum(away, np.arange(1, b - a + 1))
-        if b < len(stands):
-            away = np.minimum(away, np.arange(b - a, 0, -1))
-        u = np.minimum(away / max(ramp, 1.0), 1.0)
-        out[a:b] = u * u * (3.0 - 2.0 * u)
-    return out
+    u = np.minimum(frames_from(stands) / max(ramp, 1.0), 1.0)
+    return u * u * (3.0 - 2.0 * u)
 
 
 # preprocessing
@@ -259,7 +243,7 @@ def preprocess(
         clip = _smooth(clip, cutoff, notes)
     elif raw:
         clip = _smooth_if_long(clip, notes)
-    if raw and ground and clip.character.joints and clip.character.joints[0].kind == "free":
+    if raw and ground and has_free_root(clip.character):
         clip = _ground(clip, notes)
     return _with_notes(clip, notes)
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats
@@ -70,7 +70,7 @@ def slither(
         # the head's quaternion comes after its place, each other one after the one before
         q[:, 3 + 4 * i : 7 + 4 * i] = rotation.turn((0.0, 0.0, 1.0), yaw[:, i])
     belly = _belly(character, spacing)
-    contacts = Contacts(belly, np.ones((len(t), len(belly)), dtype=bool), sliding=True)
+    contacts = ContactSchedule(belly, np.ones((len(t), len(belly)), dtype=bool), sliding=True)
     return Clip(character, q, fps, name=NAME, contacts=contacts)
 
 
@@ -121,11 +121,12 @@ def _placed(curve: CubicSpline, head: Floats, links: int, spacing: float) -> Flo
     return np.stack(at, axis=1)
 
 
-def _belly(character: Character, spacing: float) -> tuple[Point, ...]:
+def _belly(character: Character, spacing: float) -> tuple[ContactPoint, ...]:
     """The middle of each segment, where it touches the ground: there it slides along itself."""
     height = character.links[0].pos[2]
     return tuple(
-        Point(link.name, link.name, (-spacing / 2.0, 0.0, -height)) for link in character.links
+        ContactPoint(link.name, link.name, (-spacing / 2.0, 0.0, -height))
+        for link in character.links
     )
 
 

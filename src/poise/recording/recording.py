@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -115,6 +116,13 @@ class Recording(Sealed):
         if self._pending and self._world is not None:
             self._columns.extend(self._pending, self._world)
             self._pending = []
+
+    def __copy__(self) -> Recording:
+        """A recording of the same world with its own frames."""
+        made = object.__new__(type(self))
+        own = {"_columns": deepcopy(self._columns), "_pending": list(self._pending)}
+        vars(made).update(vars(self), diverged=list(self.diverged), **own)
+        return made
 
     def _is_due(self, clock: Floats) -> bool:
         if len(clock) == 1:

@@ -26,11 +26,14 @@ from poise.motion.clip import Clip
 from poise.simulation.command import Target
 from poise.simulation.contact import HeightField
 from poise.studio.scene_index import ground_height
-from poise.trials.overlaps import overlapping_links
+from poise.trials.trial import overlapping_links
 
 UP = (0.0, 0.0, 1.0)
 STRAIGHT = 1e-9
 """A round that turns by less goes straight on [rad]."""
+
+WHOLE = 1e-6
+"""Times nearer to a whole step count as one [steps]."""
 
 SLOPE_STEP = 0.05
 """Over which slopes of the ground are taken [m]."""
@@ -156,26 +159,17 @@ class CrowdReference:
     rounds: int | None = None
 
     def target(self, t: float) -> Target:
-        """The target of the scene at time t [s]."""
+        """The target of the scene at time t [s]; its time is that in `motion.sampled`."""
         step = round(t / self.dt)
-        kept = self._kept.get(step)
-        if kept is None:
+        if abs(t - step * self.dt) > WHOLE * self.dt:
+            return self._last(np.array([t]), *self._at(np.array([t])))
+        if step not in self._kept:
             self._rows(step, 1)
-            kept = self._kept[step]
-        return kept
+        return self._kept[step]
 
     def targets(self, t: float, dt: float, k: int) -> Target:
         """k rows of target, one per step from t on."""
         return Target(*self._rows(round(t / self.dt), k), rows=k)
-
-    def between(self, t: float) -> Target:
-        """The target of the scene at time t [s], which need not be a whole step."""
-        q, v, a = self._at(np.array([t]))
-        return Target(q[0], v[0], a[0])
-
-    def within(self, t: float) -> float:
-        """The time in `motion.sampled` that belongs to time t [s]."""
-        return self.motion.within(t - self.begin, self.rounds)
 
     def looped(self, on: bool, now: float) -> CrowdReference:
         """Without an end, or up to the end of the present round, from time now [s]."""
@@ -202,10 +196,16 @@ class CrowdReference:
 
     def _rows(self, first: int, k: int) -> tuple[Floats, Floats, Floats]:
         """Rows of all characters at whole steps."""
-        q, v, a = self._at(np.arange(first, first + k, dtype=np.float64) * self.dt)
+        times = np.arange(first, first + k, dtype=np.float64) * self.dt
+        q, v, a = self._at(times)
         self._kept.clear()
-        self._kept[first + k - 1] = Target(q[-1].copy(), v[-1].copy(), a[-1].copy())
+        self._kept[first + k - 1] = self._last(times, q, v, a)
         return q, v, a
+
+    def _last(self, times: Floats, q: Floats, v: Floats, a: Floats) -> Target:
+        """The target of the last row."""
+        time = self.motion.within(float(times[-1]) - self.begin, self.rounds)
+        return Target(q[-1].copy(), v[-1].copy(), a[-1].copy(), time=time)
 
     def _at(self, times: Floats) -> tuple[Floats, Floats, Floats]:
         """Rows of all characters at times [s], shape (k,)."""

@@ -106,18 +106,14 @@ def gravity(value: tuple[float, float, float]) -> Edit:
 
     def edit(simulation: Simulation) -> None:
         simulation.world.gravity = value
-        simulation.reference = replace(simulation.reference, gravity=value)
+        simulation.change_rules(reference=replace(simulation.reference, gravity=value))
 
     return edit
 
 
 def loop(on: bool, now: float) -> Edit:
     """The clip starts again at its end, or not, from time now [s]."""
-
-    def edit(simulation: Simulation) -> None:
-        simulation.reference = simulation.reference.looped(on, now)
-
-    return edit
+    return lambda past: past.change_rules(reference=past.reference.looped(on, now))
 
 
 def object_place(simulation: Simulation, request: AddObject, character: int) -> tuple[float, ...]:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict
 
 from poise.anatomy.body import place_of
-from poise.control.balance.config import OBJECTIVES
+from poise.control.options import parse_option
 from poise.control.profiles import ProfileSpec
+from poise.control.registry import find_controller
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Progress
@@ -23,11 +24,10 @@ from poise.math.rotation import quat_matrix
 from poise.model.character import Character
 from poise.recording import Recording
 from poise.studio import edits, requests
-from poise.studio.controllers import BALANCE_DT, NAMES, check_balance, tuned
 from poise.studio.jobs import Material, save
 from poise.studio.library import Library
 from poise.studio.requests import Request
-from poise.studio.scene import Setup, object_of, set_up
+from poise.studio.scene import MANAGED, Setup, check_controller, object_of, set_up
 from poise.studio.simulation import Simulation
 from poise.studio.snapshot import Controls
 
@@ -134,8 +134,7 @@ def merge_choice(controls: Controls, request: requests.Choose, library: Library)
     """
     given = {key: value for key, value in asdict(request).items() if value is not None}
     made = replace(controls, **given)
-    if made.controller not in NAMES:
-        raise PoiseError(unknown_name("controller", made.controller, NAMES))
+    find_controller(made.controller)
     library.character(made.character)
     library.check_clip(made.clip)
     if not library.fits(made.clip, made.character):
@@ -144,18 +143,26 @@ def merge_choice(controls: Controls, request: requests.Choose, library: Library)
         elif request.character is None:
             made = replace(made, character=library.owner(made.clip))
     if _differ(made, controls, "character", "clip", "controller"):
-        made = replace(made, goals={}, profiles=())
+        kept = made.options if made.controller == controls.controller else {}
+        options = {name: value for name, value in kept.items() if name != "goals"}
+        made = replace(made, options=options, profiles=())
     if made.character != controls.character:
         made = replace(made, tuning={})
         if request.ground is None:
             made = replace(made, ground=library.default_ground(made.character))
-    if made.balances != controls.balances:
-        # balance sets its root and time step, and resets them when it ends
-        root, dt = ("free", BALANCE_DT) if made.balances else (Controls.root, Controls.dt)
+    root, dt = _world_defaults(made)
+    if (root, dt) != _world_defaults(controls):
+        # a controller sets its root and time step, and the next one resets them
         made = replace(made, root=request.root or root, dt=request.dt or dt)
-    if made.balances:
-        check_balance(made, library.character(made.character))
+    check_controller(made, library.character(made.character))
     return replace(made, watch=min(made.watch, made.count - 1))
+
+
+def _world_defaults(controls: Controls) -> tuple[str, float]:
+    """Root and time step [s] that a controller begins with."""
+    entry = controls.entry
+    root = Controls.root if "root" in entry.options.info() else "free"
+    return root, entry.defaults.get("dt", Controls.dt)
 
 
 def _differ(one: Controls, two: Controls, *names: str) -> bool:
@@ -251,9 +258,11 @@ def set_pin(session: Session, request: requests.SetPin) -> None:
 
 def _tune(session: Session, limb: str | None, **values: float) -> None:
     session.show_live()
-    _check_has_gains(session)
-    character = session.simulation.setup.index.character
-    chosen = tuned(session.scene_controls, character, limb, **values)
+    present = session.scene_controls
+    for name in values:
+        if name in MANAGED and name not in present.entry.options.info():
+            raise PoiseError(f"controller {present.controller!r} has no {name}; 'spd' has")
+    chosen = present.tuned(session.simulation.setup.index.character, limb, **values)
     session.simulation.retune(chosen)
     if session.controls.character == chosen.character:
         session.controls = replace(session.controls, tuning=chosen.tuning)
@@ -261,8 +270,6 @@ def _tune(session: Session, limb: str | None, **values: float) -> None:
 
 def set_profile(session: Session, request: requests.SetProfile) -> None:
     """Starts a profile, or ends all."""
-    session.show_live()
-    _check_has_gains(session)
     simulation = session.settled()
     profiles: tuple[ProfileSpec, ...] = ()
     if request.name is not None:
@@ -273,26 +280,23 @@ def set_profile(session: Session, request: requests.SetProfile) -> None:
     session.controls = replace(session.controls, profiles=profiles)
 
 
-def _check_has_gains(session: Session) -> None:
-    """Raises an error where a character balances."""
-    if session.simulation.setup.controls.balances:
-        raise PoiseError("balance has gains of its own: its objectives and goals are in Balance")
+# ---- options of the controller
 
 
-# ---- balance
-
-
-def set_objective(session: Session, request: requests.SetObjective) -> None:
-    """Switches one objective; all others stay."""
-    on = {*session.controls.objectives, request.name}
-    if not request.on:
-        on.discard(request.name)
-    _set_balance(session, objectives=tuple(name for name in OBJECTIVES if name in on))
+def set_option(session: Session, request: requests.SetOption) -> None:
+    """Changes an option of the controller."""
+    name, present = request.name, session.scene_controls
+    known = {key: x for key, x in present.entry.options.info().items() if key not in MANAGED}
+    if name not in known:
+        what = f"option of controller {present.controller!r}"
+        raise PoiseError(unknown_name(what, name, known, "options"))
+    _set_options(session, **{name: parse_option(name, request.value, known[name])})
 
 
 def set_adaptive(session: Session, request: requests.SetAdaptive) -> None:
     """Switches the time scaling of the clip."""
-    _set_balance(session, adaptive=request.on)
+    _check_balances(session)
+    _set_controls(session, adaptive=request.on)
 
 
 def set_goal(session: Session, request: requests.SetGoal) -> None:
@@ -310,17 +314,18 @@ def set_goal(session: Session, request: requests.SetGoal) -> None:
     }
     if request.link not in goals and len(goals) >= requests.MAX_GOALS:
         raise PoiseError(f"there are {requests.MAX_GOALS} goals, the most there can be")
-    _set_balance(session, goals={**goals, request.link: to})
+    _set_options(session, goals={**goals, request.link: to})
 
 
 def remove_goal(session: Session, request: requests.RemoveGoal) -> None:
     """Removes the goal of a link, or all."""
+    _check_balances(session)
     goals = dict(session.controls.goals)
     if request.link is None:
         goals = {}
     elif goals.pop(request.link, None) is None:
         raise PoiseError(unknown_name("goal", request.link, list(goals)))
-    _set_balance(session, goals=goals)
+    _set_options(session, goals=goals)
 
 
 def _present_place(simulation: Simulation, link: str, place: Point) -> Point:
@@ -337,12 +342,16 @@ def _check_balances(session: Session) -> None:
         raise PoiseError("no character balances here: choose the controller 'balance' first")
 
 
-def _set_balance(session: Session, **values: Any) -> None:
-    """Changes an option from now on; a scene that is being loaded begins with it, too."""
-    _check_balances(session)
+def _set_options(session: Session, **values: Any) -> None:
+    _set_controls(session, options={**session.scene_controls.options, **values})
+
+
+def _set_controls(session: Session, **values: Any) -> None:
+    """Changes the controller from now on; a scene that is being loaded begins with it, too."""
     session.show_live()
-    session.simulation.retune(replace(session.scene_controls, **values))
-    if session.controls.balances:
+    present = replace(session.scene_controls, **values)
+    session.simulation.retune(present)
+    if session.controls.controller == present.controller:
         session.controls = replace(session.controls, **values)
 
 
@@ -498,7 +507,7 @@ HANDLERS: dict[type[Request], Callable[[Session, Any], None]] = {
     requests.SetStrength: set_strength,
     requests.SetPin: set_pin,
     requests.SetProfile: set_profile,
-    requests.SetObjective: set_objective,
+    requests.SetOption: set_option,
     requests.SetAdaptive: set_adaptive,
     requests.SetGoal: set_goal,
     requests.RemoveGoal: remove_goal,
@@ -527,6 +536,7 @@ OVERRIDING_SAME = (
     requests.SetStrength,
     requests.SetPin,
     requests.SetGoal,
+    requests.SetOption,
 )
 """Requests that override one before them of the same limb, or of the same point."""
 
@@ -545,7 +555,7 @@ def _overrides(task: Task, before: Task) -> bool:
     """Whether nothing remains of the task before."""
     if type(task) is not type(before):
         return False
-    same = ("limb", "link", "point")
+    same = ("limb", "link", "point", "name")
     return isinstance(task, OVERRIDING) or (
         isinstance(task, OVERRIDING_SAME)
         and all(getattr(task, name, None) == getattr(before, name, None) for name in same)

@@ -51,22 +51,50 @@ Edit = Callable[["Simulation"], None]
 """A change of a world or its rules between two steps, which can be repeated."""
 
 
+class Rules(NamedTuple):
+    """What decides the next step.
+
+    Attributes:
+        controller: The controller.
+        reference: The reference.
+        adaptive: Whether the clip slows down where the controller can scale its time.
+    """
+
+    controller: Controller
+    reference: CrowdReference
+    adaptive: bool = False
+
+
+class Memory(NamedTuple):
+    """What goes on from step to step beside the world.
+
+    Attributes:
+        controller: Memory of the controller, or None.
+        scaling: Time in the clip [s] and speed of a clip that slows down, shape (2, 1), or None.
+    """
+
+    controller: Floats | None = None
+    scaling: Floats | None = None
+
+
+FRESH = Memory()
+"""The memory of a start."""
+
+
 class Entry(NamedTuple):
     """A frame, and the rules in force after it.
 
     Attributes:
         frame: The frame.
         world: Its world.
-        controller: The controller.
-        reference: The reference.
-        memory: What the controller remembers, or None.
+        rules: The rules.
+        memory: What they go on from.
     """
 
     frame: Frame
     world: World
-    controller: Controller
-    reference: CrowdReference
-    memory: Floats | None = None
+    rules: Rules
+    memory: Memory
 
     @property
     def time(self) -> float:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from poise.studio.bindings import Bindings
 from poise.studio.jobs import Downloads
 from poise.studio.marks import ViewOptions
 from poise.studio.readouts import StatusLines
 from poise.studio.requests import Play, Request, Restart, Scrub, SetLoop, SetSpeed, Step
 from poise.studio.snapshot import Snapshot
-from poise.studio.tabs import ActTab, BalanceControls, ControlTab, RecordTab, SceneTab, ViewTab
+from poise.studio.tabs import (
+    ActTab,
+    Bindings,
+    ControlTab,
+    OptionControls,
+    RecordTab,
+    SceneTab,
+    ViewTab,
+)
 
 SPEEDS = {"1/20": 0.05, "1/10": 0.1, "1/4": 0.25, "1/2": 0.5, "1": 1.0, "2": 2.0, "4": 4.0}
 TICKS = 1000
@@ -33,22 +40,23 @@ class Panel:
     ) -> None:
         gui = server.gui
         self._newest: Snapshot | None = None
-        self._bindings = Bindings(session.ask)
+        self._bindings = Bindings(gui, session.ask)
         self.status = StatusLines(gui)
         self._playback(gui)
         tabs = gui.add_tab_group()
         with tabs.add_tab("Scene"):
             self._scene = SceneTab(gui, self._bindings, session)
-        with tabs.add_tab("Tune"):
+        tune = tabs.add_tab("Tune")
+        with tune:
             self._control = ControlTab(gui, self._bindings)
-            self._balance = BalanceControls(gui, self._bindings)
+            self._options = OptionControls(tune, gui, self._bindings)
         with tabs.add_tab("Act"):
             self.act = ActTab(gui, self._bindings, origin)
         with tabs.add_tab("See"):
             self.view_tab = ViewTab(gui, shadows)
         with tabs.add_tab("Record"):
             self._record = RecordTab(gui, self._bindings, downloads)
-        self._keys(gui)
+        self._add_keys()
 
     @property
     def view_options(self) -> ViewOptions:
@@ -66,7 +74,7 @@ class Panel:
         self.status.update(snapshot, rate)
         self._show_time(snapshot)
         self._control.update(snapshot)
-        self._balance.update(snapshot)
+        self._options.update(snapshot)
         self.act.update(snapshot)
         self._scene.update(snapshot)
         self._record.update(snapshot)
@@ -76,19 +84,14 @@ class Panel:
 
     def _playback(self, gui: Any) -> None:
         bindings = self._bindings
-        self._play = bindings.button(gui.add_button("Pause"), self._toggle_play)
-        bindings.button(
-            gui.add_button_group("Go", ("Restart", "Back", "Step", "End"), hint=(
-                "Restart: from the beginning. Back, Step: one frame, one step. End: the last "
-                "frame."
-            )),
-            self._jump,
-        )  # fmt: skip
+        self._play = bindings.button("Pause", self._toggle_play)
+        hint = "Restart: from the beginning. Back, Step: one frame, one step. End: the last frame."
+        bindings.buttons("Go", ("Restart", "Back", "Step", "End"), self._jump, hint)
         self._time = bindings.input(
             gui.add_slider("Time", min=0, max=TICKS, step=1, initial_value=TICKS, marks=(),
                            hint="An earlier frame; Play goes on from there."),
             self._scrub,
-            lambda snapshot: _tick(snapshot),
+            _tick,
         )  # fmt: skip
         bindings.input(
             gui.add_dropdown("Speed", tuple(SPEEDS), initial_value="1",
@@ -132,13 +135,13 @@ class Panel:
         if self._time.hint != span:
             self._time.hint = span
 
-    def _keys(self, gui: Any) -> None:
-        """Keyboard shortcuts."""
+    def _add_keys(self) -> None:
+        """Adds keyboard shortcuts."""
         bindings = self._bindings
-        bindings.key(gui.add_command("Play or pause", hotkey="space"), self._toggle_play)
-        bindings.key(gui.add_command("One step", hotkey="S"), lambda event: Step(1))
-        bindings.key(gui.add_command("Restart", hotkey="R"), lambda event: Restart())
-        bindings.key(gui.add_command("Throw a ball", hotkey="T"), self.act.throw)
+        bindings.key("Play or pause", "space", self._toggle_play)
+        bindings.key("One step", "S", Step(1))
+        bindings.key("Restart", "R", Restart())
+        bindings.key("Throw a ball", "T", self.act.throw)
 
 
 def _tick(snapshot: Snapshot) -> int:

@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 from msgspec import Meta, inspect
 
-from poise.control.balance.config import OBJECTIVES
 from poise.control.gains import ROOTS
 from poise.control.profiles import RECIPES
 from poise.errors import LONGEST_NAME, PoiseError, shorten, unknown_name
@@ -50,12 +49,11 @@ if TYPE_CHECKING:
     Object: TypeAlias = str
     Kind: TypeAlias = str
     Direction: TypeAlias = str
-    Objective: TypeAlias = str
     Profile: TypeAlias = str
 else:
     Root, Ground = Literal[tuple(ROOTS)], Literal[GROUNDS]
     Object, Kind, Direction = Literal[OBJECTS], Literal[KINDS], Literal[tuple(DIRECTIONS)]
-    Objective, Profile = Literal[tuple(OBJECTIVES)], Literal[tuple(RECIPES)]
+    Profile = Literal[tuple(RECIPES)]
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -185,14 +183,19 @@ class SetProfile(Request, frozen=True):
     hold: Annotated[float, Meta(ge=0.0, le=60.0)] = 1.0
 
 
-# ---- balance
+# ---- options of the controller
 
 
-class SetObjective(Request, frozen=True):
-    """Switch an objective of the balance on or off: "track", "linear" or "angular"."""
+class SetOption(Request, frozen=True):
+    """Another value of an option of the controller, from now on.
 
-    name: Objective
-    on: bool = True
+    Args:
+        name: One of the options of its entry in `poise.control.registry.CONTROLLERS`.
+        value: As on the command line: "0.5", "track,linear"; "none" leaves it open.
+    """
+
+    name: Text
+    value: Text
 
 
 class SetAdaptive(Request, frozen=True):

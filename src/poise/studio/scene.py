@@ -5,20 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from poise.anatomy.feet import check_can_stand
+from poise.control.profiles import apply_profiles
+from poise.control.registry import make_controller
+from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.model.character import Character, free_object
 from poise.model.scene import Scene, scene_of
 from poise.model.shape import Shape
 from poise.simulation.contact import GroundLike, HeightField
+from poise.simulation.controller import ControllerLike as Controller
 from poise.simulation.state import State
 from poise.simulation.world import World
 from poise.studio.crowd_reference import CrowdReference, LoopedClip
 from poise.studio.requests import AddObject
 from poise.studio.scene_index import SceneIndex, size_of
-from poise.studio.snapshot import Controls
+from poise.studio.snapshot import BODY, DEFAULT_TUNING, Controls, Tuning
 
 BALLS = 12
 """Balls that can be thrown."""
@@ -78,8 +84,7 @@ def set_up(controls: Controls, motion: LoopedClip, objects: Sequence[Character] 
         gravity=controls.gravity,
         projectiles=BALLS,
         exclude=_overlaps(scene, motion, controls.count),
-        # thighs that touch would tilt the feet, and the character would fall
-        self_collision=not controls.balances,
+        self_collision=controls.entry.defaults.get("self_collision", True),
         on_divergence="freeze",
     )
     reference = CrowdReference(
@@ -190,3 +195,78 @@ def _move_root(character: Character, place: Floats) -> Character:
     x, y, z = root.pos
     moved = replace(root, pos=(x + float(place[0]), y + float(place[1]), z))
     return Character(character.name, (moved, *character.links[1:]), character.limbs)
+
+
+# ---- its controller
+
+MANAGED = ("root", "frequency", "damping", "supports", "rate")
+"""Options of controllers that are chosen otherwise: with the scene, or by the tuning of limbs."""
+
+LONGEST_STEP = 1.0 / 60.0
+"""Time step beyond which a balancing character may leave the finite numbers when it falls [s]."""
+
+
+def check_controller(controls: Controls, character: Character) -> None:
+    """Raises an error that says why, where a character cannot have its controller.
+
+    Args:
+        controls: What was chosen.
+        character: The character.
+    """
+    name = controls.controller
+    if controls.balances:
+        check_can_stand(character)
+    if "root" not in controls.entry.options.info() and controls.root != "free":
+        raise PoiseError(f"{name} needs a free root; with root {controls.root!r} nothing can fall")
+    if not controls.balances:
+        return
+    if controls.count != 1:
+        raise PoiseError(f"{name} is for one character, not for {controls.count}: How many 1")
+    if controls.ground != "plane":
+        raise PoiseError(f"{name} needs level ground: 'plane', not {controls.ground!r}")
+    if controls.dt > 1.001 * LONGEST_STEP:
+        raise PoiseError(f"{name} needs steps of 1/60 s or less, not of {controls.dt:.3g} s")
+
+
+def controller_for(setup: Setup, controls: Controls) -> Controller:
+    """Makes the chosen controller with its options, tuning and profiles; objects are free.
+
+    Args:
+        setup: The scene.
+        controls: What was chosen.
+    """
+    scene, tuning, m = setup.world.scene, controls.tuning, controls.count
+    character, clip = setup.motion.clip.character, setup.motion.sampled
+    links = {key: _per_link(scene, character, m, tuning, key) for key in Tuning._fields}
+    sizes = np.diff([*scene.forest.v_adr, scene.nv])
+    # characters come first, objects after them
+    frequency, damping = (
+        np.repeat(links[key][scene.forest.link], sizes)[: m * character.nv]
+        for key in ("frequency", "damping")
+    )
+    supports = clip if clip.contacts is not None else "clip"
+    managed = dict(zip(MANAGED, (controls.root, frequency, damping, supports, None), strict=True))
+    known = controls.entry.options.info()
+    options = {name: value for name, value in managed.items() if name in known} | controls.options
+    parts = tuple(scene.forest.parts)[:m]
+    made: Any = make_controller(controls.controller, setup.world, part=parts, **options)
+    for key in ("strength", "pin"):
+        if (links[key] != getattr(DEFAULT_TUNING, key)).any():
+            if not hasattr(made, key) or (key == "pin" and not made.embedded):
+                raise PoiseError(f"controller {controls.controller!r} has no {key}; 'spd' has")
+            setattr(made, key, links[key])
+    wrapped: Controller = apply_profiles(made, setup.world, controls.profiles)
+    return wrapped
+
+
+def _per_link(
+    scene: Scene, character: Character, m: int, tuning: dict[str, Tuning], key: str
+) -> Floats:
+    """A number of the tuning for each link of a scene; objects have the default."""
+    names = [link.name for link in character.links]
+    one = np.full(len(names), getattr(tuning.get(BODY, DEFAULT_TUNING), key))
+    for limb, own in tuning.items():
+        for link in character.limbs.get(limb, ()):
+            one[names.index(link)] = getattr(own, key)
+    objects = np.full(scene.nl - m * len(names), getattr(DEFAULT_TUNING, key))
+    return np.concatenate([np.tile(one, m), objects])

@@ -19,12 +19,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from poise.control.registry import CONTROLLERS
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.recording import Recording
-from poise.studio.controllers import NAMES
 from poise.studio.handlers import HANDLERS, Task, drop_overridden, merge_choice
 from poise.studio.history import Edit, Take
 from poise.studio.jobs import Jobs, OutputFolder
@@ -72,7 +72,7 @@ class Session:
         character: Name, file, or a Character; None is the clip's own.
         clip: Name, file, or a Clip; "rest" holds the rest pose.
         out: The folder for files; nothing is written elsewhere.
-        controller: One of `poise.control.registry.CONTROLLERS`, or "balance".
+        controller: One of `poise.control.registry.CONTROLLERS`.
         root: "free", "soft" or "held"; None is soft, or with balance free.
         dt: Time step [s]; None is 1/60, or with balance 1/120.
         count: Number of characters.
@@ -216,7 +216,7 @@ class Session:
     @property
     def controllers(self) -> tuple[str, ...]:
         """Names of the controllers."""
-        return NAMES
+        return tuple(CONTROLLERS)
 
     @property
     def out(self) -> Path:

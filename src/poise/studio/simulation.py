@@ -20,15 +20,10 @@ from poise.simulation.contact.contacts import contacts_from_core
 from poise.simulation.pushes import Push
 from poise.simulation.run import run
 from poise.simulation.state import State
-from poise.studio.controllers import (
-    BalanceController,
-    controller_for,
-    initial_memory,
-    memory_of,
-)
-from poise.studio.history import Edit, Entry, History, Take
+from poise.studio.crowd_reference import CrowdReference
+from poise.studio.history import FRESH, Edit, Entry, History, Memory, Rules, Take
 from poise.studio.measures import measure_frame, measure_recording
-from poise.studio.scene import Setup, rebuilt, with_objects
+from poise.studio.scene import Setup, controller_for, rebuilt, with_objects
 from poise.studio.scene_index import SceneIndex
 from poise.studio.snapshot import Controls, Measures
 
@@ -47,8 +42,7 @@ class Simulation:
     Attributes:
         setup: The scene.
         world: Its world.
-        controller: The present controller.
-        reference: The present reference.
+        rules: The present controller and reference.
         history: The past.
         shown: The frame of the history that is shown, or None: the present.
         pushes: Pushes since the start.
@@ -62,7 +56,7 @@ class Simulation:
     def begin(self, setup: Setup) -> None:
         """Starts another scene."""
         self.setup, self.world = setup, setup.world
-        self.controller = controller_for(setup, setup.controls)
+        self.rules = Rules(controller_for(setup, setup.controls), setup.reference)
         self.restart()
 
     def restart(self) -> None:
@@ -71,22 +65,72 @@ class Simulation:
         self.history.clear()
         self.shown: int | None = None
         self.pushes: list[Push] = []
-        self.reference = self.setup.reference
-        self.world.gravity = self.setup.controls.gravity
-        self.reset(self.setup.start)
+        setup = self.setup
+        self.world.gravity = setup.controls.gravity
+        self.reset(setup.start, Rules(self.controller, setup.reference, setup.controls.adaptive))
         self._store()
 
-    def reset(self, state: State, memory: Floats | None = None) -> None:
-        """Sets the state of the world and the memory of the controller; None is a fresh start."""
+    def reset(self, state: State, rules: Rules, memory: Memory = FRESH) -> None:
+        """Sets the state of the world, and the rules with their memory."""
         self.world.reset(state)
         self.lost = ""
-        self._restore(memory)
+        self._follow(rules, memory)
 
-    def _restore(self, memory: Floats | None) -> None:
-        controller: Any = self.controller
-        initial = initial_memory(controller, self._clock)
-        if initial is not None:
-            controller.restore(initial if memory is None else memory)
+    # ---- the rules
+
+    def _follow(self, rules: Rules, memory: Memory) -> None:
+        """Sets the rules; they go on from a memory where it fits, and else start now."""
+        self.rules = rules
+        controller: Any = rules.controller
+        present = getattr(controller, "memory", None)
+        if present is not None:
+            given = memory.controller
+            fits = given is not None and given.shape == present.shape
+            controller.restore(given if fits else np.zeros_like(present))
+        self._scaled: Any = None
+        if rules.adaptive and hasattr(self._planner, "scale_time"):
+            start = [[self._clock], [1.0]]
+            self._scaled = self._planner.scale_time(rules.reference)
+            self._scaled.restore(start if memory.scaling is None else memory.scaling, self._clock)
+
+    def change_rules(self, **changes: Any) -> None:
+        """Changes some of the rules, between two steps; a clip that has waited stays behind."""
+        rules, memory = self.rules._replace(**changes), self.memory
+        if not rules.adaptive:
+            begin = rules.reference.begin + self._delay(memory, self._clock)
+            rules = rules._replace(reference=replace(rules.reference, begin=begin))
+        self._follow(rules, memory)
+
+    @staticmethod
+    def _delay(memory: Memory, now: float) -> float:
+        """How far a clip that slows down is behind a time [s]."""
+        return 0.0 if memory.scaling is None else now - float(memory.scaling[0, 0])
+
+    @property
+    def controller(self) -> Any:
+        """The present controller."""
+        return self.rules.controller
+
+    @property
+    def _planner(self) -> Any:
+        """The present controller without its profiles."""
+        return getattr(self.controller, "controller", self.controller)
+
+    @property
+    def reference(self) -> CrowdReference:
+        """The present reference."""
+        return self.rules.reference
+
+    @property
+    def motion(self) -> Any:
+        """The reference, or the reference at the speed that the controller allows."""
+        return self.reference if self._scaled is None else self._scaled
+
+    @property
+    def memory(self) -> Memory:
+        """What the rules go on from."""
+        scaling = None if self._scaled is None else self._scaled.memory
+        return Memory(getattr(self.controller, "memory", None), scaling)
 
     # ---- time
 
@@ -122,13 +166,6 @@ class Simulation:
     def frame_number(self) -> int:
         """Number of the frame that is shown."""
         return len(self.history) - 1 if self.shown is None else self.shown
-
-    @property
-    def motion(self) -> Any:
-        """The reference, or what the controller makes of it."""
-        if isinstance(self.controller, BalanceController):
-            return self.controller.follow(self.reference)
-        return self.reference
 
     def advance(self, steps: int) -> None:
         """Simulates from what is shown on; a lost world stays at its last frame, or near."""
@@ -180,14 +217,18 @@ class Simulation:
         state = start.state if start is entry else self._replay(start, entry.time)
         self.history.rewind(shown)
         self.pushes = [push for push in self.pushes if push.at < entry.time - 1e-9]
-        self.reset(state, entry.memory)
+        rules, begin = self.rules, entry.rules.reference.begin
+        if not rules.adaptive:
+            begin += self._delay(entry.memory, entry.time)
+        reference = replace(rules.reference, begin=begin)
+        self.reset(state, rules._replace(reference=reference), entry.memory)
 
     def _replay(self, start: Entry, time: float) -> State:
         """The state at a later time [s]: simulated again from a checkpoint, with all edits."""
         past = copy(self)
-        past.world, past.controller, past.reference = start.world, start.controller, start.reference
-        present, gravity, memory = past.world.state.copy(), past.world.gravity, past.memory
-        past.reset(start.state, start.memory)
+        past.world = start.world
+        present, gravity, memory = past.world.state.copy(), past.world.gravity, self.memory
+        past.reset(start.state, start.rules, start.memory)
         past.world.gravity = start.frame.gravity
         for at, edit in self.history.edits(start.time, time):
             past._run(round((at - past._clock) / past.dt))
@@ -195,8 +236,7 @@ class Simulation:
         past._run(round((time - past._clock) / past.dt))
         state = past.world.state.copy()
         # the present shares world and controller with the past: it stays as it was
-        past.controller = start.controller
-        past.reset(present, memory)
+        past.reset(present, self.rules, memory)
         past.world.gravity = gravity
         return state
 
@@ -206,14 +246,9 @@ class Simulation:
         frame = self.frame(with_memory)
         if replace_present:
             self.history.truncate(self._clock - 0.5 * self.dt)
-        self.history.append(Entry(frame, self.world, self.controller, self.reference, self.memory))
+        self.history.append(Entry(frame, self.world, self.rules, self.memory))
 
     # ---- what is shown
-
-    @property
-    def memory(self) -> Floats | None:
-        """What the controller remembers from step to step, or None."""
-        return memory_of(self.controller)
 
     def frame(self, with_memory: bool = False) -> Frame:
         """The present.
@@ -244,8 +279,8 @@ class Simulation:
             frame, world = entry.frame, entry.world
         else:
             frame, world = self.frame(), self.world
-            if isinstance(self.controller, BalanceController):
-                planned = self.controller.planned_cop(self._clock)
+            plan = getattr(self._planner, "last_plan", None)
+            planned = None if plan is None else plan["cop"]
         contacts = contacts_from_core(frame.contacts, world._touch, world.dt)
         return measure_frame(index, frame, contacts, planned=planned)
 
@@ -259,13 +294,9 @@ class Simulation:
 
     def retune(self, controls: Controls) -> None:
         """Changes the controller, gains, root, strength or pins."""
-        controller = controller_for(self.setup, controls, self.controller)
+        controller, adaptive = controller_for(self.setup, controls), controls.adaptive
         self.setup = replace(self.setup, controls=controls)
-
-        def edit(simulation: Simulation) -> None:
-            simulation.controller = controller
-
-        self.apply(edit)
+        self.apply(lambda past: past.change_rules(controller=controller, adaptive=adaptive))
 
     def change_start(self, controls: Controls) -> None:
         """Sets the controls of the next restart: gravity, and whether the clip is looped."""
@@ -299,9 +330,9 @@ class Simulation:
         self.history.take = None
         rounds = None if made.controls.loop else 1
         self.setup = replace(made, reference=replace(made.reference, begin=0.0, rounds=rounds))
-        self.world, self.reference, self.lost = made.world, made.reference, ""
-        self.controller = controller_for(made, made.controls)
-        self._restore(memory)
+        self.world, self.lost = made.world, ""
+        rules = Rules(controller_for(made, made.controls), made.reference, made.controls.adaptive)
+        self._follow(rules, memory)
 
     # ---- takes
 

@@ -7,22 +7,23 @@ undefined is NaN.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.control.gains import FREQUENCY
 from poise.control.profiles import ProfileSpec
+from poise.control.registry import ControllerEntry, find_controller
+from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats
+from poise.model.character import Character
 from poise.simulation.contact.contacts import Contacts
 from poise.studio.scene_index import SceneIndex
 
 Bools = NDArray[np.bool_]
-
-BALANCE = "balance"
-"""Name of the controller that balances."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +105,13 @@ class Tuning(NamedTuple):
     pin: float
 
 
+BODY = ""
+"""The whole body among the limbs."""
+
+DEFAULT_TUNING = Tuning(FREQUENCY, 1.0, 1.0, 0.0)
+"""Tuning of a body of which nothing was chosen."""
+
+
 @dataclass(frozen=True)
 class Controls:
     """What was chosen; every page shows the same.
@@ -122,9 +130,8 @@ class Controls:
         loop: Whether the clip, or the recording, starts again at its end.
         watch: Number of the character whose trail and curves are shown.
         tuning: By limb; "" is the whole body, for limbs without an entry.
-        objectives: Of balance: any of "track", "linear", "angular".
-        adaptive: With balance: whether the clip slows down where following it costs the balance.
-        goals: With balance: points that links, or ends of limbs, should reach [m].
+        options: Options of the controller that were chosen; others have their defaults.
+        adaptive: Whether the clip slows down where following it costs the balance.
         profiles: Profiles of strength and pins; see `poise.control.profiles`.
     """
 
@@ -141,15 +148,46 @@ class Controls:
     loop: bool = True
     watch: int = 0
     tuning: dict[str, Tuning] = field(default_factory=dict)
-    objectives: tuple[str, ...] = ("track", "linear", "angular")
+    options: dict[str, Any] = field(default_factory=dict)
     adaptive: bool = False
-    goals: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     profiles: tuple[ProfileSpec, ...] = ()
 
     @property
+    def entry(self) -> ControllerEntry:
+        """The controller's entry in the registry."""
+        return find_controller(self.controller)
+
+    def option(self, name: str) -> Any:
+        """An option of the controller; None if it has no such option."""
+        return self.options.get(name, self.entry.options.defaults().get(name))
+
+    @property
+    def goals(self) -> dict[str, tuple[float, float, float]]:
+        """Points that links, or ends of limbs, should reach [m]."""
+        goals: dict[str, tuple[float, float, float]] = self.options.get("goals", {})
+        return goals
+
+    @property
     def balances(self) -> bool:
-        """Whether the character keeps its balance by itself."""
-        return self.controller == BALANCE
+        """Whether the character stands on its feet alone: the controller plans their forces."""
+        return "supports" in self.entry.options.info()
+
+    def tuned(self, character: Character, limb: str | None, **values: float) -> Controls:
+        """The same with other gains, strength or pins of a limb; of the body, limbs change, too.
+
+        Args:
+            character: The character whose limbs these are.
+            limb: Name of the limb; None is the whole body.
+            values: What changes.
+        """
+        if limb is not None and limb not in character.limbs:
+            raise PoiseError(unknown_name("limb", limb, character.limbs))
+        body = self.tuning.get(BODY, DEFAULT_TUNING)
+        if limb is not None:
+            own = self.tuning.get(limb, body)._replace(**values)
+            return replace(self, tuning={**self.tuning, BODY: body, limb: own})
+        changed = {name: own._replace(**values) for name, own in self.tuning.items()}
+        return replace(self, tuning={**changed, BODY: body._replace(**values)})
 
 
 class Job(NamedTuple):

@@ -8,8 +8,8 @@ import pytest
 import poise
 from poise import Character, Joint, Link, Shape, dynamics
 from poise.anatomy import feet
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint
 from poise.math import rotation
 from poise.model import configuration
 from poise.motion.authoring import ground_forces, spacetime
@@ -130,7 +130,7 @@ def test_forces_with_a_barrier_answer_as_their_derivative_says(humanoid: Charact
 
 def test_what_hangs_in_the_air_without_falling_is_not_explained() -> None:
     motion = still(cube(), 3)
-    points: list[Point] = []
+    points: list[ContactPoint] = []
     on = np.zeros((3, 0), dtype=bool)
     found = ground_forces.find_ground_forces(cube(), motion.q, motion.v, motion.a, points, on)
     assert np.allclose(found.residual[:, :3], [0.0, 0.0, 1.0])
@@ -139,7 +139,7 @@ def test_what_hangs_in_the_air_without_falling_is_not_explained() -> None:
 # the optimisation
 
 
-def sketch_of_a_jump(character: Character) -> tuple[Motion, tuple[Point, ...], np.ndarray]:
+def sketch_of_a_jump(character: Character) -> tuple[Motion, tuple[ContactPoint, ...], np.ndarray]:
     """A character that moves a little in all its joints, some points on the ground in some time."""
     rng = np.random.default_rng(3)
     k = 16
@@ -213,7 +213,7 @@ def test_a_refined_bow_stands_and_is_explained() -> None:
         turn = np.stack([0.0 * t, size * bow, 0.0 * t], axis=1)
         q[:, lamp.q_slice(joint)] = rotation.exp(turn)
     points = feet.feet_of(lamp)
-    contacts = Contacts(points, np.ones((k, len(points)), dtype=bool))
+    contacts = ContactSchedule(points, np.ones((k, len(points)), dtype=bool))
     found = refine(lamp, q, fps, contacts, options=Options(rounds=3, iterations=8))
 
     def left(motion: Motion) -> float:
@@ -317,7 +317,7 @@ def test_forces_may_jump_in_flight_and_at_a_touchdown_only() -> None:
     on = np.ones((k, len(points)), dtype=bool)
     on[20:40] = False
     q = np.tile(lamp.rest_q, (k, 1))
-    task = _Task(lamp, q, 60.0, Contacts(points, on), Options(), None, None)
+    task = _Task(lamp, q, 60.0, ContactSchedule(points, on), Options(), None, None)
     steady = task._steady()
     # from the last frame on the ground until 0.05 s after the first one again
     assert np.array_equal(np.flatnonzero(steady == 0.0), np.arange(19, 43))
@@ -325,7 +325,7 @@ def test_forces_may_jump_in_flight_and_at_a_touchdown_only() -> None:
 
 def test_a_loop_that_turns_is_refused(humanoid: Character) -> None:
     points = feet.feet_of(humanoid)
-    contacts = Contacts(points, np.ones((6, len(points)), dtype=bool))
+    contacts = ContactSchedule(points, np.ones((6, len(points)), dtype=bool))
     q = np.tile(humanoid.rest_q, (6, 1))
     with pytest.raises(poise.PoiseError, match="turns"):
         refine(humanoid, q, 30.0, contacts, travel=Travel((1.0, 0.0, 0.0), 0.5))

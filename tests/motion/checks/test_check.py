@@ -11,7 +11,7 @@ import pytest
 
 import poise
 from poise.anatomy.body import body_of
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of
 from poise.characters import load_character
 from poise.errors import ClipError
@@ -43,7 +43,7 @@ def box() -> Character:
 
 def flying(q: Any, character: Character | None = None) -> Analysis:
     """A motion that touches nothing."""
-    none = Contacts((), np.zeros((len(q), 0), dtype=bool))
+    none = ContactSchedule((), np.zeros((len(q), 0), dtype=bool))
     return Analysis(Clip(character or box(), q, FPS, contacts=none))
 
 
@@ -62,7 +62,7 @@ def standing(seconds: float = 1.0, on: bool = True, **changes: Any) -> Clip:
     q = np.tile(HUMANOID.rest_q, (k, 1))
     for name, values in changes.items():
         q[:, HUMANOID.q_slice(HUMANOID.joint(name))] = values
-    return Clip(HUMANOID, q, FPS, contacts=Contacts(points, np.full((k, len(points)), on)))
+    return Clip(HUMANOID, q, FPS, contacts=ContactSchedule(points, np.full((k, len(points)), on)))
 
 
 # flight
@@ -167,7 +167,7 @@ def test_a_foot_that_slides_is_found_with_its_way(slide: float, good: bool) -> N
 def test_what_slides_on_its_belly_may() -> None:
     clip = standing()
     assert clip.contacts is not None
-    sliding = Contacts(clip.contacts.points, clip.contacts.on, sliding=True)
+    sliding = ContactSchedule(clip.contacts.points, clip.contacts.on, sliding=True)
     assert (
         check_standing_feet(Analysis(clip.with_frames(clip.frames, contacts=sliding))).good is None
     )
@@ -223,7 +223,7 @@ def test_impacts_are_left_out(early: float, good: bool) -> None:
     assert clip.contacts is not None
     on = clip.contacts.on.copy()
     on[: round(early * FPS)] = False  # it hangs in the air before it touches down
-    contacts = Contacts(clip.contacts.points, on)
+    contacts = ContactSchedule(clip.contacts.points, on)
     found = check_ground_reaction(Analysis(clip.with_frames(clip.frames, contacts=contacts)))
     assert found.good is good
 
@@ -392,13 +392,13 @@ def test_what_people_were_measured_to_do_is_inside_the_bounds() -> None:
 
 @pytest.mark.parametrize("name", ["dog", "lamp", "snake-36", "tail-biped", "two-link"])
 def test_who_is_no_person_has_no_table(name: str) -> None:
-    assert strength.why_not_human(load_character(name)).startswith(f"no table for {name!r}")
+    assert body_of(load_character(name)).why_no_person
 
 
 @pytest.mark.parametrize("name", ["humanoid", "humanoid-51", "humanoid-ball"])
 def test_the_built_in_people_are_people(name: str) -> None:
     character = load_character(name)
-    assert strength.why_not_human(character) == ""
+    assert body_of(character).kind == "person"
     joints = {joint for joint, _ in strength.rated_links(body_of(character)).values()}
     assert {"hip", "knee", "ankle", "shoulder", "elbow", "trunk", "neck"} <= joints
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import poise
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of
 from poise.characters import load_character
 from poise.errors import ClipError
@@ -56,7 +56,7 @@ def gait_clip(
         for side, shift, more in zip(("left", "right"), (0.0, 0.5), knees, strict=True):
             swing = 0.6 + 0.5 * np.sin(2.0 * np.pi * (t / period + shift))
             q[:, character.q_slice(character.joint(f"{side}_knee"))] = (swing + more)[:, None]
-    return Clip(character, q, FPS, contacts=Contacts(points, np.stack(on, axis=1)))
+    return Clip(character, q, FPS, contacts=ContactSchedule(points, np.stack(on, axis=1)))
 
 
 def paws(**phases: float) -> dict[str, float]:
@@ -200,7 +200,9 @@ def test_uneven_strides_are_no_steady_gait() -> None:
     on[105:145, clip.contacts.of("left_foot")] = False  # one step comes late
     with pytest.raises(ClipError, match="uneven"):
         stride_of(
-            Analysis(clip.with_frames(clip.frames, contacts=Contacts(clip.contacts.points, on)))
+            Analysis(
+                clip.with_frames(clip.frames, contacts=ContactSchedule(clip.contacts.points, on))
+            )
         )
 
 

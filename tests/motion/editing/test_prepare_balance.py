@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 import poise
 from poise import measure
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation
@@ -182,7 +182,7 @@ def test_a_flight_is_not_called_standing() -> None:
     hop[air, 2] += 0.5 * 9.81 * (0.25**2 - t[air] ** 2)
     on = np.array(clip.contacts.on)
     on[air] = False
-    contacts = Contacts(clip.contacts.points, on)
+    contacts = ContactSchedule(clip.contacts.points, on)
     assert not repair_schedule(clip.with_frames(hop, contacts=contacts)).on[air].any()
     # the same gap without a hop: the body did not fall, so it stood
     assert repair_schedule(clip.with_frames(clip.frames, contacts=contacts)).on[air].all()
@@ -196,7 +196,7 @@ def test_a_foot_that_hovers_beside_one_that_stands_does_not_stand() -> None:
     on[:, right] = False
     on[100:220, right] = True  # as a coarse detection has it
     found = repair_schedule(
-        clip.with_frames(clip.frames, contacts=Contacts(clip.contacts.points, on))
+        clip.with_frames(clip.frames, contacts=ContactSchedule(clip.contacts.points, on))
     )
     assert not found.on[:, right].any()
     assert found.on[:, clip.contacts.of("left_foot")].all()
@@ -207,7 +207,7 @@ def test_who_never_stands_is_refused() -> None:
     high = clip.frames.copy()
     high[:, 2] += 1.0
     assert clip.contacts is not None
-    none = Contacts(clip.contacts.points, np.zeros_like(clip.contacts.on))
+    none = ContactSchedule(clip.contacts.points, np.zeros_like(clip.contacts.on))
     with pytest.raises(ClipError, match="nothing ever stands"):
         prepare_balance(clip.with_frames(high, contacts=none))
 

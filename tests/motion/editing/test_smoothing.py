@@ -8,9 +8,9 @@ from scipy.ndimage import binary_erosion
 from stepping import HUMANOID, needs_data, stepping, take
 
 from poise import load_character
-from poise.anatomy.body import size_of
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import positions
+from poise.anatomy.rest_pose import size_of
 from poise.errors import ClipError, PoiseError
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
@@ -130,7 +130,7 @@ def walking_noise(clip: Clip, seed: int = 0) -> Clip:
     return clip.with_frames(configuration.integrate(clip.character, clip.frames, noise))
 
 
-def stance_error(clip: Clip, truth: Clip, contacts: Contacts) -> Floats:
+def stance_error(clip: Clip, truth: Clip, contacts: ContactSchedule) -> Floats:
     """How far standing points are from where they stand in truth [m]."""
     a, b = (positions(HUMANOID, contacts.points, x.frames) for x in (clip, truth))
     return np.asarray(np.linalg.norm(a - b, axis=-1)[contacts.on])
@@ -212,7 +212,7 @@ def test_lowpass_keeps_columns_apart() -> None:
         assert np.allclose(lowpass(x[:, i : i + 1], 5.0, 100.0)[:, 0], together[:, i], atol=1e-14)
 
 
-def firmly(clip: Clip, contacts: Contacts, inset: float = 0.05) -> Mask:
+def firmly(clip: Clip, contacts: ContactSchedule, inset: float = 0.05) -> Mask:
     """Where points stand firmly, by more than an inset [s] from where they come and go."""
     p = positions(clip.character, contacts.points, clip.frames)
     still = speeds(p, clip.fps) < STILL * np.sqrt(9.81 * size_of(clip.character))
@@ -220,7 +220,7 @@ def firmly(clip: Clip, contacts: Contacts, inset: float = 0.05) -> Mask:
     return np.asarray(binary_erosion(still_contacts(contacts, still), inside))
 
 
-def stance_noise(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) -> float:
+def stance_noise(clip: Clip, frames: Floats, contacts: ContactSchedule, cutoff: float) -> float:
     """RMS acceleration of points that stand firmly, of what is faster than the cutoff [m/s²].
 
     What is slower is motion, says the residual analysis: a heel that comes up, weight that shifts.

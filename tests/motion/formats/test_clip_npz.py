@@ -14,7 +14,7 @@ from bad_files import refusal, unreadable_paths, write_hole
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of
 from poise.characters import builtin_names, load_character
 from poise.errors import CharacterError, ClipError, PoiseError
@@ -59,7 +59,7 @@ def test_contacts_come_back_with_their_flags(flag: str, tmp_path: Path) -> None:
     humanoid = load_character("humanoid")
     points = feet_of(humanoid)
     on = np.random.default_rng(3).random((9, len(points))) < 0.5
-    clip = some_clip(humanoid, contacts=Contacts(points, on, **{flag: True}))
+    clip = some_clip(humanoid, contacts=ContactSchedule(points, on, **{flag: True}))
     npz.write(clip, tmp_path / "clip.npz")
     again = npz.read(tmp_path / "clip.npz").contacts
     assert again is not None

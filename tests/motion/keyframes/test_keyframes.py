@@ -241,9 +241,9 @@ def test_a_reach_is_met_at_its_key() -> None:
     keys = parse_keyframes(examples()[0])
     (reach,) = keys.reaches
     frames = keys.frames()
-    from poise.anatomy.feet import Point
+    from poise.anatomy.feet import ContactPoint
 
-    point = Point(reach.link, reach.link, tip(keys.character, reach.link))
+    point = ContactPoint(reach.link, reach.link, tip(keys.character, reach.link))
     assert positions(keys.character, [point], frames[60])[0] == pytest.approx(
         reach.target, abs=0.002
     )

@@ -11,7 +11,7 @@ import retarget_claims as claims
 from test_retarget import biped
 
 import poise
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import positions, tip_of
 from poise.errors import ClipError
 from poise.model.character import Character, Shape
@@ -108,7 +108,9 @@ def test_a_hand_of_which_a_part_stands_stands_on_one_point() -> None:
     assert clip.contacts is not None
     on = clip.contacts.on.copy()
     on[:, clip.contacts.of("left_forearm")[1:]] = False
-    part = Clip(clip.character, clip.frames, clip.fps, contacts=Contacts(clip.contacts.points, on))
+    part = Clip(
+        clip.character, clip.frames, clip.fps, contacts=ContactSchedule(clip.contacts.points, on)
+    )
     made = retarget(part, poise.load_character("humanoid-51"))
     claims.feet_stand(made)
     claims.nothing_in_the_ground(made)

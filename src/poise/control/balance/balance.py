@@ -101,6 +101,8 @@ class Balance(ActsOnPlant, Sealed):
     """Distance from the desired center of mass to where its velocity leads it [m], of each copy in
     the last call; for `TimeScaled`."""
 
+    _solution: _core.BalanceSolution | None = None
+
     weight: Floats
     """Tracking weight of each velocity, shape (nv,)."""
 
@@ -170,15 +172,28 @@ class Balance(ActsOnPlant, Sealed):
         )
         self._threads = threads_of(threads, plant.n)
         self.capture_point_error = np.zeros(1)
-        self._start()
+        self._make_planner()
+        self._seal()
 
-    def _start(self) -> None:
+    def _make_planner(self) -> None:
         """Make what lives in the core."""
-        self._params = _core.BalanceParams()
         self._write_params()
         model, overrides = self.scene.model, self.scene.overrides
         self._planner = _core.BalancePlanner(model, self._params, overrides, self._threads)
-        self._seal()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes, with the core's parameters by name; neither planner nor last solution."""
+        state = super().__getstate__()
+        del state["_planner"]
+        names = [name for name in dir(self._params) if not name.startswith("_")]
+        params = {name: getattr(self._params, name) for name in names}
+        return state | {"_params": params, "_solution": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _params=_core.BalanceParams())
+        for name, value in state["_params"].items():
+            setattr(self._params, name, value)
+        self._make_planner()
 
     @staticmethod
     def _check_plant(plant: Plant) -> None:
@@ -210,6 +225,26 @@ class Balance(ActsOnPlant, Sealed):
             self._servo = self._make_servo()
         if self._sealed and name in _SETTINGS:
             self._write_params()
+
+    @property
+    def strength(self) -> Floats:
+        """Factor of joint torques and of the servo per link, shape (nl,) or (n, nl).
+
+        The solver does not know it: a weak limb does not reach its planned acceleration. Entries
+        may be assigned, with output "force".
+        """
+        strength = super().strength
+        strength.flags.writeable = self.output == "force"
+        return strength
+
+    @strength.setter
+    def strength(self, strength: ArrayLike | None) -> None:
+        if strength is not None and self.output != "force":
+            raise PoiseError(
+                "strength scales torques, and the command of this balance has accelerations: it "
+                "needs output 'force', and contact by impulses"
+            )
+        self._strength = None if strength is None else self._weights(strength, "strength")
 
     def _per_velocity(self, value: ArrayLike, name: str) -> Floats:
         """A number, or one for each velocity, above 0; shape (nv,)."""
@@ -318,7 +353,12 @@ class Balance(ActsOnPlant, Sealed):
         error = np.atleast_1d(finite(floats(memory, "memory"), "memory"))
         if error.ndim != 1 or not error.size:
             raise PoiseError(f"memory has shape {error.shape}, expected (n,)")
-        self.capture_point_error = error.copy()
+        self.capture_point_error, self._solution = error.copy(), None
+
+    @property
+    def last_plan(self) -> dict[str, Any] | None:
+        """Diagnostics of the last call for the first copy, as of `explain`; None before a call."""
+        return None if self._solution is None else self._explained(self._solution, 0)
 
     def scale_time(self, clip: Any) -> TimeScaled:
         """The clip as a motion that slows down when following it would cost the balance."""
@@ -376,7 +416,7 @@ class Balance(ActsOnPlant, Sealed):
             self._scheduled(target.time, n),
             self.gravity,
         )
-        self.capture_point_error = solution.capture_point_error
+        self.capture_point_error, self._solution = solution.capture_point_error, solution
         return solution
 
     def _scheduled(self, time: Any, n: int) -> Floats | None:
@@ -394,11 +434,12 @@ class Balance(ActsOnPlant, Sealed):
         a: Floats = solution.acceleration.reshape(shape)
         if self.output == "acceleration" or self.ground_model == "equality":
             return self._plant.lift(Command(acceleration=a))
-        force = solution.torque.reshape(shape)
+        force, factor = solution.torque.reshape(shape), self.factor
+        force = force if factor is None else force * factor
         if self._servo is None or self._dt is None:
             return self._plant.lift(Command(force=force))
         goal = Target(state.q, velocity_of(state, self.scene.nv) + self._dt * a)
-        drive = Drive(self._servo, goal, form="spd")
+        drive = Drive(self._servo, goal, form="spd", strength=self._strength)
         return self._plant.lift(Command(force=force, drive=drive))
 
     def _explained(self, solution: _core.BalanceSolution, i: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of, tip_of
 from poise.control.balance.config import MAX_FRICTION
 from poise.control.plant import Plant
@@ -127,14 +127,14 @@ class Schedule:
     """When each link should stand, from the contacts of a clip.
 
     Args:
-        clip: A clip with contacts, or Contacts and fps.
+        clip: A clip with contacts, or a ContactSchedule and fps.
         fade: Time in which a weight goes from 1 to 0 before a link leaves, and back after it has
             come [s].
-        fps: Frames per second, for Contacts.
+        fps: Frames per second, for a ContactSchedule.
     """
 
     def __init__(self, clip: Any, fade: float = 0.15, fps: float | None = None) -> None:
-        contacts = clip if isinstance(clip, Contacts) else clip.contacts
+        contacts = clip if isinstance(clip, ContactSchedule) else clip.contacts
         if contacts is None:
             raise PoiseError(
                 "this clip has no contacts; "

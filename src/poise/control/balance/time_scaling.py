@@ -85,7 +85,7 @@ class TimeScaled:
                 "a time-scaled motion follows one clock, and those of the copies differ; reset "
                 "them to one time"
             )
-        if self._last is not None and t < self._last:
+        if self._last is not None and t < self._last - 1e-9:
             # the world was set back: so is the clip
             self.time, self.speed = np.full_like(self.time, t), np.ones_like(self.speed)
         passed = 0.0 if self._last is None else max(t - self._last, 0.0)
@@ -109,7 +109,8 @@ class TimeScaled:
         )
         at = self.clip.target(time)
         a = at.a * speed**2 + at.v * rate
-        return Target(at.q, at.v * speed, a, time=time, clip=getattr(at, "clip", None))
+        within = time if at.time is None else at.time
+        return Target(at.q, at.v * speed, a, time=within, clip=at.clip)
 
     def targets(self, t: float, dt: float, k: int) -> Target:
         """Refuses: the speed depends on what happens."""

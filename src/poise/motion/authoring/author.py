@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.anatomy import feet
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.errors import ClipError, unknown_name
 from poise.math.arrays import Floats, runs
 from poise.model.character import Character
@@ -40,6 +40,7 @@ from poise.motion.authoring.terms import mirror_matrix
 from poise.motion.checks.strength import torque_bounds
 from poise.motion.clip import Clip
 from poise.motion.editing.mirroring import Mirror
+from poise.motion.foot_contact.planting import frames_from
 from poise.motion.keyframes import Keyframes
 
 # refinement
@@ -111,7 +112,7 @@ def refine(
     character: Character,
     sketch: Floats,
     fps: float,
-    contacts: Contacts,
+    contacts: ContactSchedule,
     *,
     travel: Travel | None = None,
     symmetry: Floats | None = None,
@@ -175,7 +176,7 @@ class _Task:
         character: Character,
         sketch: Floats,
         fps: float,
-        contacts: Contacts,
+        contacts: ContactSchedule,
         options: Options,
         travel: Travel | None,
         hold: Floats | None,
@@ -288,21 +289,9 @@ class _Task:
 
     def _least(self) -> Floats:
         """Heights of points that do not stand: rising from 0 next to a contact, (k, points)."""
-        k = len(self.on)
-        least = np.full(self.on.shape, -np.inf)
-        for i in range(len(self.points)):
-            stands = np.flatnonzero(self.on[:, i])
-            frames = np.arange(k)
-            if len(stands):
-                apart = np.abs(frames[:, None] - stands)
-                if self.travel is not None:
-                    apart = np.minimum(apart, k - apart)
-                far = apart.min(axis=1)
-            else:
-                far = np.full(k, k)
-            rise = np.clip((far - 1) / 5.0, 0.0, 1.0) * self.options.clearance
-            least[:, i] = np.where(self.on[:, i], -np.inf, rise)
-        return least
+        far = np.stack([frames_from(on, self.travel is not None) for on in self.on.T], axis=1)
+        rise = np.clip((far - 1) / 5.0, 0.0, 1.0) * self.options.clearance
+        return np.where(self.on, -np.inf, rise)
 
     def _center(self) -> Term:
         """Keep the center of mass over the middle of the standing feet, on the ground.
@@ -421,7 +410,7 @@ def options_of(source: str, given: Mapping[str, Any]) -> Options:
     return Options(**values)
 
 
-def _clip(keys: Keyframes, motion: Motion, contacts: Contacts, cycles: int) -> Clip:
+def _clip(keys: Keyframes, motion: Motion, contacts: ContactSchedule, cycles: int) -> Clip:
     frames, on = motion.q, contacts.on
     if motion.travel is not None:
         last = repeat_cycles(motion, cycles, 1)[:1]

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
 from poise.anatomy import feet
-from poise.anatomy.feet import Point
+from poise.anatomy.feet import ContactPoint, has_free_root
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
@@ -95,7 +95,7 @@ def find_ground_forces(
     q: ArrayLike,
     v: ArrayLike,
     a: ArrayLike,
-    points: Sequence[Point],
+    points: Sequence[ContactPoint],
     on: ArrayLike,
     *,
     friction: float = 0.8,
@@ -133,7 +133,7 @@ def find_ground_forces(
 
 def root_wrench(character: Character, q: Floats, tau: Floats, about: Floats) -> Floats:
     """The root's generalized forces as a wrench in world axes about points (k, 3), shape (k, 6)."""
-    if character.joints[0].kind != "free":
+    if not has_free_root(character):
         raise ClipError(
             f"character {character.name!r} stands on a fixed base: no ground force moves it"
         )

@@ -17,7 +17,7 @@ from scipy.interpolate import CubicSpline
 
 from poise import dynamics
 from poise.anatomy import feet
-from poise.anatomy.feet import Point
+from poise.anatomy.feet import ContactPoint
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
 from poise.model import configuration
@@ -39,7 +39,7 @@ Three = tuple[Floats, ...]
 
 
 def ground(
-    points: Sequence[Point],
+    points: Sequence[ContactPoint],
     on: Mask,
     *,
     weight: ArrayLike = 1.0,
@@ -93,7 +93,7 @@ def ground(
 
 
 def standing(
-    points: Sequence[Point], anchors: Floats, weights: Floats, *, weight: float = 1.0
+    points: Sequence[ContactPoint], anchors: Floats, weights: Floats, *, weight: float = 1.0
 ) -> Term:
     """Keep points at their anchors.
 
@@ -117,7 +117,7 @@ def standing(
 
 
 def above(
-    points: Sequence[Point], least: Floats, *, weight: float = 1.0, ground: float = 0.0
+    points: Sequence[ContactPoint], least: Floats, *, weight: float = 1.0, ground: float = 0.0
 ) -> Term:
     """Keep points above the ground.
 
@@ -223,7 +223,7 @@ def at_rest(frames: Sequence[int], *, weight: float = 1.0) -> Term:
 
 def _ground_forces(
     motion: Motion,
-    points: Sequence[Point],
+    points: Sequence[ContactPoint],
     on: Mask,
     friction: float,
     barrier: float,
@@ -245,11 +245,11 @@ def _ground_forces(
     return found
 
 
-def _points(motion: Motion, points: Sequence[Point]) -> Floats:
+def _points(motion: Motion, points: Sequence[ContactPoint]) -> Floats:
     return feet.positions(motion.character, points, motion.q)
 
 
-def _point_jacobians(motion: Motion, points: Sequence[Point]) -> Floats:
+def _point_jacobians(motion: Motion, points: Sequence[ContactPoint]) -> Floats:
     """(k, points, 3, nv)."""
     key = f"jacobians {id(points)}"
     if key not in motion.cache:
@@ -262,7 +262,9 @@ def _point_jacobians(motion: Motion, points: Sequence[Point]) -> Floats:
     return found
 
 
-def _dynamics(motion: Motion, found: ground_forces.GroundForces, points: Sequence[Point]) -> Three:
+def _dynamics(
+    motion: Motion, found: ground_forces.GroundForces, points: Sequence[ContactPoint]
+) -> Three:
     """Derivatives of the joint torques by q, v, a, (k, nv, nv) each, by finite differences.
 
     Ground forces stay as they are and go along with their points.
@@ -287,7 +289,9 @@ def _dynamics(motion: Motion, found: ground_forces.GroundForces, points: Sequenc
     return by_q, by_v, dynamics.mass_matrix(character, q)
 
 
-def _wrenches(character: Character, points: Sequence[Point], q: Floats, forces: Floats) -> Floats:
+def _wrenches(
+    character: Character, points: Sequence[ContactPoint], q: Floats, forces: Floats
+) -> Floats:
     """Forces at points as wrenches on the links, at their origins, (..., nl, 6)."""
     p, R = dynamics.forward_kinematics(character, q)
     out = np.zeros((*p.shape[:-1], 6))

@@ -15,8 +15,9 @@ from scipy.signal import savgol_filter
 
 from poise import dynamics
 from poise.anatomy import feet
-from poise.anatomy.body import body_of, size_of
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.body import body_of
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.rest_pose import size_of
 from poise.math.arrays import Floats, Mask, runs
 from poise.motion.authoring import ground_forces
 from poise.motion.clip import Clip
@@ -116,7 +117,7 @@ class Analysis:
         return np.arange(len(self.clip)) / self.clip.fps
 
     @cached_property
-    def contacts(self) -> Contacts:
+    def contacts(self) -> ContactSchedule:
         """Those the clip was made with; else detected, of hands too; none without feet.
 
         Contacts that were detected before an edit are detected anew, of the same points.
@@ -127,7 +128,7 @@ class Analysis:
         points = feet.feet_of(character) if own is None else own.points
         standing = {point.link for point in points}
         if not standing:
-            return Contacts((), np.zeros((len(self.clip), 0), dtype=bool))
+            return ContactSchedule((), np.zeros((len(self.clip), 0), dtype=bool))
         body = body_of(character)
         # of a dog the hands are feet, or carry them
         carriers = standing | {character.link(name).parent for name in standing}

@@ -32,9 +32,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from poise import dynamics
-from poise.anatomy.body import body_of, size_of
+from poise.anatomy.body import SIDES, body_of
 from poise.anatomy.feet import feet_of, positions
+from poise.anatomy.names import OTHER_SIDE
+from poise.anatomy.rest_pose import rest_pose, size_of
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask, runs
@@ -297,24 +298,18 @@ def pairs_of_feet(character: Character) -> dict[Foot, str]:
     found: dict[Foot, str] = {}
     for foot in dict.fromkeys(point.foot for point in feet_of(character)):
         # toes and claws may have no name of their own: then they are what they hang on
-        link: str | None = foot
-        while link is not None and body.where(link) is None:
-            link = character.link(link).parent
-        place = None if link is None else body.where(link)
+        place = body.limb_of(foot)
         if place is not None and place[1]:
-            found.setdefault((place[0], place[1]), foot)
-    other = {"left": "right", "right": "left"}
-    return {place: foot for place, foot in found.items() if (place[0], other[place[1]]) in found}
+            found.setdefault(place, foot)
+    return {(limb, s): foot for (limb, s), foot in found.items() if (limb, OTHER_SIDE[s]) in found}
 
 
 def leg_of(character: Character) -> float:
     """Height of the hips above the ground at rest [m]; of the hind legs, if there are four."""
     body = body_of(character)
-    p, _ = dynamics.forward_kinematics(character, character.rest_q)
-    index = {link.name: i for i, link in enumerate(character.links)}
-    thighs = [body.get("leg", side, "thigh")[:1] for side in ("left", "right")]
     ground = float(positions(character, feet_of(character), character.rest_q)[..., 2].min())
-    hips = [p[index[name], 2] - ground for names in thighs for name in names]
+    thighs = [name for side in SIDES for name in body.get("leg", side, "thigh")[:1]]
+    hips = [body.rest.position(name)[2] - ground for name in thighs]
     if not hips or min(hips) <= 0.0:
         raise ClipError("it has no hips above the ground")
     return float(np.mean(hips))
@@ -372,7 +367,7 @@ def mirror_angles(character: Character, q: Floats, later: Floats) -> dict[str, F
     mirror, body = Mirror.of(character), body_of(character)
     if abs(body.left[1]) < 0.99:
         raise ClipError("it does not look along x at rest: the mirror stands elsewhere")
-    if not _even(character):
+    if not _is_symmetric(character):
         raise ClipError("it does not stand alike on both sides at rest: the mirror says nothing")
     places = {j.name: body.where(link.name) for link in character.links for j in link.joints}
     off: dict[str, Floats] = {}
@@ -395,19 +390,14 @@ def mirror_angles(character: Character, q: Floats, later: Floats) -> dict[str, F
 
 def _up(character: Character, q: Floats) -> Floats:
     """Direction up seen from the root link, in the axes of its rest pose, (k, 3)."""
-    rest = dynamics.forward_kinematics(character, character.rest_q)[1][0]
     seen = rotation.rotate(rotation.conjugate(q[:, 3:7]), np.array([0.0, 0.0, 1.0]))
-    return rotation.rotate(rest, seen)
+    return rotation.rotate(rest_pose(character).R[0], seen)
 
 
-def _even(character: Character) -> bool:
+def _is_symmetric(character: Character) -> bool:
     """Whether the links of both sides rest in mirrored places, all but."""
-    p, _ = dynamics.forward_kinematics(character, character.rest_q)
-    index = {link.name: i for i, link in enumerate(character.links)}
-    p = p - p[0]
     mirror = Mirror.of(character)
-    pairs = [(i, index[mirror.pairs[name]]) for name, i in index.items()]
-    off = [float(np.linalg.norm(mirror.places(p[i]) - p[j])) for i, j in pairs if i != j]
+    off = [mirror.asymmetry(link) for link, image in mirror.pairs.items() if link != image]
     return max(off, default=0.0) < EVEN * size_of(character)
 
 

@@ -31,7 +31,6 @@ import numpy as np
 
 from poise import dynamics
 from poise.anatomy.body import Body, body_of
-from poise.anatomy.feet import feet_of
 from poise.anatomy.strength import MOMENTS, UNCONFIRMED
 from poise.math import rotation
 from poise.math.arrays import Floats
@@ -93,9 +92,9 @@ def check_strength(analysis: Analysis) -> Finding:
     """The joint torques are ones that a strong person has, outside of impacts."""
     claim = "a strong person could do it"
     character = analysis.clip.character
-    why = why_not_human(character)
+    why = body_of(character).why_no_person
     if why:
-        return Finding(claim, None, where=why)
+        return Finding(claim, None, where=f"no table for {character.name!r}: {why}")
     found = joint_demands(character, analysis.q, analysis.explained.torque)
     over = np.stack([one.moment / one.bound for one in found])
     known = analysis.calm & (analysis.left <= RESIDUAL)
@@ -103,24 +102,6 @@ def check_strength(analysis: Analysis) -> Finding:
     what = f"{worst.joint} {worst.way} of {worst.link}: there are {worst.bound:.2g} N m/kg"
     size = 100.0 * over.max(axis=0)
     return analysis.found(claim, size, 100.0, "% of the strength", known, what)
-
-
-def why_not_human(character: Character) -> str:
-    """Why there is no table for a character; "" if it has the joints of a person."""
-    body, none = body_of(character), f"no table for {character.name!r}"
-    joints = character.joints
-    if not joints or joints[0].kind != "free":
-        return f"{none}: its root is fixed"
-    for side in ("left", "right"):
-        if not (body.get("leg", side, "thigh") and body.get("leg", side, "shank")):
-            return f"{none}: it has no {side} leg of a person"
-    if ("tail", "") in body.links:
-        return f"{none}: it has a tail"
-    for foot in dict.fromkeys(point.foot for point in feet_of(character)):
-        place = body.where(foot)
-        if place is None or place[0] != "leg":
-            return f"{none}: it stands on its {foot}"
-    return ""
 
 
 def joint_demands(character: Character, q: Floats, torque: Floats) -> list[Demand]:
@@ -134,15 +115,8 @@ def joint_demands(character: Character, q: Floats, torque: Floats) -> list[Deman
             flip = -1.0 if side == "right" and axis != 1 else 1.0
             for sign, way in zip((1.0, -1.0), ways, strict=True):
                 if way:
-                    found.append(
-                        Demand(
-                            link,
-                            joint,
-                            way,
-                            flip * sign * about[:, axis],
-                            largest_moment(joint, way),
-                        )
-                    )
+                    moment, bound = flip * sign * about[:, axis], largest_moment(joint, way)
+                    found.append(Demand(link, joint, way, moment, bound))
     return found
 
 
@@ -194,33 +168,23 @@ def moments(body: Body, link: str, q: Floats, torque: Floats) -> Floats:
     A link whose joints turn about less than three axes has the least moment that does the same.
     """
     character = body.character
-    at = [k for joint in character.link(link).joints for k in _range(character.v_slice(joint))]
+    slices = [character.v_slice(joint) for joint in character.link(link).joints]
+    at = np.concatenate([np.arange(v.start, v.stop) for v in slices])
     J = dynamics.jacobian(character, q, link)[:, 3:, at]
     world = np.einsum("kvc,kv->kc", np.linalg.pinv(J), torque[:, at])
-    i = [one.name for one in character.links].index(link)
-    R = dynamics.forward_kinematics(character, q)[1][:, i]
-    rest_p, rest_R = dynamics.forward_kinematics(character, character.rest_q)
+    R = dynamics.forward_kinematics(character, q)[1][:, body.rest.index[link]]
     local = rotation.rotate(rotation.conjugate(R), world)
-    upright = rotation.multiply(_hanging(body, link, rest_p), rest_R[i])
+    upright = rotation.multiply(_hanging(body, link), body.rest.orientation(link))
     return np.asarray(rotation.rotate(upright, local) @ body.frame)
 
 
-def _range(at: slice) -> range:
-    return range(at.start, at.stop)
-
-
-def _hanging(body: Body, link: str, rest: Floats) -> Floats:
+def _hanging(body: Body, link: str) -> Floats:
     """The turn that lets an arm hang, if it rests as in a T-pose; of other links, none."""
-    place = body.where(link)
-    if place is None or place[0] != "arm":
-        return np.array([1.0, 0.0, 0.0, 0.0])
-    index = {one.name: i for i, one in enumerate(body.character.links)}
-    arm = [
-        index[name]
-        for role in ("arm", "forearm", "hand")
-        for name in body.get("arm", place[1], role)
-    ]
-    along = rest[arm[-1]] - rest[arm[0]]
+    limb, side, _ = body.where(link) or ("", "", "")
+    along = np.zeros(3)
+    if limb == "arm":
+        arm = [x for role in ("arm", "forearm", "hand") for x in body.get("arm", side, role)]
+        along = body.rest.position(arm[-1]) - body.rest.position(arm[0])
     if np.linalg.norm(along) < 1e-6:
         return np.array([1.0, 0.0, 0.0, 0.0])
     return rotation.between(along, (0.0, 0.0, -1.0))

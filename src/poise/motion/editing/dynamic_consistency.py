@@ -18,13 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from poise.anatomy import feet
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint
 from poise.math.arrays import Floats, Mask, Progress, runs
 from poise.model.character import Character
 from poise.motion.authoring import ground_forces, terms
 from poise.motion.authoring.spacetime import Motion, Term, optimize
 from poise.motion.clip import Clip
+from poise.motion.foot_contact.planting import frames_from
 
 RATE = 30.0
 """Frames per second that are moved; those between follow."""
@@ -76,14 +77,14 @@ class FootTargets(NamedTuple):
         least: Heights of those that do not stand [m], -inf of others, shape (k, points).
     """
 
-    points: tuple[Point, ...]
+    points: tuple[ContactPoint, ...]
     on: Mask
     at: Floats
     least: Floats
 
 
 def make_consistent(
-    clip: Clip, contacts: Contacts, goal: Goal, progress: Progress
+    clip: Clip, contacts: ContactSchedule, goal: Goal, progress: Progress
 ) -> tuple[Floats, float]:
     """Makes frames (k, nq) that ground forces explain; returns them and the unexplained fraction.
 
@@ -135,7 +136,7 @@ def make_consistent(
     return Clip(character, motion.q, fps).q(np.arange(len(clip)) / clip.fps), left
 
 
-def keep_weights(character: Character, contacts: Contacts) -> Floats:
+def keep_weights(character: Character, contacts: ContactSchedule) -> Floats:
     """Weights of velocities that lead away from the clip, shape (nv,)."""
     weights = np.full(character.nv, KEEP)
     parents = {link.name: link.parent for link in character.links}
@@ -158,7 +159,7 @@ def keep_weights(character: Character, contacts: Contacts) -> Floats:
     return weights
 
 
-def inner_points(points: Sequence[Point]) -> tuple[Point, ...]:
+def inner_points(points: Sequence[ContactPoint]) -> tuple[ContactPoint, ...]:
     """The points moved inwards, where ground forces may act."""
     out = list(points)
     for link in dict.fromkeys(point.link for point in points):
@@ -172,7 +173,9 @@ def inner_points(points: Sequence[Point]) -> tuple[Point, ...]:
     return tuple(out)
 
 
-def _foot_places(character: Character, points: Sequence[Point], on: Mask, q: Floats) -> Floats:
+def _foot_places(
+    character: Character, points: Sequence[ContactPoint], on: Mask, q: Floats
+) -> Floats:
     """Desired places of points (k, points, 3): on the ground where they stand, else as they are."""
     at = feet.positions(character, points, q)
     for i in range(len(points)):
@@ -185,13 +188,8 @@ def _foot_places(character: Character, points: Sequence[Point], on: Mask, q: Flo
 def _least_heights(on: Mask, fps: float) -> Floats:
     """How high points must be that do not stand: the higher, the longer before and after, -inf of
     those that do, shape (k, points)."""
-    least = np.full(on.shape, -np.inf)
-    for i in range(on.shape[1]):
-        for a, b in runs(~on[:, i]):
-            since = np.arange(b - a) if a else np.full(b - a, np.inf)
-            until = np.arange(b - a)[::-1] if b < len(on) else np.full(b - a, np.inf)
-            least[a:b, i] = SWINGS * np.minimum(np.minimum(since, until) / (RISE * fps), 1.0)
-    return least
+    away = np.stack([frames_from(column) for column in on.T], axis=1) - 1.0
+    return np.where(on, -np.inf, SWINGS * np.minimum(away / (RISE * fps), 1.0))
 
 
 def _pose_terms(
@@ -212,7 +210,7 @@ def _pose_terms(
     return required
 
 
-def _hands(character: Character, stand: FootTargets) -> tuple[Point, ...]:
+def _hands(character: Character, stand: FootTargets) -> tuple[ContactPoint, ...]:
     """Outer ends of the body that never stand."""
     parents = {link.parent for link in character.links}
     known = {point.link for point in stand.points} | {point.foot for point in stand.points}
@@ -234,7 +232,7 @@ def _com_term(desired: Floats, required: Mask) -> Term:
     return terms.center_over(np.column_stack([desired, np.zeros(len(desired))]), weights)
 
 
-def _unexplained(motion: Motion, points: Sequence[Point], on: Mask) -> float:
+def _unexplained(motion: Motion, points: Sequence[ContactPoint], on: Mask) -> float:
     """What the ground does not explain of a motion, at worst, in parts of body weight."""
     found = ground_forces.find_ground_forces(
         motion.character, motion.q, motion.v, motion.a, points, on, friction=FRICTION

@@ -15,15 +15,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import positions
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import has_free_root, positions
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, count, number, runs
 from poise.model import configuration
 from poise.motion.clip import Clip
 from poise.motion.editing.cutting import UP, check_angle, heading_of, resample, transform_frames
-from poise.motion.foot_contact.locking import FADE, fade_offsets, lock_blended_feet, move_points
+from poise.motion.foot_contact.locking import lock_blended_feet, lock_points
 
 Travel = tuple[float, Floats, Floats]
 """A turn about the vertical [rad] at a place, and the place to which that goes [m]."""
@@ -84,8 +84,7 @@ def loop(
             f"blend is {span:g} s; it must lie in 0 .. {most:g} s, half of the clip's time"
         )
     travel = _travel(clip, clip.frames[0], clip.frames[-1])
-    if _has_free_root(clip):
-        travel = _travel_of_feet(clip, travel)
+    travel = _travel_of_feet(clip, travel)
     if turn is not None:
         travel = (check_angle(turn, "turn"), *travel[1:])
     if blend is None:
@@ -94,7 +93,7 @@ def loop(
     one, contacts = _lock_seam_feet(clip, _close_seam(clip, faded, travel), travel, faded)
     rounds, frames = [one[:-1]], one
     for _ in range(cycles - 1):
-        frames = transform_frames(frames, *travel) if _has_free_root(clip) else frames
+        frames = _carry(clip, frames, travel)
         rounds.append(frames[:-1])
     if contacts is not None:
         on = contacts.on.copy()
@@ -139,10 +138,8 @@ def blend(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | None 
     after = other if other.fps == clip.fps else resample(other, clip.fps)
     first, n = min(round(start * clip.fps), len(clip) - 2), max(1, round(duration * clip.fps))
     n = min(n, len(clip) - 1 - first, len(after) - 1)
-    frames = after.frames
-    if _has_free_root(clip):
-        turn, here, there = _travel(clip, frames[n // 2], clip.frames[first + n // 2])
-        frames = transform_frames(frames, turn, here, there)
+    meeting = _travel(clip, after.frames[n // 2], clip.frames[first + n // 2])
+    frames = _carry(clip, after.frames, meeting)
     s = np.arange(n + 1)[:, None] / n
     s = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
     before = clip.frames[first : first + n + 1]
@@ -150,11 +147,21 @@ def blend(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | None 
     mixed = configuration.integrate(clip.character, before, s * step)
     joined = np.concatenate([clip.frames[:first], mixed, frames[n + 1 :]])
     contacts = _join_contacts(clip, after, first, n)
-    if contacts is None or contacts.sliding or not contacts.on.any() or not _has_free_root(clip):
-        return clip.with_frames(joined, contacts=contacts)
-    return lock_blended_feet(
-        clip.with_frames(joined, contacts=contacts), clip.frames, frames, first, n
-    )
+    blended = clip.with_frames(joined, contacts=contacts)
+    if contacts is None or not _can_lock(clip) or not contacts.on.any():
+        return blended
+    return lock_blended_feet(blended, clip.frames, frames, first, n)
+
+
+def _can_lock(clip: Clip) -> bool:
+    """Whether the feet of a clip stand in places, in which they can be locked."""
+    contacts = clip.contacts
+    return contacts is not None and not contacts.sliding and has_free_root(clip.character)
+
+
+def _carry(clip: Clip, frames: Floats, travel: Travel) -> Floats:
+    """Poses (k, nq) after a travel; those of a root that is fixed stay."""
+    return transform_frames(frames, *travel) if has_free_root(clip.character) else frames
 
 
 def _fade_time(clip: Clip, travel: Travel) -> float:
@@ -162,25 +169,17 @@ def _fade_time(clip: Clip, travel: Travel) -> float:
 
     Smooth enough: second differences of poses across the seam are no larger than near it.
     """
-    turn, here, there = travel
     # two frames before the last; the last itself gives way to the first of the next round
-    ahead = (
-        transform_frames(clip.frames[:2], turn, here, there)
-        if _has_free_root(clip)
-        else clip.frames[:2]
-    )
+    ahead = _carry(clip, clip.frames[:2], travel)
     gap = configuration.difference(clip.character, ahead[0], clip.frames[-1])
     width = float(max(np.abs(gap[:3]).max(), ARM * np.abs(gap[3:]).max(initial=0.0)))
     if width < CLOSED:
         return 0.0
     near = max(3, round(NEAR * clip.fps))
+    across = np.concatenate([clip.frames[-3:-1], ahead])
     seam, *sides = (
         np.abs(np.diff(configuration.difference(clip.character, q[1:], q[:-1]), axis=0)).max(axis=0)
-        for q in (
-            np.concatenate([clip.frames[-3:-1], ahead]),
-            clip.frames[:near],
-            clip.frames[-near:],
-        )
+        for q in (across, clip.frames[:near], clip.frames[-near:])
     )
     level = np.maximum(ROUGH * np.maximum(*sides), SMOOTH / clip.fps**2)
     if (seam <= level).all():
@@ -192,9 +191,9 @@ def _close_seam(clip: Clip, span: int, travel: Travel) -> Floats:
     """Frames of one round whose last pose and velocity are those of the first, carried on."""
     character, frames = clip.character, clip.frames.copy()
     turn, here, there = travel
-    back = transform_frames(frames, -turn, there, here) if _has_free_root(clip) else frames
     if span < 1:
         return np.asarray(frames)
+    back = _carry(clip, frames, (-turn, there, here))
     u = np.arange(span + 1)[:, None] / span
     begin, end = frames[: span + 1], back[::-1][: span + 1]
     # first the pose: half of the gap from each side, level at the seam
@@ -208,9 +207,7 @@ def _close_seam(clip: Clip, span: int, travel: Travel) -> Floats:
     gap = _slope(clip, begin) + _slope(clip, end)
     begin, end = (configuration.integrate(character, x, -fade * gap) for x in (begin, end))
     frames[: span + 1] = begin
-    frames[-span - 1 :] = (
-        transform_frames(end[::-1], turn, here, there) if _has_free_root(clip) else end[::-1]
-    )
+    frames[-span - 1 :] = _carry(clip, end[::-1], travel)
     return np.asarray(frames)
 
 
@@ -226,7 +223,7 @@ def _slope(clip: Clip, frames: Floats) -> Floats:
 def _travel(clip: Clip, a: Floats, b: Floats) -> Travel:
     """From pose a to pose b over the ground: turn [rad], and the place that goes to a place."""
     here, there = a[:3].copy(), b[:3].copy()
-    if not _has_free_root(clip):
+    if not has_free_root(clip.character):
         return 0.0, here, there
     there[2] = here[2]
     turn = float(heading_of(clip, b) - heading_of(clip, a))
@@ -236,7 +233,7 @@ def _travel(clip: Clip, a: Floats, b: Floats) -> Travel:
 def _travel_of_feet(clip: Clip, travel: Travel) -> Travel:
     """The travel of a round as the points say that stand in its first and in its last frame."""
     contacts = clip.contacts
-    if contacts is None or contacts.sliding:
+    if contacts is None or not _can_lock(clip):
         return travel
     turn, here, there = travel
     if contacts.on.all(axis=0).any():
@@ -255,14 +252,14 @@ def _travel_of_feet(clip: Clip, travel: Travel) -> Travel:
 
 def _lock_seam_feet(
     clip: Clip, frames: Floats, travel: Travel, faded: int
-) -> tuple[Floats, Contacts | None]:
+) -> tuple[Floats, ContactSchedule | None]:
     """Frames of a round in which standing points are where they stood before its seam was faded.
 
     A foot that ends a little beside where its next round begins meets it half way; one that ends
     far from there slides while the seam is faded, and its contact ends meanwhile.
     """
     contacts = clip.contacts
-    if not faded or contacts is None or contacts.sliding or not _has_free_root(clip):
+    if not faded or contacts is None or not _can_lock(clip):
         return frames, contacts
     was, now = (positions(clip.character, contacts.points, q) for q in (clip.frames, frames))
     on, offset = contacts.on.copy(), np.where(contacts.on[..., None], was - now, 0.0)
@@ -282,13 +279,10 @@ def _lock_seam_feet(
     contacts = replace(contacts, on=on)
     if np.abs(offset).max() < 1e-4:
         return frames, contacts
-    fade = max(1, round(FADE * clip.fps))
-    for i, column in enumerate(on.T):
-        fade_offsets(offset[:, i], column, fade)
-    return move_points(clip.character, frames, contacts.points, offset), contacts
+    return lock_points(clip, frames, contacts, offset), contacts
 
 
-def _join_contacts(clip: Clip, after: Clip, first: int, n: int) -> Contacts | None:
+def _join_contacts(clip: Clip, after: Clip, first: int, n: int) -> ContactSchedule | None:
     """Contacts of a blend: of the nearer clip; None if one has none or other points."""
     one, two = clip.contacts, after.contacts
     if one is None or two is None or one.points != two.points:
@@ -296,7 +290,3 @@ def _join_contacts(clip: Clip, after: Clip, first: int, n: int) -> Contacts | No
     half = n // 2
     on = np.concatenate([one.on[: first + half], two.on[half:]])
     return replace(one, on=on, detected=one.detected or two.detected)
-
-
-def _has_free_root(clip: Clip) -> bool:
-    return clip.character.joints[0].kind == "free"

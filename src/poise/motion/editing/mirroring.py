@@ -16,11 +16,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise import dynamics
-from poise.anatomy.body import size_of
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint
 from poise.anatomy.names import opposite_of
+from poise.anatomy.rest_pose import RestPose, rest_pose, size_of
 from poise.errors import ClipError, shorten
 from poise.math import rotation
 from poise.math.arrays import Floats
@@ -99,7 +98,7 @@ class Mirror:
     def turn(self, x: ArrayLike) -> Floats:
         """Orientations of the root link in the world (..., 4), in the mirror."""
         root = self.character.links[0].name
-        here, there = self._rest(root), self._rest(self.pairs[root])
+        here, there = (self._rest.orientation(name) for name in (root, self.pairs[root]))
         turn = rotation.multiply(x, rotation.conjugate(here))
         return rotation.multiply(self._turns(turn), there)
 
@@ -107,13 +106,13 @@ class Mirror:
         """Coordinates of a ball (..., 4), hinge or slide (..., 1), as the other side has them."""
         joint, other = self.character.joint(name), self.joint(name)
         link = self._places[name][0]
-        here, there = self._rest(link), self._rest(self.pairs[link])
+        here, there = (self._rest.orientation(name) for name in (link, self.pairs[link]))
         if joint.kind == "ball":
             turn = rotation.multiply(here, x)
             turn = self._turns(rotation.multiply(turn, rotation.conjugate(here)))
             turn = rotation.multiply(rotation.conjugate(there), turn)
             return rotation.multiply(turn, there)
-        sign = np.sign(self._along(joint, other, here, there))
+        sign = np.sign(self._axis_cosine(link, joint, other))
         same: Floats = np.asarray(x, dtype=np.float64) * (sign if joint.kind == "slide" else -sign)
         return same
 
@@ -132,7 +131,7 @@ class Mirror:
         image: Floats = p - 2.0 * (p @ self.normal)[..., None] * self.normal
         return image
 
-    def contacts(self, contacts: Contacts) -> Contacts:
+    def contacts(self, contacts: ContactSchedule) -> ContactSchedule:
         """Contacts in the mirror; where the soles are alike, on the same points."""
         points = tuple(self._point(point) for point in contacts.points)
         same = [
@@ -145,45 +144,46 @@ class Mirror:
         on[:, same] = contacts.on
         return replace(contacts, on=on)
 
-    def _point(self, point: Point) -> Point:
+    def _point(self, point: ContactPoint) -> ContactPoint:
         link = self.pairs[point.link]
-        seen = self.places(rotation.rotate(self._rest(point.link), point.pos))
-        pos = rotation.rotate(rotation.conjugate(self._rest(link)), seen)
-        return Point(self.pairs[point.foot], link, tuple(pos.tolist()))
+        seen = self.places(rotation.rotate(self._rest.orientation(point.link), point.pos))
+        pos = rotation.rotate(rotation.conjugate(self._rest.orientation(link)), seen)
+        return ContactPoint(self.pairs[point.foot], link, tuple(pos.tolist()))
 
     def _turns(self, turn: Floats) -> Floats:
         """Quaternions (..., 4) in the mirror: M D M turns about -M axis by the same angle."""
         return np.concatenate([turn[..., :1], -self.places(turn[..., 1:])], axis=-1)
 
-    def _rest(self, link: str) -> Floats:
-        return _rest_turns(self.character)[link]
+    @property
+    def _rest(self) -> RestPose:
+        return rest_pose(self.character)
 
-    def _along(self, joint: Joint, other: Joint, here: Floats, there: Floats) -> float:
-        """Cosine between the image of a joint's axis and the axis of the other joint."""
-        seen = self.places(rotation.rotate(here, joint.axis))
-        return float(seen @ rotation.rotate(there, other.axis))
+    def _axis_cosine(self, link: str, joint: Joint, other: Joint) -> float:
+        """Cosine between the image of a joint's axis and the axis of the other side's joint."""
+        seen = self.places(rotation.rotate(self._rest.orientation(link), joint.axis))
+        return float(seen @ rotation.rotate(self._rest.orientation(self.pairs[link]), other.axis))
+
+    def asymmetry(self, link: str) -> float:
+        """Distance at rest from the image of a link, from the root, to its counterpart [m]."""
+        here, there = (self._rest.position(x) - self._rest.p[0] for x in (link, self.pairs[link]))
+        return float(np.linalg.norm(self.places(here) - there))
 
     def _check(self) -> None:
         """Refuse a character whose sides have different joints."""
-        p, _ = dynamics.forward_kinematics(self.character, self.character.rest_q)
-        where = {link.name: p[i] for i, link in enumerate(self.character.links)}
-        root = where[self.character.links[0].name]
-        far = OFF * size_of(self.character)
+        far = 2.0 * OFF * size_of(self.character)
         for link in self.character.links:
             image = self.character.link(self.pairs[link.name])
             at = f"link {link.name!r} has no mirror image in {image.name!r}: "
             kinds = [[joint.kind for joint in x.joints] for x in (link, image)]
             if kinds[0] != kinds[1]:
                 raise ClipError(f"{at}its joints are {kinds[0]}, the other's {kinds[1]}")
-            apart = self.places(where[link.name] - root) - (where[image.name] - root)
-            if np.linalg.norm(apart) > 2.0 * far:
-                raise ClipError(
-                    f"{at}in the rest pose they are {np.linalg.norm(apart):.3g} m from symmetric"
-                )
+            off = self.asymmetry(link.name)
+            if off > far:
+                raise ClipError(f"{at}in the rest pose they are {off:.3g} m from symmetric")
             for joint, other in zip(link.joints, image.joints, strict=True):
                 if joint.kind not in ("hinge", "slide"):
                     continue
-                lean = self._along(joint, other, self._rest(link.name), self._rest(image.name))
+                lean = self._axis_cosine(link.name, joint, other)
                 if abs(lean) < LEAN:
                     raise ClipError(
                         f"{at}the axis of joint {joint.name!r}, mirrored, leans by "
@@ -193,13 +193,11 @@ class Mirror:
 
 def _normal(character: Character, pairs: dict[str, str | None]) -> Floats:
     """Across which direction the pairs lie in the rest pose: y, unless it is another one."""
-    p, _ = dynamics.forward_kinematics(character, character.rest_q)
-    where = {link.name: p[i] for i, link in enumerate(character.links)}
-    across = np.zeros(3)
+    rest, across = rest_pose(character), np.zeros(3)
     for name, image in pairs.items():
         if image is not None and name < image:
-            apart = (where[name] - where[image]) * [1.0, 1.0, 0.0]
-            across += apart if apart @ across >= 0.0 else -apart
+            step = (rest.position(name) - rest.position(image)) * [1.0, 1.0, 0.0]
+            across += step if step @ across >= 0.0 else -step
     length = float(np.linalg.norm(across))
     if length < 1e-9:
         return np.array([0.0, 1.0, 0.0])
@@ -210,12 +208,5 @@ def _normal(character: Character, pairs: dict[str, str | None]) -> Floats:
     return np.asarray(across)
 
 
-@lru_cache(maxsize=16)
-def _rest_turns(character: Character) -> dict[str, Floats]:
-    """Rotations of the links in the rest pose."""
-    R = dynamics.forward_kinematics(character, character.rest_q)[1]
-    return {link.name: R[i] for i, link in enumerate(character.links)}
-
-
-def _is_same_point(a: Point, b: Point) -> bool:
+def _is_same_point(a: ContactPoint, b: ContactPoint) -> bool:
     return a[:2] == b[:2] and bool(np.allclose(a.pos, b.pos, atol=1e-6))

@@ -37,7 +37,7 @@ from scipy.linalg import cho_solve_banded, cholesky_banded
 
 from poise import measure
 from poise.anatomy.body import body_of
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import positions
 from poise.errors import ClipError
 from poise.math.arrays import Floats, Mask, Progress, runs
@@ -47,7 +47,7 @@ from poise.motion.clip import Clip
 from poise.motion.editing.dynamic_consistency import make_consistent
 from poise.motion.foot_contact.repair import hold_standing_feet, repair_schedule
 from poise.motion.limits import excesses
-from poise.motion.retargeting.feet import is_limb_end
+from poise.motion.retargeting.feet import is_on_limb
 from poise.motion.retargeting.retarget import retarget
 
 # shift of the center of mass
@@ -281,7 +281,7 @@ def prepare_balance(
 
 
 def _desired_com(
-    character: Character, contacts: Contacts, q: Floats, fps: float, margin: float
+    character: Character, contacts: ContactSchedule, q: Floats, fps: float, margin: float
 ) -> tuple[Floats, Mask]:
     """Desired center of mass of frames [m], (k, 2), and when it counts, (k,)."""
     at = positions(character, contacts.points, q)
@@ -303,7 +303,7 @@ def _desired_com(
     return center + shift, required
 
 
-def _resample(contacts: Contacts, count: int) -> Contacts:
+def _resample(contacts: ContactSchedule, count: int) -> ContactSchedule:
     """The contacts at another number of frames over the same time."""
     at = np.rint(np.linspace(0.0, len(contacts.on) - 1.0, count)).astype(int)
     return replace(contacts, on=np.asarray(contacts.on)[at])
@@ -326,10 +326,10 @@ def _level_feet(clip: Clip, notes: list[str], progress: Progress) -> Clip:
     return flat
 
 
-def _has_legs(character: Character, contacts: Contacts) -> bool:
+def _has_legs(character: Character, contacts: ContactSchedule) -> bool:
     """Whether anything that stands is at the end of a leg or an arm."""
     body = body_of(character)
-    return any(is_limb_end(body, foot) for foot in contacts.feet)
+    return any(is_on_limb(body, foot) for foot in contacts.feet)
 
 
 def _is_level(clip: Clip) -> bool:
@@ -366,7 +366,7 @@ def _standing(clip: Clip) -> tuple[Floats, Mask]:
     return positions(clip.character, contacts.points, clip.frames), np.asarray(contacts.on)
 
 
-def _contacts(clip: Clip) -> Contacts:
+def _contacts(clip: Clip) -> ContactSchedule:
     if clip.contacts is None:
         raise ClipError(f"clip {clip.name!r} does not know when its feet stand")
     return clip.contacts

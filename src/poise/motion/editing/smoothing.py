@@ -43,17 +43,17 @@ from scipy.ndimage import binary_dilation, median_filter
 from scipy.signal import savgol_filter
 
 from poise import dynamics, measure
-from poise.anatomy.body import size_of
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of, positions
+from poise.anatomy.rest_pose import size_of
 from poise.errors import ClipError
-from poise.math.arrays import Floats, Mask, number, runs
+from poise.math.arrays import Floats, Mask, number
 from poise.math.filtering import lowpass, pad_length
 from poise.model import configuration
 from poise.model.character import Character
 from poise.motion.clip import Clip
 from poise.motion.foot_contact.detect import detect_contacts, speeds
-from poise.motion.foot_contact.locking import FADE, fade_offsets, move_points
+from poise.motion.foot_contact.locking import lock_points
 
 NOISE = (10.0, 20.0)
 """Cutoffs at which the residual of a clip holds noise alone [Hz]."""
@@ -196,27 +196,21 @@ def uncut_segments(clip: Clip) -> list[tuple[int, int]]:
 # standing feet
 
 
-def _lock_feet(clip: Clip, frames: Floats, contacts: Contacts, cutoff: float) -> Floats:
+def _lock_feet(clip: Clip, frames: Floats, contacts: ContactSchedule, cutoff: float) -> Floats:
     """Filtered frames, corrected so that standing points are where they were in the clip's own."""
     character, fps = clip.character, clip.fps
-    stood = positions(character, contacts.points, clip.frames)
-    now = positions(character, contacts.points, frames)
-    holds = still_contacts(
-        contacts, speeds(stood, fps) < STILL * math.sqrt(9.81 * size_of(character))
-    )
-    if not holds.any():
+    stood, now = (positions(character, contacts.points, q) for q in (clip.frames, frames))
+    slow = speeds(stood, fps) < STILL * math.sqrt(9.81 * size_of(character))
+    held = replace(contacts, on=still_contacts(contacts, slow))
+    if not held.on.any():
         return frames
-    fade = max(2, round(FADE * fps))
-    offset = np.zeros_like(now)
-    for i in range(len(contacts.points)):
-        for a, b in runs(holds[:, i]):
-            offset[a:b, i] = _smooth_places(stood[a:b, i], fps) - now[a:b, i]
-        fade_offsets(offset[:, i], holds[:, i], fade)
-        offset[:, i] = lowpass(offset[:, i], min(2.0 * cutoff, 0.45 * fps), fps)
-    return move_points(character, frames, contacts.points, offset, joints=KEEP, root=KEEP)
+    for i, a, b in held.point_phases():
+        stood[a:b, i] = _smooth_places(stood[a:b, i], fps)
+    cutoff = min(2.0 * cutoff, 0.45 * fps)
+    return lock_points(clip, frames, held, stood - now, cutoff=cutoff, joints=KEEP, root=KEEP)
 
 
-def still_contacts(contacts: Contacts, still: Mask) -> Mask:
+def still_contacts(contacts: ContactSchedule, still: Mask) -> Mask:
     """The part of each contact from the first to the last frame in which the point is still."""
     found = np.zeros_like(contacts.on)
     for i, a, b in contacts.point_phases():

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.ndimage import uniform_filter1d
 
-from poise.anatomy.body import size_of
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point, feet_of, positions, tip_of
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint, feet_of, has_free_root, positions, tip_of
+from poise.anatomy.rest_pose import size_of
 from poise.errors import ClipError
 from poise.math.arrays import Floats, Mask, number, runs
 from poise.motion.clip import Clip
@@ -58,11 +58,11 @@ BLIP = 0.05
 
 def detect_contacts(
     clip: Clip,
-    points: Sequence[Point] | None = None,
+    points: Sequence[ContactPoint] | None = None,
     *,
     also: Iterable[str] = (),
     ground: float | None = None,
-) -> Contacts:
+) -> ContactSchedule:
     """Find which points of the soles stand on the ground, frame by frame.
 
     Args:
@@ -93,10 +93,10 @@ def detect_contacts(
     begins = (speed < slow) & (height < HEIGHTS[0] * length)
     lasts = (speed < still) & (height < HEIGHTS[1] * length)
     on = [_close_gaps(a, b, clip.fps) for a, b in zip(begins.T, lasts.T, strict=True)]
-    return Contacts(points, np.stack(on, axis=1), detected=True)
+    return ContactSchedule(points, np.stack(on, axis=1), detected=True)
 
 
-def ground_height(clip: Clip, contacts: Contacts | None = None) -> float:
+def ground_height(clip: Clip, contacts: ContactSchedule | None = None) -> float:
     """Height of the ground [m]: the median of the lowest point that stands, over the frames.
 
     Without a contact it is the lowest height that any of the points reaches.
@@ -122,7 +122,7 @@ def speeds(p: Floats, fps: float) -> Floats:
 def _root_speed(clip: Clip) -> Floats:
     """Speed of the root over the ground, its mean over half a second [m/s], shape (k,)."""
     k = len(clip)
-    if k == 1 or not clip.character.joints or clip.character.joints[0].kind != "free":
+    if k == 1 or not has_free_root(clip.character):
         return np.zeros(k)
     v = np.gradient(clip.frames[:, :2], axis=0) * clip.fps
     mean = uniform_filter1d(v, max(1, round(0.5 * clip.fps)), axis=0, mode="nearest")

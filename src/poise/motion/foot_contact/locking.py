@@ -17,9 +17,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from poise.anatomy.body import size_of
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point, positions
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint, has_free_root, positions
+from poise.anatomy.rest_pose import size_of
 from poise.math.arrays import Floats, Mask, runs
 from poise.math.filtering import lowpass
 from poise.model.character import Character
@@ -34,7 +34,7 @@ FADE = 0.12
 def move_points(
     character: Character,
     frames: Floats,
-    points: Sequence[Point],
+    points: Sequence[ContactPoint],
     offset: Floats,
     *,
     joints: float = 1e-2,
@@ -53,17 +53,50 @@ def move_points(
         limits: Keep the joints' limits; only for poses that do.
     """
     desired = positions(character, points, frames) + offset
-    goals = [ik.Place(point.link, desired[:, i], point.pos) for i, point in enumerate(points)]
+    goals = [ik.Place(x.link, desired[:, i], x.pos) for i, x in enumerate(points)]
     # a leg that is all but straight would bend its knee by centimetres for a millimetre of foot:
     # joints are held, the root may shift but not turn. Weights tuned on real clips
     posture = np.full(character.nv, joints)
-    if character.joints[0].kind == "free":
+    if has_free_root(character):
         posture[:3], posture[3:6] = root, 1.0
-    rounds = 8 if limits else 4
-    found, _ = ik.solve(
-        character, frames, goals, limits=limits, posture=posture, iterations=rounds, tolerance=1e-4
-    )
-    return found
+    return ik.solve(
+        character,
+        frames,
+        goals,
+        limits=limits,
+        posture=posture,
+        iterations=8 if limits else 4,
+        tolerance=1e-4,
+    )[0]
+
+
+def lock_points(
+    clip: Clip,
+    frames: Floats,
+    contacts: ContactSchedule,
+    offset: Floats,
+    *,
+    cutoff: float | None = None,
+    joints: float = 1e-2,
+    root: float = 1e-2,
+) -> Floats:
+    """Poses (k, nq) whose standing points are moved by offsets, which fade in the air.
+
+    Args:
+        clip: A clip of the same character and rate.
+        frames: Its poses after an edit, shape (k, nq).
+        contacts: Which points stand.
+        offset: By how much to move those that stand [m], shape (k, points, 3).
+        cutoff: Low-pass cutoff of the offsets [Hz]; None disables filtering.
+        joints: As of `move_points`.
+        root: As of `move_points`.
+    """
+    offset = np.where(contacts.on[..., None], offset, 0.0)
+    for i, on in enumerate(contacts.on.T):
+        fade_offsets(offset[:, i], on, max(2, round(FADE * clip.fps)))
+        if cutoff is not None:
+            offset[:, i] = lowpass(offset[:, i], cutoff, clip.fps)
+    return move_points(clip.character, frames, contacts.points, offset, joints=joints, root=root)
 
 
 def fade_offsets(offset: Floats, on: Mask, fade: int) -> None:
@@ -75,19 +108,15 @@ def fade_offsets(offset: Floats, on: Mask, fade: int) -> None:
     k = len(offset)
     for a, b in runs(~on):
         span = b - a + 1
-        both = a > 0 and b < k and span <= 2 * fade
-        if a > 0:
-            length = span if both else fade
-            n = min(length, k - a + 1)
-            u = np.arange(1, n)[:, None] / length
-            slope = (offset[a - 1] - offset[a - 2]) if a > 1 and on[a - 2] else 0.0
-            offset[a : a + n - 1] += _hermite(u, offset[a - 1], slope * length)
-        if b < k:
-            length = span if both else fade
-            n = min(length, b + 1)
-            u = np.arange(1, n)[:, None] / length
-            slope = (offset[b] - offset[b + 1]) if b + 1 < k and on[b + 1] else 0.0
-            offset[b - n + 1 : b] += _hermite(u, offset[b], slope * length)[::-1]
+        length = span if a > 0 and b < k and span <= 2 * fade else fade
+        # forward from the frame before the gap, and backward from the one after it
+        for edge, way, room in ((a - 1, 1, k - a + 1), (b, -1, b + 1)):
+            if not 0 <= edge < k:
+                continue
+            i, before = np.arange(1, min(length, room)), edge - way
+            slope = offset[edge] - offset[before] if 0 <= before < k and on[before] else 0.0
+            u = i[:, None] / length
+            offset[edge + way * i] += _hermite(u, offset[edge], slope * length)
 
 
 def _hermite(u: Floats, value: Floats, slope: Floats | float) -> Floats:
@@ -164,7 +193,7 @@ def lock_blended_feet(blend: Clip, before: Floats, after: Floats, first: int, n:
     return blend.with_frames(frames, contacts=replace(contacts, on=stands))
 
 
-def _offsets(contacts: Contacts, away: Floats, on: Mask, fade: int) -> Floats:
+def _offsets(contacts: ContactSchedule, away: Floats, on: Mask, fade: int) -> Floats:
     """By how much to move the points of a blend [m], (k, points, 3).
 
     Args:
@@ -186,7 +215,7 @@ def _offsets(contacts: Contacts, away: Floats, on: Mask, fade: int) -> Floats:
 
 
 def _places(
-    contacts: Contacts, one: Floats, two: Floats, first: int, n: int, near: float
+    contacts: ContactSchedule, one: Floats, two: Floats, first: int, n: int, near: float
 ) -> tuple[Floats, Mask]:
     """Where the points of a blend stand [m], (k, points, 3), and when, (k, points).
 

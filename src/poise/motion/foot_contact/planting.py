@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.ndimage import gaussian_filter1d, maximum_filter1d
+from scipy.ndimage import distance_transform_edt, gaussian_filter1d, maximum_filter1d
 
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask, runs
@@ -54,25 +54,41 @@ UP = np.array([0.0, 0.0, 1.0])
 
 @dataclass(frozen=True, eq=False)
 class Sole:
-    """A sole, level, seen from its link's origin, in world axes.
+    """A sole. Places and directions are from its link's origin, in world axes, while it is level.
 
     Attributes:
         link: Index of the link.
         level: Orientation of the link in which the sole is level and looks along `forward`, (4,).
-        points: Points of the sole [m], shape (n, 3).
+        local: Points of the sole in the link's frame [m], shape (n, 3).
         heel: Middle of the rear edge [m], shape (3,).
         toe: Middle of the front edge, or the joint of toes that are links of their own [m], (3,).
         left: Direction to the left, level, shape (3,).
         height: How far `toe` is above the ground while the sole is level [m].
+        always_level: Whether it is level whenever it stands.
     """
 
     link: int
     level: Floats
-    points: Floats
+    local: Floats
     heel: Floats
     toe: Floats
     left: Floats
     height: float = 0.0
+    always_level: bool = False
+
+    @property
+    def points(self) -> Floats:
+        """Points of the sole [m], shape (n, 3)."""
+        return rotate(self.level, self.local)
+
+    @property
+    def middle(self) -> Floats:
+        """The point between heel and toe [m], shape (3,)."""
+        return (self.heel + self.toe) / 2.0
+
+    def turns(self, R: Floats) -> Floats:
+        """Rotations (k, 4) from level of a link with orientations R (k, 4)."""
+        return multiply(R, conjugate(self.level))
 
 
 def plant_foot(
@@ -81,7 +97,6 @@ def plant_foot(
     R: Floats,
     stands: Mask,
     fps: float,
-    level: bool = False,
     pieces: Sequence[tuple[int, int]] = (),
 ) -> tuple[Floats, Floats]:
     """Plants a foot: places (k, 3) and orientations (k, 4) of its link that stand still.
@@ -92,37 +107,39 @@ def plant_foot(
         R: How it would be turned, shape (k, 4).
         stands: When it stands, shape (k,).
         fps: Frames per second.
-        level: Whether it is level whenever it stands.
         pieces: Stretches of frames without a cut, each for itself; one unless given.
     """
-    D = multiply(R, conjugate(sole.level))
+    D = sole.turns(R)
     new_p, new_D = p.copy(), D.copy()
     for first, last in pieces or [(0, len(p))]:
         piece = slice(first, last)
         now_p, now_D = new_p[piece], new_D[piece]
         phases = runs(stands[piece])
         for a, b in phases:
-            now_p[a:b], now_D[a:b] = _standing_poses(sole, p[piece][a:b], D[piece][a:b], fps, level)
+            now_p[a:b], now_D[a:b] = _standing_poses(sole, p[piece][a:b], D[piece][a:b], fps)
         _fade_between_standings(now_p, now_D, p[piece], D[piece], sole, phases, fps)
         _lift_swing(now_p, now_D, sole, stands[piece], fps)
     return new_p, multiply(new_D, sole.level)
 
 
-def pitch_of(sole: Sole, R: Floats, level: bool = False) -> Floats:
-    """Pitch of a foot that stands, positive with the heel up [rad], shape (k,); 0 if level."""
-    D = multiply(R, conjugate(sole.level))
+def pitch_of(sole: Sole, D: Floats) -> Floats:
+    """Pitch of a foot that stands, positive with the heel up [rad], shape (k,); 0 if level.
+
+    Args:
+        sole: The sole.
+        D: Its rotations from level, shape (k, 4).
+    """
+    if sole.always_level:
+        return np.zeros(len(D))
     yaw = 2.0 * np.arctan2(D[:, 3], D[:, 0])
     pitch = rotation.log(multiply(rotation.turn(UP, -yaw), D)) @ sole.left
-    if level:
-        return np.zeros(len(R))
     beyond = np.maximum(np.abs(pitch) - LEVEL, 0.0)
     soft = np.where(beyond < LEVEL, beyond * beyond / (2.0 * LEVEL), beyond - LEVEL / 2.0)
     return np.sign(pitch) * soft
 
 
-def yaw_of(sole: Sole, R: Floats) -> Floats:
-    """Heading of a foot against where its level sole looks [rad], without jumps, shape (k,)."""
-    D = multiply(R, conjugate(sole.level))
+def yaw_of(D: Floats) -> Floats:
+    """Heading of a foot turned from level by D (k, 4) [rad], without jumps, shape (k,)."""
     return np.unwrap(2.0 * np.arctan2(D[:, 3], D[:, 0]))
 
 
@@ -144,11 +161,11 @@ def standing_heading(yaw: Floats, fps: float) -> Floats:
     return smooth
 
 
-def is_pivoting(sole: Sole, R: Floats, stands: Mask, fps: float) -> Mask:
-    """When a foot that stands turns on the ground, shape (k,)."""
-    turns = np.zeros(len(R), dtype=bool)
+def is_pivoting(D: Floats, stands: Mask, fps: float) -> Mask:
+    """When a foot that stands, turned from level by D (k, 4), turns on the ground, shape (k,)."""
+    turns = np.zeros(len(D), dtype=bool)
     for a, b in runs(stands):
-        moves = np.abs(np.diff(standing_heading(yaw_of(sole, R[a:b]), fps))) > 1e-4
+        moves = np.abs(np.diff(standing_heading(yaw_of(D[a:b]), fps))) > 1e-4
         turns[a : b - 1] |= moves
         turns[a + 1 : b] |= moves
     return turns
@@ -157,10 +174,9 @@ def is_pivoting(sole: Sole, R: Floats, stands: Mask, fps: float) -> Mask:
 def close_gaps(sole: Sole, p: Floats, R: Floats, stands: Mask, fps: float) -> Mask:
     """Standings without short gaps: closed where the foot stays in place, else made long enough."""
     stands = stands.copy()
-    middle = p + rotate(multiply(R, conjugate(sole.level)), (sole.heel + sole.toe) / 2.0)
+    middle = p + rotate(sole.turns(R), sole.middle)
     least = max(round(STEP * fps), 2)
-    phases = runs(stands)
-    for (a, b), (c, d) in pairwise(phases):
+    for (a, b), (c, d) in pairwise(runs(stands)):
         short = least - (c - b)
         if short <= 0:
             continue
@@ -174,20 +190,17 @@ def close_gaps(sole: Sole, p: Floats, R: Floats, stands: Mask, fps: float) -> Ma
     return stands
 
 
-def _standing_poses(
-    sole: Sole, p: Floats, D: Floats, fps: float, level: bool
-) -> tuple[Floats, Floats]:
+def _standing_poses(sole: Sole, p: Floats, D: Floats, fps: float) -> tuple[Floats, Floats]:
     """One standing: places and turns from level."""
-    R = multiply(D, sole.level)
-    turn = rotation.turn(UP, standing_heading(yaw_of(sole, R), fps))
-    pitch = pitch_of(sole, R, level)
+    turn = rotation.turn(UP, standing_heading(yaw_of(D), fps))
+    pitch = pitch_of(sole, D)
     middle = _pivot_point(sole, p, D, turn)
-    # where that point is, as the heel and the toes say while they stand
-    said = []
+    # where that point is by the heel and the toes, while they stand
+    places = []
     for on, edge in ((pitch <= 0.0, sole.heel), (pitch >= 0.0, sole.toe)):
         at = p[on] + rotate(D[on], edge)
-        said.append(at[:, :2] - rotate(turn[on], edge - middle)[:, :2])
-    place = np.append(np.concatenate(said).mean(axis=0), 0.0)
+        places.append(at[:, :2] - rotate(turn[on], edge - middle)[:, :2])
+    place = np.append(np.concatenate(places).mean(axis=0), 0.0)
     out_D = multiply(turn, rotation.turn(sole.left, pitch))
     on_heel = pitch <= 0.0
     edge = np.where(on_heel[:, None], sole.heel, sole.toe)
@@ -199,25 +212,29 @@ def _standing_poses(
 def _pivot_point(sole: Sole, p: Floats, D: Floats, turn: Floats) -> Floats:
     """The point of the sole that stays in place: its middle, or about which it turns."""
     if np.ptp(turn, axis=0).max() < 1e-9:
-        return (sole.heel + sole.toe) / 2.0
-    tried = [sole.heel + share * (sole.toe - sole.heel) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+        return sole.middle
+    tried = [sole.heel + part * (sole.toe - sole.heel) for part in (0.0, 0.25, 0.5, 0.75, 1.0)]
     strays = [float(np.var((p + rotate(D, point))[:, :2], axis=0).sum()) for point in tried]
     return tried[int(np.argmin(strays))]
 
 
 def closeness(on: Mask, reach: float) -> Floats:
     """1 where true, falling to 0 within `reach` frames."""
-    at = np.flatnonzero(on)
-    if not len(at):
-        return np.zeros(len(on))
-    k = np.arange(len(on))
-    after = np.searchsorted(at, k)
-    left = k - at[np.maximum(after - 1, 0)]
-    right = at[np.minimum(after, len(at) - 1)] - k
-    left = np.where(left < 0, len(on), left)
-    right = np.where(right < 0, len(on), right)
-    away = np.where(on, 0, np.minimum(left, right)).astype(np.float64)
-    return smooth_fall(away / max(reach, 1.0))
+    return smooth_fall(frames_from(on) / max(reach, 1.0))
+
+
+def frames_from(on: Mask, periodic: bool = False) -> Floats:
+    """Frames from each one to the nearest that is on, shape (k,); infinite if there is none.
+
+    Args:
+        on: Which frames are on, shape (k,).
+        periodic: Whether the first frame follows the last.
+    """
+    if not on.any():
+        return np.full(len(on), np.inf)
+    if periodic:
+        return frames_from(np.tile(on, 3))[len(on) : 2 * len(on)]
+    return np.asarray(distance_transform_edt(~on))
 
 
 def smooth_fall(x: ArrayLike) -> Floats:
@@ -237,9 +254,8 @@ def _fade_between_standings(
     fps: float,
 ) -> None:
     """Between standings: what the foot would do, and the corrections of its neighbours."""
-    middle = (sole.heel + sole.toe) / 2.0
-    was = p + rotate(D, middle)
-    now = new_p + rotate(new_D, middle)
+    was = p + rotate(D, sole.middle)
+    now = new_p + rotate(new_D, sole.middle)
     turn = rotation.log(multiply(new_D, conjugate(D)))
     both = np.concatenate([now - was, turn], axis=1)
     edges = [0, *(x for stand in stands for x in stand), len(p)]
@@ -257,7 +273,7 @@ def _fade_between_standings(
         if b < len(p):
             fix += _fade_out(before, both[b:][:EDGE][::-1], span)
         new_D[k] = multiply(rotation.exp(fix[:, 3:]), D[k])
-        new_p[k] = was[k] + fix[:, :3] - rotate(new_D[k], middle)
+        new_p[k] = was[k] + fix[:, :3] - rotate(new_D[k], sole.middle)
 
 
 def _fade_out(k: Floats, last: Floats, span: float) -> Floats:
@@ -280,12 +296,12 @@ def _fade_out(k: Floats, last: Floats, span: float) -> Floats:
 def _lift_swing(p: Floats, D: Floats, sole: Sole, stands: Mask, fps: float) -> None:
     """Lift a swinging foot out of the ground, over some time."""
     free = 1.0 - closeness(stands, 2.0 * LIFT * fps)
-    for share in (free, np.where(stands, 0.0, 1.0)):
+    for weight in (free, np.where(stands, 0.0, 1.0)):
         z = p[:, None, 2] + rotate(D[:, None, :], sole.points[None])[..., 2]
         need = np.where(stands, 0.0, np.maximum(-z.min(axis=1), 0.0))
         if not need.any():
             return
-        p[:, 2] += share * (spread_in_time(need, LIFT * fps) if share is free else need)
+        p[:, 2] += weight * (spread_in_time(need, LIFT * fps) if weight is free else need)
 
 
 def spread_in_time(need: Floats, reach: float) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from poise import dynamics, measure
-from poise.anatomy.contact_schedule import Contacts
+from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import positions
 from poise.math.arrays import Floats, Mask, Progress, runs
 from poise.math.filtering import lowpass
@@ -61,7 +61,7 @@ def repair_foot_contact(
     return firm.retargeted(character, map=map, level_feet=True, progress=progress)
 
 
-def hold_standing_feet(clip: Clip, contacts: Contacts) -> Clip:
+def hold_standing_feet(clip: Clip, contacts: ContactSchedule) -> Clip:
     """Holds feet that stray or turn while they stand where they stood flat.
 
     Args:
@@ -111,7 +111,7 @@ def _nearest_rows(rows: Floats, on: Mask) -> Floats:
     return rows[np.where(on, k, closer)]
 
 
-def repair_schedule(clip: Clip) -> Contacts:
+def repair_schedule(clip: Clip) -> ContactSchedule:
     """The contact schedule, from the motion of the whole body.
 
     A foot that hovers over the ground while another stands does not. One whose heel or toes rise
@@ -124,7 +124,7 @@ def repair_schedule(clip: Clip) -> Contacts:
     contacts = clip.contacts or detect_contacts(clip)
     at = positions(clip.character, contacts.points, clip.frames)
     on = _drop_hovering(contacts, at)
-    contacts = Contacts(contacts.points, on, contacts.sliding, contacts.detected)
+    contacts = ContactSchedule(contacts.points, on, contacts.sliding, contacts.detected)
     on = np.array(on)
     floats = _is_floating(clip, contacts)
     for foot in contacts.feet:
@@ -138,10 +138,10 @@ def repair_schedule(clip: Clip) -> Contacts:
             stays = away.max() < PLAY and low[span].max() < LOW
             if stays or (away[-1] < STRAYS and floats[a:b].any()):
                 on[a:b, mine] = True
-    return Contacts(contacts.points, on, contacts.sliding, contacts.detected)
+    return ContactSchedule(contacts.points, on, contacts.sliding, contacts.detected)
 
 
-def _drop_hovering(contacts: Contacts, at: Floats) -> Mask:
+def _drop_hovering(contacts: ContactSchedule, at: Floats) -> Mask:
     """Standing points without those of feet that hover while another foot is on the ground."""
     on = np.array(contacts.on)
     low = {foot: at[:, contacts.of(foot), 2].min(axis=1) for foot in contacts.feet}
@@ -154,7 +154,7 @@ def _drop_hovering(contacts: Contacts, at: Floats) -> Mask:
     return on
 
 
-def _is_floating(clip: Clip, contacts: Contacts) -> Mask:
+def _is_floating(clip: Clip, contacts: ContactSchedule) -> Mask:
     """When nothing stands although the center of mass does not fall freely, shape (k,)."""
     height = measure.center_of_mass(clip.character, clip.frames)[:, 2]
     out = np.zeros(len(height), dtype=bool)

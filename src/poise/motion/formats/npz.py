@@ -25,8 +25,8 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint
 from poise.anatomy.rig import AXES, Rig, RigJoint
 from poise.characters import as_builtin
 from poise.errors import CharacterError, ClipError, PoiseError, shorten, unknown_name
@@ -155,14 +155,14 @@ def _meta(data: Any, where: str) -> Meta:
         ) from error
 
 
-def _contacts(meta: Meta, on: NDArray[Any] | None) -> Contacts | None:
+def _contacts(meta: Meta, on: NDArray[Any] | None) -> ContactSchedule | None:
     """Contacts from the array and the points in meta; both or neither."""
     if on is None and meta.contacts is None:
         return None
     if on is None or meta.contacts is None:
         raise ClipError("contacts: needs the array, and the list of its points in meta")
     points = tuple(
-        Point(foot, link, check_vector(f"contacts: point {i}: pos", pos, 3))
+        ContactPoint(foot, link, check_vector(f"contacts: point {i}: pos", pos, 3))
         for i, (foot, link, pos) in enumerate(meta.contacts)
     )
     if on.shape[1] != len(points) or on.max(initial=0) > 1:
@@ -170,7 +170,7 @@ def _contacts(meta: Meta, on: NDArray[Any] | None) -> Contacts | None:
             f"contacts: must be 0 or 1 for each frame and each of the {len(points)} points, got "
             f"shape {on.shape} and up to {on.max(initial=0)}"
         )
-    return Contacts(points, on.astype(bool), sliding=meta.sliding, detected=meta.detected)
+    return ContactSchedule(points, on.astype(bool), sliding=meta.sliding, detected=meta.detected)
 
 
 def rig_from(data: Any, where: str) -> Rig | None:

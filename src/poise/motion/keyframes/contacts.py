@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from poise import dynamics
 from poise.anatomy.feet import feet_of, positions, tip_of
+from poise.anatomy.rest_pose import rest_pose
 from poise.errors import ClipError
 from poise.io.yaml_nodes import Node, Reader
 from poise.math import rotation
@@ -362,8 +362,7 @@ def _of_stand(keys: Keyframes, stand: Stand, times: Floats) -> list[Place]:
         rest = positions(character, points, character.rest_q)
         whole = [keys.points[i] for i in keys.points_of(stand.foot)]
         ground = positions(character, whole, character.rest_q)[:, 2].min()
-        index = [link.name for link in character.links].index(stand.foot)
-        origin = dynamics.forward_kinematics(character, character.rest_q)[0][index]
+        origin = rest_pose(character).position(stand.foot)
         flat = rest - [origin[0], origin[1], ground]
         flat = rotation.rotate(rotation.turn((0.0, 0.0, 1.0), yaw[0]), flat) + [x, y, 0.0]
         spots = [(p.link, p.pos, spot) for p, spot in zip(points, flat, strict=True)]

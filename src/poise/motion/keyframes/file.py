@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.anatomy.feet import tip_of
+from poise.anatomy.feet import has_free_root, tip_of
 from poise.characters import load_character
 from poise.errors import ClipError, PoiseError
 from poise.io.files import read_text
@@ -164,7 +164,7 @@ class _File(StandReader):
             x, y, z = self.vector(found["travel"], "travel", 3)
             shift = (x, y, z)
         turn = self.number(found["turn"], "turn", -180.0, 180.0) if "turn" in found else 0.0
-        if (any(shift) or turn) and not self.is_free:
+        if (any(shift) or turn) and not has_free_root(self.character):
             raise self.error(node, f"loop: {self.character.name!r} has no free root to travel")
         return Travel(shift, float(np.radians(turn)))
 
@@ -187,10 +187,6 @@ class _File(StandReader):
         if self.keys[-1][0] <= 0.0:
             raise self.error(self.keys[-1][1], "one key at time 0 needs a 'duration' [s]")
         return self.keys[-1][0]
-
-    @property
-    def is_free(self) -> bool:
-        return bool(self.character.joints) and self.character.joints[0].kind == "free"
 
     # keys
 
@@ -233,7 +229,7 @@ class _File(StandReader):
         """Take one key apart into the tracks."""
         hold = self.number(found["hold"], "hold", 0.0, 1.0) if "hold" in found else 1.0
         if "root" in found:
-            if not self.is_free:
+            if not has_free_root(self.character):
                 raise self.error(found["root"], f"{self.character.name!r} has no free root")
             root = self.mapping(found["root"], "root", ("pos", "turn"))
             if "pos" in root:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.anatomy.contact_schedule import Contacts
-from poise.anatomy.feet import Point, feet_of, positions
+from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import ContactPoint, feet_of, has_free_root, positions
 from poise.errors import ClipError
 from poise.math import rotation, spline
 from poise.math.arrays import Floats, Mask, number
@@ -187,14 +187,14 @@ class Keyframes:
         times = np.array(sorted({reach.time for reach in self.reaches}))
         return meet_reaches(self, times, self._sampled(times, self.joints))
 
-    def contacts(self, k: int | None = None) -> Contacts:
+    def contacts(self, k: int | None = None) -> ContactSchedule:
         """Which points stand in k frames from time 0 to the end; the file's frames unless given."""
         times = self.times() if k is None else np.linspace(0.0, self.duration, k)
         on = np.zeros((len(times), len(self.points)), dtype=bool)
         for stand in self.stands:
             of = self.points_of(stand.foot, stand.part)
             on[np.ix_(np.any(self.standing(stand, times), axis=1), of)] = True
-        return Contacts(self.points, on)
+        return ContactSchedule(self.points, on)
 
     def standing(self, stand: Stand, times: Floats) -> Mask:
         """Whether times lie in a stand of the cycle before, this, or the next; bool (k, 3)."""
@@ -204,7 +204,7 @@ class Keyframes:
         return on if self.loop else on & [False, True, False]
 
     @cached_property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[ContactPoint, ...]:
         """The points that may stand: those of the feet, and of other links that are named."""
         feet = feet_of(self.character)
         named = dict.fromkeys(stand.foot for stand in self.stands)
@@ -230,7 +230,7 @@ class Keyframes:
             out[:, character.q_slice(name)] = self._named(
                 f"joint {name!r}", track, smooth, with_ends.times, with_ends.values, t, period
             )
-        if character.joints[:1] and character.joints[0].kind == "free":
+        if has_free_root(character):
             self._place_root(out, t)
         return out
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics
-from poise.anatomy.feet import Point, positions, tip_of
+from poise.anatomy.feet import ContactPoint, positions, tip_of
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
@@ -159,7 +159,7 @@ def _at(goal: Place, frames: NDArray[np.int64]) -> Place:
 
 def _residuals(character: Character, goals: Sequence[Place], q: Floats) -> Floats:
     """Distances from the goals (goals, k) [m], 0 where their weight is 0."""
-    at = positions(character, [Point(x.link, x.link, x.point) for x in goals], q)
+    at = positions(character, [ContactPoint(x.link, x.link, x.point) for x in goals], q)
     off = np.array([x.target for x in goals]) - at.transpose(1, 0, 2)
     on = np.array([x.weight for x in goals]) > 0.0
     miss: Floats = np.linalg.norm(off, axis=2) * on

@@ -14,6 +14,7 @@ import numpy as np
 
 from poise import dynamics
 from poise.anatomy.body import SIDES, Body
+from poise.anatomy.feet import has_free_root
 from poise.math import rotation
 from poise.math.arrays import Floats, Progress
 from poise.math.filtering import lowpass
@@ -68,7 +69,7 @@ def smooth_corrections(
     """
     character = body.character
     keep = np.full(character.nv, KEEP)
-    if character.joints and character.joints[0].kind == "free":
+    if has_free_root(character):
         keep[:3], keep[3:6] = KEEP_PATH, KEEP_HEADING
     slow = min(SLOW, 0.4 * fps)
     # hands that meet the ground jerk once more

@@ -1,6 +1,6 @@
 """Which link of one character moves which of another.
 
-Links are matched by what they are (see `bodies`): thigh with thigh, the last link of a trunk with
+Links are matched by what they are (`anatomy.body`): thigh with thigh, the last link of a trunk with
 the last of the other. Links that are none of these, as the segments of a snake, are matched by
 equal names. A map, as a dictionary or a small YAML file, says otherwise:
 
@@ -14,12 +14,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from poise.anatomy.body import ROLES, SIDES, Body, body_of
 from poise.errors import ClipError, shorten, unknown_name
 from poise.io.files import read_text
 from poise.io.yaml_nodes import Node, Reader
+from poise.math.arrays import Floats
 from poise.model.character import Character
 
 LARGEST_MAP = 2**18  # [bytes]
@@ -27,8 +28,7 @@ LARGEST_MAP = 2**18  # [bytes]
 MapLike = Mapping[str, Any] | str | os.PathLike[str] | None
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """A link of the target and the link of the source that moves it.
 
     Attributes:
@@ -57,19 +57,22 @@ class Match:
     @property
     def unmatched_target(self) -> list[str]:
         """Links of the target that nothing moves; they stay as they are at rest."""
-        taken = {pair.target for pair in self.pairs}
-        return [link.name for link in self.target.character.links if link.name not in taken]
+        return [name for name in self.target.rest.index if name not in {x[0] for x in self.pairs}]
 
     @property
     def unmatched_source(self) -> list[str]:
         """Links of the source that move nothing."""
-        taken = {pair.source for pair in self.pairs}
-        return [link.name for link in self.source.character.links if link.name not in taken]
+        return [name for name in self.source.rest.index if name not in {x[1] for x in self.pairs}]
 
     def pair(self, limb: str, side: str, role: str) -> Pair | None:
         """The pair of a role, the last if there are several."""
         found = [p for p in self.pairs if (p.limb, p.side, p.role) == (limb, side, role)]
         return found[-1] if found else None
+
+    def bones(self, pair: Pair) -> tuple[Floats, Floats]:
+        """Directions of the bones of a pair's target and source at rest, (3,) each."""
+        target, source, *part = pair
+        return self.target.bone(target, *part), self.source.bone(source, *part)
 
     def in_line(self) -> str:
         """The same on one line, for messages."""
@@ -108,8 +111,7 @@ def match(source: Character, target: Character, map: MapLike = None) -> Match:
             limb, side, role = one.where(name) or other.where(moved_by) or ("", "", "")
             pairs.append(Pair(name, moved_by, limb, side, role))
     _check_sides(pairs)
-    order = {link.name: i for i, link in enumerate(target.links)}
-    found = Match(one, other, tuple(sorted(pairs, key=lambda p: order[p.target])))
+    found = Match(one, other, tuple(sorted(pairs, key=lambda p: one.rest.index[p.target])))
     limbs = [p for p in found.pairs if p.limb in ("arm", "leg")]
     fewer = min(sum(bool(link.joints) for link in c.links) for c in (target, source))
     if not limbs and not given and len(found.pairs) < 0.5 * fewer:
@@ -193,8 +195,8 @@ def _pairs(target: Body, source: Body) -> list[Pair]:
 
 def _nameless(body: Body) -> list[str]:
     """Links that are no part of a limb, and not ignored."""
-    links = [link.name for link in body.character.links]
-    return [name for name in links if name not in body.ignored and body.where(name) is None]
+    names = body.rest.index
+    return [name for name in names if name not in body.ignored and body.where(name) is None]
 
 
 def _check_sides(pairs: list[Pair]) -> None:
@@ -217,6 +219,3 @@ def _along(ours: list[str], theirs: list[str]) -> list[tuple[str, str]]:
         return []
     n, m = len(ours), len(theirs)
     return [(a, theirs[max(round((i + 1) * m / n) - 1, 0)]) for i, a in enumerate(ours)]
-
-
-__all__ = ["Match", "Pair", "match", "read_map"]

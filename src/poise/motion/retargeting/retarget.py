@@ -25,7 +25,7 @@ from poise.math.rotation import conjugate, multiply, rotate
 from poise.model.character import Character, Link
 from poise.motion import ik, load_clip
 from poise.motion.clip import Clip
-from poise.motion.foot_contact.planting import closeness, pitch_of, plant_foot
+from poise.motion.foot_contact.planting import closeness, pitch_of
 from poise.motion.retargeting.feet import (
     StandingFoot,
     level_soles,
@@ -37,7 +37,7 @@ from poise.motion.retargeting.feet import (
 )
 from poise.motion.retargeting.finishing import bend_elbows, clearance_goals, smooth_corrections
 from poise.motion.retargeting.matching import MapLike, Match, match
-from poise.motion.retargeting.transfer import DesiredMotion, RestPose, sole_points, transfer
+from poise.motion.retargeting.transfer import DesiredMotion, transfer
 
 STAND, SWING = 3e4, 1e3
 """Weights of a foot's points while it stands and while it swings [1/m^2], of all its points."""
@@ -128,41 +128,41 @@ def retarget(
     if feet:
         feet += match_hands(clip, found, desired, feet, bool(keep_feet))
         level_soles(feet, desired)
-        shift_to_ground(feet, desired, clip.fps)
-        desired = limit_ankles(character, feet, desired, pose_of(character, desired), clip.fps)
+        shift_to_ground(feet, desired)
+        desired = limit_ankles(found.target, feet, desired, pose_of(character, desired))
     start = pose_of(character, desired)
-    body = _body_goals(character, found, desired)
-    firm = _firm_goals(character, feet, start, desired, clip.fps)
-    say = progress or (lambda share: None)
+    body_goals = _body_goals(character, found, desired)
+    first_goals = _first_goals(character, feet, start, desired)
+    report_progress = progress or (lambda fraction: None)
     q, first = ik.solve(
         character,
-        bend_elbows(found.target, start, firm, clip.fps),
-        body + firm,
+        bend_elbows(found.target, start, first_goals, clip.fps),
+        body_goals + first_goals,
         limits=limits,
         posture=1e-3,
         iterations=16,
         tolerance=1e-3,
         near=True,
-        progress=lambda share: say(FIRST * share),
+        progress=lambda done: report_progress(FIRST * done),
     )
     q = smooth_corrections(
         found.target,
         start,
         q,
-        firm,
+        first_goals,
         clip.fps,
         pieces=desired.pieces,
         limits=limits is True,
-        progress=lambda share: say(FIRST + (1.0 - FIRST) * share),
+        progress=lambda done: report_progress(FIRST + (1.0 - FIRST) * done),
     )
-    _, report = ik.solve(character, q, body + firm, limits=False, iterations=0)
+    _, report = ik.solve(character, q, body_goals + first_goals, limits=False, iterations=0)
     report = replace(report, iterations=first.iterations)
     made = Clip(
         character,
         q,
         clip.fps,
         name=clip.name,
-        contacts=target_schedule(feet, found.target, desired, clip.fps),
+        contacts=target_schedule(feet, found.target, desired),
         notes=clip.notes,
     )
     return Retargeted(made, found, report, desired.scale)
@@ -170,12 +170,10 @@ def retarget(
 
 def _check_stance(found: Match) -> None:
     """Refuses to put a two-legged motion on four legs, or the other way round."""
-    four = []
-    for body in (found.target, found.source):
-        limbs = {(body.limb_of(point.foot) or ("",))[0] for point in sole_points(body)}
-        four.append({"arm", "leg"} <= limbs)
+    bodies = (found.target, found.source)
+    four = [body.kind == "quadruped" for body in bodies]
     if four[0] != four[1]:
-        names = [body.character.name for body in (found.target, found.source)]
+        names = [body.character.name for body in bodies]
         one, other = names if four[0] else names[::-1]
         raise ClipError(
             f"{one!r} stands on four legs and {other!r} does not; a map can say what follows what; "
@@ -185,12 +183,13 @@ def _check_stance(found: Match) -> None:
 
 def _check_sides(body: Body) -> None:
     """Refuse a body whose toes point backward as its names of left and right have it."""
-    rest, forward = RestPose(body), body.frame[:, 0]
-    backward = []
+    rest, backward = body.rest, []
     for side in SIDES:
         for foot in body.get("leg", side, "foot")[:1]:
-            ahead = rest.reach(foot, forward)
-            backward.append(-ahead[0] > BACKWARD * max(ahead[1], 0.0) + 0.02)
+            links = rest.subtree(foot)
+            outline = [*map(rest.world_surface, links), *(rest.position(x)[None] for x in links)]
+            ahead = (np.concatenate(outline) - rest.position(foot)) @ body.frame[:, 0]
+            backward.append(-ahead.min() > BACKWARD * max(ahead.max(), 0.0) + 0.02)
     if len(backward) == 2 and all(backward):
         names = [body.chain("leg", side)[0] for side in SIDES]
         raise ClipError(
@@ -204,62 +203,54 @@ def _check_sides(body: Body) -> None:
 
 def _body_goals(character: Character, found: Match, desired: DesiredMotion) -> list[ik.Goal]:
     """Directions of limbs, orientations of the rest, the path of the hips."""
-    body = RestPose(found.target)
+    body, rest = found.target, found.target.rest
     root = character.links[0].name
-    hips = rotate(conjugate(body.R[0]), body.hips())
+    hips = rotate(conjugate(rest.R[0]), body.hips())
     path = desired.p[:, 0] + rotate(desired.R[:, 0], hips)
     goals: list[ik.Goal] = [ik.Place(root, path, tuple(hips.tolist()), HIPS, name="hips")]
     for pair in found.pairs:
-        i = body.index[pair.target]
+        i = rest.index[pair.target]
         if not character.links[i].joints:
             continue
         if pair.role in TURNS or not pair.role:
             weight = TURNS.get(pair.role, 0.5)
             goals.append(ik.Turn(pair.target, desired.R[:, i], weight))
             continue
-        bone = body.bone(pair, pair.target)
-        if pair.target in body.soles or not bone.any():
+        bone = found.bones(pair)[0]
+        if pair.target in body.sole_links or not bone.any():
             goals.append(ik.Turn(pair.target, desired.R[:, i], 0.1))
             continue
-        along = rotate(conjugate(body.R[i]), bone)
+        along = rotate(conjugate(rest.R[i]), bone)
         goals.append(ik.Aim(pair.target, tuple(along), rotate(desired.R[:, i], along), 1.0))
         goals.append(ik.Turn(pair.target, desired.R[:, i], SPIN))
     return goals
 
 
-def _firm_goals(
-    character: Character,
-    feet: list[StandingFoot],
-    start: Floats,
-    desired: DesiredMotion,
-    fps: float,
+def _first_goals(
+    character: Character, feet: list[StandingFoot], start: Floats, desired: DesiredMotion
 ) -> list[ik.Goal]:
     """Goals that come first: feet and hands where they stand, and nothing in the ground."""
     if not feet:
         return []
     own = [foot for foot in feet if not foot.tip]
     soles = {name for foot in own for name in (foot.name, *(toe for toe, _ in foot.toes))}
-    goals = [goal for foot in feet for goal in _foot_goals(foot, desired, fps)]
+    goals = [goal for foot in feet for goal in _foot_goals(foot, desired)]
     return goals + clearance_goals(character, start, soles)
 
 
-def _foot_goals(foot: StandingFoot, desired: DesiredMotion, fps: float) -> list[ik.Goal]:
+def _foot_goals(foot: StandingFoot, desired: DesiredMotion) -> list[ik.Goal]:
     """Places of the points of a sole."""
-    i = foot.sole.link
-    p, R = plant_foot(
-        foot.sole, desired.p[:, i], desired.R[:, i], foot.stands, fps, foot.level, desired.pieces
-    )
-    close = closeness(foot.stands, RAMP * fps)
+    p, R = foot.plant(desired)
+    close = closeness(foot.stands, RAMP * desired.fps)
     swing = LOOSE if foot.tip else SWING
-    weight = swing * (STAND / swing) ** close / len(foot.local)
+    weight = swing * (STAND / swing) ** close / len(foot.sole.local)
     goals: list[ik.Goal] = [
         ik.Place(foot.name, p + rotate(R, local), tuple(local.tolist()), weight, name=foot.name)
-        for local in foot.local
+        for local in foot.sole.local
     ]
     # toes stay level when the heel rises
-    D = multiply(R, conjugate(foot.sole.level))
-    bend = -close * np.maximum(pitch_of(foot.sole, desired.R[:, i], foot.level), 0.0)
-    D = multiply(D, rotation.turn(foot.sole.left, bend))
+    bend = -close * np.maximum(pitch_of(foot.sole, foot.turns(desired)), 0.0)
+    D = multiply(foot.sole.turns(R), rotation.turn(foot.sole.left, bend))
     return goals + [ik.Turn(name, multiply(D, flat), 30.0 * close) for name, flat in foot.toes]
 
 
