@@ -81,8 +81,8 @@ def excluded_pairs(character: Character) -> list[tuple[str, str]]:
     """Pairs of links that never touch in our world."""
     touch = World(character, dt=1 / 60, projectiles=0)._touch
     assert touch is not None
-    link = touch.collider_link
-    pairs = zip(link[touch.pair_a].tolist(), link[touch.pair_b].tolist(), strict=True)
+    link = touch.colliders.link
+    pairs = zip(link[touch.pairs.a].tolist(), link[touch.pairs.b].tolist(), strict=True)
     meet = {frozenset(pair) for pair in pairs}
     names = [link.name for link in character.links]
     return [

@@ -77,30 +77,33 @@ nb::dict balance_tasks(const Model& model, nb::object overrides, std::int64_t n,
     check_finite(keep[3].data(), static_cast<std::int64_t>(keep[3].size()), "points");
     read_points(keep[3].data(), static_cast<std::int64_t>(keep[3].size() / 4), model, o);
     std::copy(g.p, g.p + 3, o.gravity);
-    const std::int64_t nv = model.nv(), k = o.point_count, size = task_size(nv, k);
-    std::vector<double> rows(n * size);
+    const std::int64_t nv = model.nv(), k = o.point_count;
+    const TaskLayout layout(nv, k);
+    std::vector<double> rows(n * layout.size);
     o.out0 = rows.data();
     const ModelParameters x = parameters_of(overrides, model, n);
     {
         nb::gil_scoped_release release;
         kernel(n > 1 ? 2 : 0).evaluate(model.forest(), x, o, 0, n);
     }
-    // in the order of `task_size`
-    const std::pair<const char*, std::vector<std::int64_t>> fields[] = {
-        {"A", {n, 6, nv}},   {"M", {n, nv, nv}}, {"J", {n, k, 6, nv}},
-        {"h", {n, nv}},      {"rate", {n, 6}},   {"c", {n, 3}},
-        {"bias", {n, k, 6}}, {"p", {n, k, 3}},   {"R", {n, k, 3, 3}}};
     nb::dict out;
-    std::int64_t at = 0;
-    for (const auto& [name, shape] : fields) {
+    const auto put = [&](const char* name, std::int64_t at, std::vector<std::int64_t> shape) {
         OutArray array = make_array(shape);
         std::int64_t count = 1;
         for (std::size_t d = 1; d < shape.size(); ++d) count *= shape[d];
         for (std::int64_t i = 0; i < n; ++i)
-            std::copy_n(rows.data() + i * size + at, count, array.data() + i * count);
-        at += count;
+            std::copy_n(rows.data() + i * layout.size + at, count, array.data() + i * count);
         out[name] = nb::cast(array);
-    }
+    };
+    put("A", layout.A, {n, 6, nv});
+    put("M", layout.M, {n, nv, nv});
+    put("J", layout.J, {n, k, 6, nv});
+    put("h", layout.h, {n, nv});
+    put("rate", layout.rate, {n, 6});
+    put("c", layout.c, {n, 3});
+    put("bias", layout.bias, {n, k, 6});
+    put("p", layout.p, {n, k, 3});
+    put("R", layout.R, {n, k, 3, 3});
     return out;
 }
 
@@ -183,7 +186,7 @@ BalanceSolution BalancePlanner::solve(nb::object q, nb::object v, nb::object tar
     std::int64_t points = 0;
     const double* point = table(settings.points, "points", points);
     read_points(point, points, model_, now);
-    const std::int64_t size = task_size(nv, points);
+    const std::int64_t size = TaskLayout(nv, points).size;
     now_.resize(n * size);
     now.out0 = now_.data();
 

@@ -44,11 +44,11 @@ const CollisionModel& CollisionModelReader::read(nb::handle source, const Model&
     view_.stiffness = nb::cast<double>(source.attr("stiffness"));
     view_.damping = nb::cast<double>(source.attr("damping"));
     view_.viscosity = nb::cast<double>(source.attr("viscosity"));
-    read_colliders(source, model);
-    read_probes(source);
+    read_colliders(source.attr("colliders"), model);
+    read_probes(source.attr("probes"));
     read_pairs(source, n);
-    read_bounds(source, model);
-    read_ground(source);
+    read_bounds(source.attr("bounds"), model);
+    read_ground(source.attr("ground"));
     read_projectiles(source, model);
     view_.slots = view_.probes + view_.pair_slots + 3 * view_.bounds;
 
@@ -95,16 +95,16 @@ void CollisionModelReader::read_projectiles(nb::handle source, const Model& mode
     counts("projectile_pairs", view_.pairs, s.pairs);
 }
 
-void CollisionModelReader::read_colliders(nb::handle source, const Model& model) {
-    const std::int64_t count = length(source, "collider_body");
-    const auto body = copy_ints(source.attr("collider_body"), "collider_body", count);
-    const auto link = copy_ints(source.attr("collider_link"), "collider_link", count);
-    const auto surface = copy_ints(source.attr("collider_surface"), "collider_surface", count);
-    const auto kind = copy_ints(source.attr("collider_kind"), "collider_kind", count);
-    const auto size = lengths_in(source.attr("collider_size"), "collider_size", {count, 3});
-    const auto p = lengths_in(source.attr("collider_p"), "collider_p", {count, 3});
-    const auto E = copy_in(source.attr("collider_E"), "collider_E", {count, 4});
-    const auto reach = lengths_in(source.attr("collider_reach"), "collider_reach", {count});
+void CollisionModelReader::read_colliders(nb::object colliders, const Model& model) {
+    const std::int64_t count = length(colliders, "body");
+    const auto body = copy_ints(colliders.attr("body"), "collider_body", count);
+    const auto link = copy_ints(colliders.attr("link"), "collider_link", count);
+    const auto surface = copy_ints(colliders.attr("surface"), "collider_surface", count);
+    const auto kind = copy_ints(colliders.attr("kind"), "collider_kind", count);
+    const auto size = lengths_in(colliders.attr("size"), "collider_size", {count, 3});
+    const auto p = lengths_in(colliders.attr("p"), "collider_p", {count, 3});
+    const auto E = copy_in(colliders.attr("E"), "collider_E", {count, 4});
+    const auto reach = lengths_in(colliders.attr("reach"), "collider_reach", {count});
     collider_.resize(count);
     for (std::int64_t i = 0; i < count; ++i) {
         check_range(body[i], -1, model.forest().nb, "collider_body");
@@ -154,13 +154,13 @@ void CollisionModelReader::hold_bodies(int nb) {
     view_.ball = ball_.data();
 }
 
-void CollisionModelReader::read_probes(nb::handle source) {
-    const std::int64_t count = length(source, "probe_collider");
-    const auto collider = copy_ints(source.attr("probe_collider"), "probe_collider", count);
-    const auto point = lengths_in(source.attr("probe_point"), "probe_point", {count, 3});
-    const auto axis = copy_in(source.attr("probe_axis"), "probe_axis", {count, 3});
+void CollisionModelReader::read_probes(nb::object probes) {
+    const std::int64_t count = length(probes, "collider");
+    const auto collider = copy_ints(probes.attr("collider"), "probe_collider", count);
+    const auto point = lengths_in(probes.attr("point"), "probe_point", {count, 3});
+    const auto axis = copy_in(probes.attr("axis"), "probe_axis", {count, 3});
     // radius of the ball, radius of the rim, turn along it, rank of the facet
-    const auto numbers = lengths_in(source.attr("probe_numbers"), "probe_numbers", {count, 4});
+    const auto numbers = lengths_in(probes.attr("numbers"), "probe_numbers", {count, 4});
     probe_.resize(count);
     for (std::int64_t i = 0; i < count; ++i) {
         check_range(collider[i], 0, view_.colliders, "probe_collider");
@@ -179,9 +179,10 @@ void CollisionModelReader::read_probes(nb::handle source) {
 }
 
 void CollisionModelReader::read_pairs(nb::handle source, std::int64_t n) {
-    const std::int64_t count = length(source, "pair_a");
-    const auto a = copy_ints(source.attr("pair_a"), "pair_a", count);
-    const auto b = copy_ints(source.attr("pair_b"), "pair_b", count);
+    const nb::object pairs = source.attr("pairs");
+    const std::int64_t count = length(pairs, "a");
+    const auto a = copy_ints(pairs.attr("a"), "pair_a", count);
+    const auto b = copy_ints(pairs.attr("b"), "pair_b", count);
     const auto points = copy_ints(source.attr("pair_points"), "pair_points", count);
     pair_.resize(count);
     std::int32_t slot = view_.probes;
@@ -221,11 +222,11 @@ void CollisionModelReader::read_pairs(nb::handle source, std::int64_t n) {
     view_.given = given_.data();
 }
 
-void CollisionModelReader::read_bounds(nb::handle source, const Model& model) {
-    const std::int64_t count = length(source, "bound_body");
-    const auto body = copy_ints(source.attr("bound_body"), "bound_body", count);
-    const auto axis = copy_in(source.attr("bound_axis"), "bound_axis", {count, 3});
-    const auto limits = copy_in(source.attr("bound_limits"), "bound_limits", {count, 3});
+void CollisionModelReader::read_bounds(nb::object bounds, const Model& model) {
+    const std::int64_t count = length(bounds, "body");
+    const auto body = copy_ints(bounds.attr("body"), "bound_body", count);
+    const auto axis = copy_in(bounds.attr("axis"), "bound_axis", {count, 3});
+    const auto limits = copy_in(bounds.attr("limits"), "bound_limits", {count, 3});
     bound_.resize(count);
     for (std::int64_t i = 0; i < count; ++i) {
         check_range(body[i], 0, model.forest().nb, "bound_body");
@@ -242,17 +243,17 @@ void CollisionModelReader::read_bounds(nb::handle source, const Model& model) {
     view_.bounds = static_cast<std::int32_t>(count);
 }
 
-void CollisionModelReader::read_ground(nb::handle source) {
+void CollisionModelReader::read_ground(nb::object ground) {
     Ground& g = view_.ground;
-    const int kind = nb::cast<int>(source.attr("ground_kind"));
+    const int kind = nb::cast<int>(ground.attr("kind"));
     check_range(kind, 0, 3, "ground_kind");
     g.kind = static_cast<GroundKind>(kind);
-    const auto plane = lengths_in(source.attr("ground_plane"), "ground_plane", {4});
+    const auto plane = lengths_in(ground.attr("plane"), "ground_plane", {4});
     std::copy_n(plane.data(), 3, g.normal);
     g.offset = plane[3];
     if (g.kind != GroundKind::field) return;
-    const auto grid = lengths_in(source.attr("ground_grid"), "ground_grid", {4});
-    const nb::object heights = source.attr("ground_height");
+    const auto grid = lengths_in(ground.attr("grid"), "ground_grid", {4});
+    const nb::object heights = ground.attr("heights");
     const auto shape = shape_of(array_in(heights, "ground_height"));
     if (shape.size() != 2 || shape[0] < 2 || shape[1] < 2)
         throw Error("ground_height has shape " + shape_text(shape) + ", expected 2 x 2 or more");

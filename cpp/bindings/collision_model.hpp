@@ -17,12 +17,12 @@ class CollisionModelReader {
     GivenContact* given() { return given_.data(); }
 
   private:
-    void read_colliders(nb::handle source, const Model& model);
+    void read_colliders(nb::object colliders, const Model& model);
     void hold_bodies(int nb);
-    void read_probes(nb::handle source);
+    void read_probes(nb::object probes);
     void read_pairs(nb::handle source, std::int64_t n);
-    void read_bounds(nb::handle source, const Model& model);
-    void read_ground(nb::handle source);
+    void read_bounds(nb::object bounds, const Model& model);
+    void read_ground(nb::object ground);
     void read_projectiles(nb::handle source, const Model& model);
 
     CollisionModel view_ = {};

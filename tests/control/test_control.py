@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,7 @@ Array = NDArray[np.float64]
 
 DT = 1 / 120
 HUMANOID = poise.load_character("humanoid")
+SQUAT = poise.load_clip("squat", HUMANOID)
 ARM = poise.load_character("two-link")
 REST = HUMANOID.rest_q
 WEIGHTLESS = (0.0, 0.0, 0.0)
@@ -472,6 +475,81 @@ def test_strength_may_differ_from_copy_to_copy() -> None:
         alone = World(ARM, n=3, dt=DT)
         alone.step(StablePD(ARM, strength=strength[i])(None, Target([0.5, 0.5])))
         assert np.array_equal(world.state.v[i], alone.state.v[i])
+
+
+@pytest.mark.parametrize("make", [StablePD, PD])
+@pytest.mark.parametrize("columns", [1, HUMANOID.nv])
+def test_frequency_and_damping_may_differ_from_copy_to_copy(make: Any, columns: int) -> None:
+    """As domain randomisation has them: each copy moves as with its own numbers alone."""
+    rng, n = np.random.default_rng(1), 3
+    frequency, damping = rng.uniform(1.0, 4.0, (n, columns)), rng.uniform(0.5, 1.5, (n, 1))
+    world, target = World(HUMANOID, n=n, dt=DT), SQUAT.target(0.5)
+    servo = make(world, frequency=frequency, damping=damping, strength=[[0.5], [1.0], [2.0]])
+    assert servo.gains.kp.shape == (n, HUMANOID.nv)
+    assert servo.strength.shape == (n, len(HUMANOID.links))
+    alone = [World(HUMANOID, n=n, dt=DT) for _ in range(n)]
+    servos = [
+        make(one, frequency=np.squeeze(frequency[i]), damping=damping[i, 0], strength=0.5 * 2**i)
+        for i, one in enumerate(alone)
+    ]
+    for _ in range(5):
+        world.step(servo(world.state, target))
+        for one, its in zip(alone, servos, strict=True):
+            one.step(its(one.state, target))
+    assert np.ptp(world.state.v, axis=0).max() > 0.1
+    for i, one in enumerate(alone):
+        np.testing.assert_allclose(world.state.v[i], one.state.v[i], atol=1e-10)
+
+
+@pytest.mark.parametrize("make", [StablePD, PD])
+@pytest.mark.parametrize(
+    ("name", "shape", "message"),
+    [
+        ("frequency", (5,), "frequency has shape (5,), expected a number, ("),
+        ("frequency", (2, 3, 1), "frequency has shape (2, 3, 1), expected a number, ("),
+        ("frequency", (2, 1), "frequency has 2 rows, the world has 4 copies"),
+        ("damping", (7, 1), "damping has 7 rows, the world has 4 copies"),
+        ("strength", (5,), "strength has shape (5,), expected a number, ("),
+        ("strength", (3, 1), "strength has 3 rows, the world has 4 copies"),
+    ],
+)
+def test_shapes_that_do_not_fit_the_copies_are_named(
+    make: Any, name: str, shape: tuple[int, ...], message: str
+) -> None:
+    world = World(HUMANOID, n=4, dt=DT)
+    with pytest.raises(PoiseError, match=re.escape(message)):
+        make(world, **{name: np.ones(shape)})
+
+
+@pytest.mark.parametrize("make", [StablePD, PD, partial(StablePD, embedded=False)])
+def test_entries_of_the_strength_may_be_assigned(make: Any) -> None:
+    worlds = [World(HUMANOID, dt=1e-3) for _ in range(3)]
+    entry, assigned, untouched = (make(world, frequency=1.0) for world in worlds)
+    weak = np.ones(len(HUMANOID.links))
+    weak[3] = 0.5
+    target = SQUAT.target(0.5)
+    for i in range(6):
+        if i == 3:
+            entry.strength[3] = 0.5
+            assigned.strength = weak
+        for world, servo in zip(worlds, (entry, assigned, untouched), strict=True):
+            world.step(servo(world.state, target))
+        assert np.array_equal(worlds[0].state.q, worlds[1].state.q)
+        assert np.array_equal(worlds[0].state.q, worlds[2].state.q) == (i < 3)
+    weak[:] = 7.0
+    assert assigned.strength[0] == 1.0
+    entry.strength[3] = -1.0
+    with pytest.raises(PoiseError, match="strength must be 0 or more"):
+        worlds[0].step(entry(worlds[0].state, target))
+
+
+def test_a_strength_that_is_read_changes_nothing() -> None:
+    worlds = [World(HUMANOID, dt=DT) for _ in range(2)]
+    servos = [StablePD(world, root="soft") for world in worlds]
+    assert (servos[0].strength == 1.0).all()
+    for world, servo in zip(worlds, servos, strict=True):
+        world.step(servo(world.state, SQUAT.target(0.5)), steps=20)
+    assert np.array_equal(worlds[0].state.q, worlds[1].state.q)
 
 
 # ---- pins

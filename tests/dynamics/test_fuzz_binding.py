@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
+from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +33,17 @@ from poise.simulation.contact import (
     compile_collision_model,
     default_projectiles,
 )
+
+# what the core reads of a CollisionModel
+READ_BY_CORE = {
+    "": "model sweeps surfaces friction restitution stiffness damping viscosity pair_points "
+    "projectiles projectile_colliders projectile_probes projectile_pairs",
+    "colliders": "body link surface kind size p E reach",
+    "probes": "collider point axis numbers",
+    "pairs": "a b",
+    "bounds": "body axis limits",
+    "ground": "kind plane grid heights",
+}
 
 # MemoryError: for copies by the billion; AttributeError: for what is no CollisionModel
 ALLOWED = (PoiseError, TypeError, ValueError, OverflowError, MemoryError, AttributeError)
@@ -305,12 +317,13 @@ class Bench:
             projectiles=self.projectiles,
             sweeps=10,
         )
-        self.given = int((touch.collider_kind[touch.pair_b] > 2).sum())
+        self.given = int((touch.colliders.kind[touch.pairs.b] > 2).sum())
         return touch
 
     def of_touch(self) -> dict[str, Any]:
         touch = self.touch()
-        return {field.name: getattr(touch, field.name) for field in fields(CollisionModel)}
+        names = [f"{of}.{x}".lstrip(".") for of, xs in READ_BY_CORE.items() for x in xs.split()]
+        return {name: attrgetter(name)(touch) for name in names}
 
     def of_throw(self) -> dict[str, Any]:
         q = np.array([*self.rng.normal(size=3), 1.0, 0.0, 0.0, 0.0])
@@ -561,7 +574,13 @@ def remade(bench: Bench, forest: dict[str, Any]) -> None:
 def touched(bench: Bench, touch: dict[str, Any]) -> None:
     """Odd contacts that are taken must be safe to step, too."""
     given = {**bench.of_world(), "whole": bench.whole, "overrides": None}
-    world = bench.started(_core.World(**{**given, "collision_model": SimpleNamespace(**touch)}))
+    model = SimpleNamespace()
+    for name, value in touch.items():
+        group, _, field = name.rpartition(".")
+        if group and not hasattr(model, group):
+            setattr(model, group, SimpleNamespace())
+        setattr(getattr(model, group) if group else model, field, value)
+    world = bench.started(_core.World(**{**given, "collision_model": model}))
     world.step(None, None, None, None, 2)
     look(world)
 

@@ -15,7 +15,8 @@ from poise.characters import builtin_names, load_character
 from poise.errors import PoiseError
 from poise.math.rotation import quat_from_z
 from poise.model.character import Character, Joint, Link
-from poise.model.forest import Forest, compile_forest, composite_inertia, merge_inertia
+from poise.model.forest import Forest, compile_forest
+from poise.model.inertia import composite_inertia, merge_inertia
 
 Array = NDArray[np.float64]
 

@@ -12,6 +12,8 @@ import pytest
 
 import poise
 from poise import PoiseError, StablePD, State, Target, World, dynamics
+from poise.control import CONTROLLERS, Controllers, make_controller
+from poise.control.profiles import apply_profiles, parse_profile
 
 HUMANOID = poise.load_character("humanoid")
 BALL = poise.load_character("humanoid-ball")
@@ -84,6 +86,81 @@ def test_commands_gains_and_states_are_copied_and_pickled(how: str) -> None:
     assert two.state.memory is not None
     assert one.state.memory is not None
     assert np.array_equal(two.state.memory, one.state.memory)
+
+
+def run_on(world: World, controller: Any, steps: int) -> Any:
+    """Steps on the spot, and where they lead."""
+    target, states = Target(HUMANOID.rest_q), []
+    for _ in range(steps):
+        world.step(controller(world.state, target))
+        states.append(np.concatenate([world.state.q, world.state.v], axis=-1))
+    return np.array(states)
+
+
+@pytest.mark.parametrize("how", COPIES)
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_a_copied_controller_goes_on_bit_for_bit(name: str, how: str, n: int) -> None:
+    world = World(HUMANOID, n=n, dt=1 / 120)
+    # explicit PD is unstable at the default
+    options: dict[str, Any] = {} if name == "balance" else {"frequency": 1.0}
+    controller: Any = make_controller(name, world, **options)
+    run_on(world, controller, 3)
+    # what copy.copy makes of a pair are the same two
+    pair = (copy.copy(world), copy.copy(controller))
+    other_world, other = pair if how == "copy" else COPIES[how]((world, controller))
+    assert other is not controller
+    assert getattr(other, "_planner", 0) is not getattr(controller, "_planner", 1)
+    assert how == "copy" or other.plant._world is other_world
+    expected = run_on(world, controller, 5)
+    assert np.array_equal(run_on(other_world, other, 5), expected)
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_a_copied_controller_has_settings_of_its_own(how: str) -> None:
+    world = World(HUMANOID, dt=1 / 120)
+    servo, balance = StablePD(world), poise.Balance(world)
+    balance.params.capture_time = 0.3
+    weak, lazy = COPIES[how](servo), COPIES[how](balance)
+    weak.strength[:] = 0.5
+    lazy.gamma = 0.0
+    lazy.k_s[:] = 1.0
+    assert (servo.strength == 1.0).all()
+    assert (balance.gamma, balance.params.gamma, lazy.params.gamma) == (0.3, 0.3, 0.0)
+    assert balance.k_s[0] == balance.params.k_s[0] == 300.0
+    assert lazy.params.k_s[0] == 1.0
+    assert lazy.params.capture_time == 0.3
+    with pytest.raises(PoiseError, match="cannot be assigned"):
+        weak.explain = None
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_profiles_and_joined_controllers_are_copied(how: str) -> None:
+    world = World([HUMANOID, poise.load_character("dog")], dt=1 / 120)
+    servos = {name: StablePD(world, part=name) for name in world.scene.forest.parts}
+    limp = apply_profiles(servos["humanoid"], world, [parse_profile("limp:left_arm@0s")])
+    several: list[Any] = [limp, Controllers(servos)]
+    for controller in several:
+        other = COPIES[how](controller)
+        command, again = (one(world.state, world.state) for one in (controller, other))
+        assert np.array_equal(command.drive.gains.kp, again.drive.gains.kp)
+        inner = other["dog"] if isinstance(other, Controllers) else other.controller
+        inner.strength = 0.25
+        assert all((servo.strength > 0.3).any() for servo in servos.values())
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_a_copied_recording_has_frames_of_its_own(how: str) -> None:
+    world = World(HUMANOID, dt=DT)
+    recording, servo = poise.Recording(world), StablePD(world)
+    poise.run(world, servo, Target(HUMANOID.rest_q), 0.2, recording)
+    other = COPIES[how](recording)
+    frames, q = len(recording), recording.q.copy()
+    assert np.array_equal(other.q, q)
+    poise.run(world, servo, Target(HUMANOID.rest_q), 0.2, recording)
+    assert len(recording) > frames == len(other)
+    assert np.array_equal(other.q, q)
+    assert np.array_equal(other.world(-1).state.q, q[-1])
 
 
 def test_some_copies_are_reset_to_rows_of_their_own() -> None:

@@ -130,7 +130,7 @@ enum class Quantity : std::int32_t {
     stable_pd,            // out0 (nv) acceleration, out1 (nv) torque; tau is added to the drive
     drive,                // out0 (nv) Q, out1 (nv) K
     kane,                 // out0 (nv) tau, out1 (nv) acceleration: a, or that of a target
-    tasks,                // out0: see task_size
+    tasks,                // out0: see TaskLayout
 };
 
 // A function of many states: see queries.hpp.
@@ -156,13 +156,24 @@ struct Query {
     std::int32_t* fault;  // (n) body of a singular joint, -1 is none
 };
 
-// Quantities of a state that the balance solver reads, one after another: momentum matrix (6, nv),
-// mass matrix (nv, nv), point Jacobians (k, 6, nv), bias force (nv), rate of momentum at zero
-// acceleration (6), center of mass (3), and of the points J' v (k, 6), position (k, 3), and the
-// orientation of their links (k, 3, 3).
-constexpr std::int64_t task_size(std::int64_t nv, std::int64_t k) {
-    return nv * (nv + 6 + 6 * k + 1) + 9 + 18 * k;
-}
+// Quantities of a state that the balance solver reads: where each begins in the row of the state,
+// for k points.
+struct TaskLayout {
+    std::int64_t A;     // (6, nv) momentum matrix
+    std::int64_t M;     // (nv, nv) mass matrix
+    std::int64_t J;     // (k, 6, nv) Jacobians of the points
+    std::int64_t h;     // (nv) bias force
+    std::int64_t rate;  // (6) rate of momentum at zero acceleration
+    std::int64_t c;     // (3) center of mass
+    std::int64_t bias;  // (k, 6) J' v of the points
+    std::int64_t p;     // (k, 3) their positions
+    std::int64_t R;     // (k, 3, 3) orientations of their links
+    std::int64_t size;  // of the row
+
+    constexpr TaskLayout(std::int64_t nv, std::int64_t k)
+        : A(0), M(A + 6 * nv), J(M + nv * nv), h(J + 6 * nv * k), rate(h + nv), c(rate + 6),
+          bias(c + 3), p(bias + 6 * k), R(p + 3 * k), size(R + 9 * k) {}
+};
 
 // Where the balance solver writes, of n copies.
 struct BalanceOutput {
@@ -188,7 +199,7 @@ struct BalanceProblem {
     const double* goal;             // (goals, 3) desired positions
     const double* tracking_weight;  // (nv)
     double gravity[3];
-    const double* tasks;         // (n, task_size) of the states
+    const double* tasks;         // (n, TaskLayout::size) of the states
     const double* target_tasks;  // of the targets
     std::int64_t target_stride;  // doubles from one copy's target to the next; 0: they share it
     const double* a_des;         // (n, nv)

@@ -361,23 +361,18 @@ class QueryEvaluator {
         give(o.out0, f.nv);
     }
 
-    // inputs of a controller of momentum and points, from one pass: see task_size
+    // inputs of a controller of momentum and points, from one pass: see TaskLayout
     void tasks() {
         const int nv = f.nv, n = o.point_count;
-        const auto size = static_cast<std::size_t>(task_size(nv, n));
+        const TaskLayout at(nv, n);
+        const auto size = static_cast<std::size_t>(at.size);
         if (out.size() < size) out.resize(size);
-        S* A = out.data();
-        S* M = A + 6 * nv;
-        S* J = M + nv * nv;
-        S* h = J + 6 * nv * n;
-        S* rate = h + nv;
-        S* center_at = rate + 6;
-        S* bias = center_at + 3;
-        S* place_at = bias + 6 * n;
-        S* turn = place_at + 3 * n;
+        S* row = out.data();
+        S *A = row + at.A, *M = row + at.M, *J = row + at.J, *h = row + at.h;
+        S *rate = row + at.rate, *bias = row + at.bias, *turn = row + at.R;
         pose(nullptr, false);
         const Vec3<S> c = center_now();
-        store(center_at, c);
+        store(row + at.c, c);
         momentum_matrix(f, s.composite.data(), s.work.data(), s.origin.data(), c, A);
         if (!o.brief) {
             mass_matrix(f, s.composite.data(), s.work.data(), M);
@@ -406,7 +401,7 @@ class QueryEvaluator {
             if (!o.brief) point_jacobian(f, b, p, s.work.data(), s.origin.data(), J + 6 * nv * i);
             store(bias + 6 * i, a);
             store(bias + 6 * i + 3, al);
-            store(place_at + 3 * i, p);
+            store(row + at.p + 3 * i, p);
             const Mat3<S> R = matrix(Q);
             const S rows[9] = {R.xx, R.xy, R.xz, R.yx, R.yy, R.yz, R.zx, R.zy, R.zz};
             for (int k = 0; k < 9; ++k) turn[9 * i + k] = rows[k];

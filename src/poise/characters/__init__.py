@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from poise.errors import CharacterError, unknown_name
 from poise.model.character import Character
-from poise.model.formats import WRITERS, check_suffix, format_module, save_character
+from poise.model.formats import check_suffix, format_module
 from poise.model.same_body import same_character
 
 NAMES = (
@@ -172,18 +172,3 @@ def build(name: str) -> Character:
     module = "mechanisms" if word in ("two_link", "lamp") else word
     character = getattr(import_module(f"poise.characters.{module}"), word)()
     return character
-
-
-__all__ = [
-    "FOLDER",
-    "MOTIONS",
-    "NAMES",
-    "READERS",
-    "WRITERS",
-    "as_builtin",
-    "build",
-    "builtin_names",
-    "load_character",
-    "read_builtin",
-    "save_character",
-]

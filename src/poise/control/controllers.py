@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,9 @@ class Controllers(Sealed):
             )
         self._joined: tuple[tuple[Gains, ...], Gains] | None = None
         self._seal()
+
+    def __copy__(self) -> Controllers:
+        return Controllers({part: copy(one) for part, one in self._controllers.items()})
 
     def __getitem__(self, part: str) -> Any:
         """The controller of a part."""
@@ -104,7 +108,7 @@ class Controllers(Sealed):
         targets = self._targets(target)
         found = {p: one.explain(state, targets[p]) for p, one in self._controllers.items()}
         command = self._join([command for command, _ in found.values()])
-        return command, {part: told for part, (_, told) in found.items()}
+        return command, {part: reasons for part, (_, reasons) in found.items()}
 
     def _targets(self, target: Any) -> Mapping[str, Any]:
         if not isinstance(target, Mapping):

@@ -20,10 +20,10 @@ HELD_KP, HELD_KD = 20000.0, 2000.0
 """Gains of a held root (yin2020): [N/m, N·m/rad] and [N·s/m, N·m·s/rad]."""
 
 FREQUENCY = 8.0
-"""How fast joints follow unless told otherwise [Hz]."""
+"""Default natural frequency of the joints [Hz]."""
 
 SOFT_FREQUENCY = 1.0
-"""How fast a soft root follows [Hz]."""
+"""Natural frequency of a soft root [Hz]."""
 
 PIN_FREQUENCY = 5.0
 """How fast a pin of weight 1 holds a link [Hz]."""
@@ -142,8 +142,9 @@ def suggest_gains(
 
     Args:
         character: The character, or a scene.
-        frequency: Natural frequency ω / 2π of the joints [Hz], a number or shape (nv,).
-        damping: Damping ratio ζ, 1 is critical; a number or shape (nv,).
+        frequency: Natural frequency ω / 2π of the joints [Hz]: a number or shape (nv,), or with a
+            row for each copy, shape (n, 1) or (n, nv).
+        damping: Damping ratio ζ, 1 is critical; shaped alike.
         root: Free roots: "free" no force, "soft" at root_frequency and critically damped, "held"
             with the gains of yin2020.
         root_frequency: Frequency of a soft root [Hz].
@@ -154,6 +155,11 @@ def suggest_gains(
     inertia = carried_inertia(scene, per_axis=per_axis)
     rate = 2.0 * math.pi * _positive(frequency, "frequency", scene.nv)
     ratio = _positive(damping, "damping", scene.nv)
+    copies = {name: len(x) for name, x in (("frequency", rate), ("damping", ratio)) if x.ndim == 2}
+    copies |= {"mass": len(inertia)} if inertia.ndim == 2 else {}
+    if len(set(copies.values())) > 1:
+        given = ", ".join(f"{name} has {rows}" for name, rows in copies.items())
+        raise PoiseError(f"the numbers of rows, one for each copy, differ: {given}")
     kp, kd = inertia * rate**2, 2.0 * ratio * inertia * rate
     for at in root_slices(scene):
         kp[..., at], kd[..., at] = _root_gains(inertia[..., at], root, root_frequency)
@@ -253,10 +259,26 @@ def _pin_table(scene: Scene, frequency: float, damping: float) -> Floats:
     return table
 
 
+def rows_of_copies(array: Floats, size: int, name: str) -> Floats:
+    """An array of its own, shape (size,), or (n, size) with a row for each copy.
+
+    Args:
+        array: A number, or shape (size,), (n, 1) or (n, size).
+        size: Length of a row.
+        name: What the array is, for the error.
+    """
+    n = array.shape[0] if array.ndim == 2 else 0
+    if not array.size or array.shape not in ((), (size,), (n, 1), (n, size)):
+        raise PoiseError(
+            f"{name} has shape {array.shape}, expected a number, ({size},), (n, 1) or (n, {size})"
+        )
+    one = array[0] if n == 1 else array
+    return np.array(np.broadcast_to(one, (n, size) if n > 1 else (size,)), order="C")
+
+
 def _positive(value: Any, name: str, size: int) -> Floats:
     array = floats(value, name)
-    if array.ndim > 1 or (array.ndim == 1 and array.shape != (size,)):
-        raise PoiseError(f"{name} has shape {array.shape}, expected a number or ({size},)")
+    rows = rows_of_copies(array, size, name)
     if not (np.isfinite(array) & (array > 0)).all():
         raise PoiseError(f"{name} is {value!r:.80}; it must be positive")
-    return np.array(np.broadcast_to(array, (size,)))
+    return rows

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics
 from poise.control.balance.supports import fade_out
-from poise.control.gains import SOFT_FREQUENCY, root_slices, suggest_gains
+from poise.control.gains import SOFT_FREQUENCY, root_slices, rows_of_copies, suggest_gains
 from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo, cut_to_effort
 from poise.dynamics import forward_kinematics
@@ -52,8 +52,9 @@ class InverseDynamics(Servo):
 
     Args:
         character: The World it acts in, a character, or several.
-        stiffness: k_p [1/s²]: a number, or one per velocity, shape (nv,).
-        damping: ζ, 1 is critical: a number, or one per velocity, shape (nv,).
+        stiffness: k_p [1/s²]: a number or shape (nv,), or with a row for each copy, shape (n, 1)
+            or (n, nv).
+        damping: ζ, 1 is critical; shaped alike.
         root: "held": the root is driven like a link, by a hand from outside, as the thesis has it.
             "soft": the same at 1 Hz. "free": nothing but the ground pushes the root: forces
             inside friction cones at the points that stand are found with the joint torques.
@@ -238,26 +239,26 @@ class InverseDynamics(Servo):
             raise PoiseError("damping is 0; it must be a positive number [ratio]")
         if self.root == "soft":
             for at in root_slices(self.scene):
-                kp[at] = (2.0 * math.pi * SOFT_FREQUENCY) ** 2
+                kp[..., at] = (2.0 * math.pi * SOFT_FREQUENCY) ** 2
         assert self.dt is not None
         return placed(kp, ratio, self.dt) if exact else (kp, 2.0 * ratio * np.sqrt(kp))
 
     def _per_velocity(self, value: ArrayLike, name: str) -> Floats:
-        """A number, or one for each velocity, 0 or more; shape (nv,)."""
-        array, nv = floats(value, name), self.scene.nv
-        if array.shape not in ((), (nv,)):
-            raise PoiseError(f"{name} has shape {array.shape}, expected a number or ({nv},)")
+        """Numbers for each velocity, 0 or more; shape (nv,) or (n, nv)."""
+        array = floats(value, name)
+        rows = rows_of_copies(array, self.scene.nv, name)
+        self._check_copies(rows.shape, name)
         if not (np.isfinite(array) & (array >= 0.0)).all():
             raise PoiseError(f"{name} is {value!r:.80}; it must be 0 or more")
-        return np.array(np.broadcast_to(array, (nv,)))
+        return rows
 
 
 def placed(kp: Floats, ratio: ArrayLike, dt: float) -> tuple[Floats, Floats]:
     """Gains whose steps decay as the equation with k_p and damping ratio does.
 
     Args:
-        kp: Stiffness [1/s²], shape (nv,).
-        ratio: Damping ratio, a number or shape (nv,).
+        kp: Stiffness [1/s²], shape (..., nv).
+        ratio: Damping ratio, a number or shape (..., nv).
         dt: Time step [s].
     """
     rate, ratio = np.sqrt(kp) * dt, np.asarray(ratio, dtype=np.float64)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.control.gains import Gains
+from poise.control.gains import Gains, rows_of_copies
 from poise.dynamics import GRAVITY
 from poise.errors import PoiseError, Sealed, shorten, unknown_name
 from poise.math.arrays import Floats, Ints, finite, floats, number
@@ -92,6 +92,9 @@ class Plant(Sealed):
             part: Which parts of the scene; None takes its characters, and never free objects.
         """
         return source if isinstance(source, Plant) else cls(source, part)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Plant, (self._world or self.whole, self.names)
 
     # ---- the world around
 
@@ -408,10 +411,14 @@ def _joined(slices: Sequence[slice], size: int) -> Index:
 
 
 class ActsOnPlant:
-    """What controllers of a plant share: its scene, its gravity and the strength of its links."""
+    """What controllers of a plant have in common: scene, gravity, strength of links, copies."""
 
     _plant: Plant
     _strength: Floats | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes; a copy has its own arrays, which may be changed in place."""
+        return {k: x.copy() if type(x) is np.ndarray else x for k, x in vars(self).items()}
 
     @property
     def plant(self) -> Plant:
@@ -431,8 +438,13 @@ class ActsOnPlant:
     # ---- strength
 
     @property
-    def strength(self) -> Floats | None:
-        """Factor of gains and effort limits per link, shape (nl,) or (n, nl), or None."""
+    def strength(self) -> Floats:
+        """Factor of gains and effort limits per link, shape (nl,) or (n, nl).
+
+        Entries may be assigned: they hold from the next step on.
+        """
+        if self._strength is None:
+            self._strength = np.ones(self.scene.nl)
         return self._strength
 
     @strength.setter
@@ -444,7 +456,9 @@ class ActsOnPlant:
         """The strength per velocity, shape (nv,) or (n, nv); None where it is 1."""
         if self._strength is None:
             return None
-        return np.asarray(np.take(self._strength, self._link_of_dof, axis=-1))
+        # entries may have been assigned
+        weights = self._weights(self._strength, "strength")
+        return np.asarray(np.take(weights, self._link_of_dof, axis=-1))
 
     @cached_property
     def _link_of_dof(self) -> Ints:
@@ -453,13 +467,18 @@ class ActsOnPlant:
         return np.repeat(forest.link, np.array([6, 3, 1, 1])[forest.kind])
 
     def _weights(self, value: ArrayLike, name: str) -> Floats:
-        """Numbers per link, 0 or more."""
-        nl = self.scene.nl
+        """Numbers per link, 0 or more, shape (nl,) or (n, nl): an array of their own."""
         array = finite(floats(value, name), name)
         if not self._plant.is_whole and array.shape[-1:] == (self._plant.whole.nl,):
             array = self._plant.own_links(array, name)
-        if array.ndim not in (1, 2) or array.shape[-1] != nl:
-            raise PoiseError(f"{name} has shape {array.shape}, expected ({nl},) or (n, {nl})")
+        rows = rows_of_copies(array, self.scene.nl, name)
+        self._check_copies(rows.shape, name)
         if (array < 0.0).any():
             raise PoiseError(f"{name} must be 0 or more, the least is {array.min():g}")
-        return array
+        return rows
+
+    def _check_copies(self, shape: tuple[int, ...], name: str) -> None:
+        """Refuse an array with rows for another number of copies than the world has."""
+        n = self._plant.n
+        if len(shape) == 2 and self._plant.settings is not None and shape[0] not in (1, n):
+            raise PoiseError(f"{name} has {shape[0]} rows, the world has {n} copies")

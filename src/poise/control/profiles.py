@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
@@ -153,6 +155,9 @@ class Profiled(Sealed):
                 raise PoiseError(f"{type(controller).__name__} has no {name} to assign")
         self._seal()
 
+    def __copy__(self) -> Profiled:
+        return Profiled(copy(self.controller), **self.profiles)
+
     def __call__(self, state: Any, target: Any) -> Command:
         """The controller's command, with the weights of the state's time."""
         self._blend(state.time)
@@ -162,8 +167,8 @@ class Profiled(Sealed):
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
         """The controller's command and what led to it, with the weights of the state's time."""
         self._blend(state.time)
-        command, told = self.controller.explain(state, target)
-        return command, told
+        explained: tuple[Command, dict[str, Any]] = self.controller.explain(state, target)
+        return explained
 
     def _blend(self, time: Floats) -> None:
         for name, profile in self.profiles.items():
@@ -175,7 +180,7 @@ class Recipe(NamedTuple):
     """A profile by name: weights go from `rest` to `low`, and maybe back."""
 
     about: str
-    links: str | None = None  # which; None is the limb that is asked for
+    links: str | None = None  # which; None is the limb of the spec
     weight: float = 0.0
     rest: float = 1.0
     returns: bool = True
@@ -328,8 +333,8 @@ def parse_profile(text: str) -> ProfileSpec:
     Args:
         text: As `limp:left_arm@1s+0.5s`.
     """
-    who, at, time = text.strip().partition("@")
-    name, _, limb = who.partition(":")
+    what, at, time = text.strip().partition("@")
+    name, _, limb = what.partition(":")
     when = _WHEN.fullmatch(time.strip()) if at else None
     if not name.strip() or (at and when is None):
         raise PoiseError(f"profile {text!r:.80}: it must be {FORM}; names: {', '.join(RECIPES)}")
@@ -339,7 +344,7 @@ def parse_profile(text: str) -> ProfileSpec:
     return ProfileSpec(name.strip(), limb.strip() or None, **given)
 
 
-def apply_profiles(controller: Any, character: SceneLike, asked: Sequence[ProfileSpec]) -> Any:
+def apply_profiles(controller: Any, character: SceneLike, specs: Sequence[ProfileSpec]) -> Any:
     """The controller with strength and pins that follow profiles; itself if there are none.
 
     Strengths of several profiles multiply; of several pins the strongest counts.
@@ -347,20 +352,19 @@ def apply_profiles(controller: Any, character: SceneLike, asked: Sequence[Profil
     Args:
         controller: The controller.
         character: The character, or the world.
-        asked: The profiles.
+        specs: The profiles.
     """
-    strength = [one.of(character) for one in asked if one.name != PIN]
-    pins = [one.of(character) for one in asked if one.name == PIN]
-    if not asked:
+    strength = [one.of(character) for one in specs if one.name != PIN]
+    pins = [one.of(character) for one in specs if one.name == PIN]
+    if not specs:
         return controller
     return Profiled(
         controller,
-        strength=_together(strength, np.multiply),
-        pin=_together(pins, np.maximum),
+        strength=partial(_combine, np.multiply, strength) if strength else None,
+        pin=partial(_combine, np.maximum, pins) if pins else None,
     )
 
 
-def _together(profiles: Sequence[Profile], join: np.ufunc) -> Callable[[Floats], Floats] | None:
-    if not profiles:
-        return None
-    return lambda t: np.asarray(join.reduce([profile(t) for profile in profiles]))
+def _combine(join: np.ufunc, profiles: Sequence[Profile], t: Floats) -> Floats:
+    """Weights of several profiles as one."""
+    return np.asarray(join.reduce([profile(t) for profile in profiles]))

@@ -26,17 +26,19 @@ class Servo(ActsOnPlant, Sealed, ABC):
     Args:
         character: The World it acts in, a character, or several.
         gains: Gains, or None for `suggest_gains(character, frequency, damping, root=root)`.
-        frequency: Natural frequency of the joints [Hz], unless gains are given.
-        damping: Damping ratio, unless gains are given.
+        frequency: Natural frequency of the joints [Hz], unless gains are given: a number or shape
+            (nv,), or with a row for each copy, shape (n, 1) or (n, nv).
+        damping: Damping ratio, unless gains are given; shaped alike.
         root: "free" no force on free roots; "held" tracked stiffly, as the papers do; "soft"
             tracked at a low frequency with the force that the reference itself needs fed forward.
             It decides whether a root is driven, whatever the gains are. Gains that have values for
             the root keep them where it is "held" or "soft".
         part: Which parts of the scene it acts on, by name; None is all characters, and never a free
             object. Everything else in the scene gets no force from it.
-        strength: Factor of gains and effort limits per link, shape (nl,) or (n, nl); None is 1.
-            It may be assigned at any time. A link's factor is that of the joint it moves by. To
-            forces from outside, a world's own limits stay as they are: there it is 1 at most.
+        strength: Factor of gains and effort limits: a number, per link (nl,), per copy (n, 1), or
+            (n, nl); None is 1. It may be assigned at any time, also in place, as in
+            `servo.strength[3] = 0.5`. A link's factor is that of the joint it moves by. To forces
+            from outside, a world's own limits stay as they are: there it is 1 at most.
         dt: Time step [s], for what is computed outside the world. A World brings its own, and its
             gravity and masses.
     """
@@ -58,6 +60,8 @@ class Servo(ActsOnPlant, Sealed, ABC):
         self._plant = Plant.of(character, part)
         self._root = ROOTS[choice(root, "root", ROOTS)]
         if gains is None:
+            for name, value in (("frequency", frequency), ("damping", damping)):
+                self._check_copies(np.shape(value), name)
             gains = suggest_gains(self.scene, frequency, damping, root=root)
         self.gains = gains
         self.strength = strength
@@ -96,7 +100,9 @@ class Servo(ActsOnPlant, Sealed, ABC):
 
     @gains.setter
     def gains(self, gains: Gains) -> None:
-        self._gains = with_root(self.scene, self._plant.own_gains(gains), self._root)
+        own = self._plant.own_gains(gains)
+        self._check_copies(own.kp.shape, "gains")
+        self._gains = with_root(self.scene, own, self._root)
 
     @property
     def effort(self) -> Floats:

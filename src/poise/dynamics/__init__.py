@@ -341,7 +341,8 @@ def pd_force(
         dtype: Precision of the computation.
     """
     ahead = 0.0 if dt == 0 else number(dt, "dt")
-    return _drive(character, q, v, target, kp, kd, ahead, "pd", dtype)[0]
+    arrays = {"q": q, "v": v, **_servo_arrays(character, target, kp, kd)}
+    return _evaluate_pair("drive", character, dtype, arrays, FORMS.index("pd"), dt=ahead)[0]
 
 
 def drive(
@@ -375,22 +376,9 @@ def drive(
     Returns:
         Q [N, N·m] and K [kg, kg·m²], each of shape (..., nv).
     """
-    return _drive(character, q, v, target, kp, kd, number(dt, "dt"), form, dtype)
-
-
-def _drive(
-    character: SceneLike,
-    q: ArrayLike,
-    v: ArrayLike,
-    target: Any,
-    kp: ArrayLike,
-    kd: ArrayLike,
-    dt: float,
-    form: str,
-    dtype: DtypeLike,
-) -> tuple[Floats, Floats]:
+    index = choice(form, "form", FORMS)
     arrays = {"q": q, "v": v, **_servo_arrays(character, target, kp, kd)}
-    return _evaluate_pair("drive", character, dtype, arrays, choice(form, "form", FORMS), dt=dt)
+    return _evaluate_pair("drive", character, dtype, arrays, index, dt=number(dt, "dt"))
 
 
 def _servo_arrays(

@@ -113,7 +113,7 @@ class FastSpin:
 
     @property
     def missing(self) -> Floats:
-        """How much torque the printed equations miss [N m], shape (k,)."""
+        """Torque that the printed equations lack [N m], shape (k,)."""
         size: Floats = np.linalg.norm(self.torque - self.printed, axis=-1)
         return size
 

@@ -56,7 +56,7 @@ class Equations:
     """The equations of motion of a tree, M u' = T + E.
 
     Entries are in terms of `q`, `u`, the tree's open symbols, and the named intermediate results in
-    `definitions`; `written_out` puts their meaning in. Each part is derived when first asked for.
+    `definitions`; `written_out` puts their meaning in. Each part is derived at its first use.
 
     Args:
         source: A Character, or a Tree of one's own.
@@ -94,9 +94,7 @@ class Equations:
         M = sympy.zeros(n, n)
         for r in range(n):
             for s in range(r + 1):
-                bodies = mass_entry(
-                    self.tree, self.kinematics, self._inertias, self.definitions, r, s
-                )
+                bodies = mass_entry(self.kinematics, self._inertias, r, s)
                 rotors = [m * Y[r] * Y[s] for m, Y in self._rotors if m and r in Y and s in Y]
                 M[r, s] = M[s, r] = sympy.Add(bodies, *rotors)
         return M
@@ -105,7 +103,7 @@ class Equations:
     def E(self) -> Any:
         """Gravity, external forces and what velocities cause, a SymPy matrix (nv, 1)."""
         du = [sympy.S.Zero] * self.tree.nv
-        a_t = joint_accelerations(self.tree, self.kinematics, self._remainders, du)
+        a_t = joint_accelerations(self.kinematics, self._remainders, du)
         return -sympy.Matrix(self._needed(self._loads_of(self._remainders, "0"), a_t, "0"))
 
     @cached_property
@@ -130,27 +128,25 @@ class Equations:
 
         Its entries have `u` and `du`, which `speeds` and `speed_rates` give in terms of v and a.
         """
-        T = generalized(self.tree, self.kinematics, self._loads, self.definitions, "")
-        tau = solve_torques(self.tree, self.kinematics, self._Y, T, self.definitions)
+        T = generalized(self.kinematics, self._loads, "")
+        tau = solve_torques(self.kinematics, self._Y, T)
         rotors = (m * a for (m, _), a in zip(self._rotors, self.a, strict=True))
         return sympy.Matrix([x + y for x, y in zip(tau, rotors, strict=True)])
 
     @cached_property
     def accelerations(self) -> Any:
         """a of the joints for the rates `du`, a SymPy matrix (nv, 1)."""
-        return sympy.Matrix(
-            joint_accelerations(self.tree, self.kinematics, self._accelerations, self.du)
-        )
+        return sympy.Matrix(joint_accelerations(self.kinematics, self._accelerations, self.du))
 
     @cached_property
     def speeds(self) -> dict[Expr, Expr]:
         """u in terms of the joints' velocities `v`."""
-        return dict(zip(self.u, speeds_of(self.tree, self.kinematics, self.v), strict=True))
+        return dict(zip(self.u, speeds_of(self.kinematics, self.v), strict=True))
 
     @cached_property
     def speed_rates(self) -> dict[Expr, Expr]:
         """u' in terms of the joints' accelerations `a`, and of the speeds."""
-        rates = speed_rates_of(self.tree, self.kinematics, self._accelerations, self.a)
+        rates = speed_rates_of(self.kinematics, self._accelerations, self.a)
         return dict(zip(self.du, rates, strict=True))
 
     def written_out(self, expr: Any) -> Any:
@@ -171,37 +167,30 @@ class Equations:
 
     @cached_property
     def _inertias(self) -> list[Mat]:
-        return world_inertias(self.tree, self.kinematics, self.definitions)
+        return world_inertias(self.kinematics)
 
     @cached_property
     def _remainders(self) -> Accelerations:
         """Accelerations at u' = 0."""
-        return accelerate_bodies(self.tree, self.kinematics, self.definitions)
+        return accelerate_bodies(self.kinematics)
 
     @cached_property
     def _accelerations(self) -> Accelerations:
         """Accelerations with the rates `du`."""
-        return accelerate_bodies(self.tree, self.kinematics, self.definitions, self.du)
+        return accelerate_bodies(self.kinematics, self.du)
 
     @cached_property
     def _loads(self) -> list[Load]:
         return self._loads_of(self._accelerations, "")
 
     def _loads_of(self, of: Accelerations, mark: str) -> list[Load]:
-        return body_loads(
-            self.tree,
-            self.kinematics,
-            self._inertias,
-            of,
-            self.external,
-            self.definitions,
-            mark=mark,
-            gyroscopic=not self.as_printed,
-        )
+        turning = not self.as_printed
+        known = self.kinematics, self._inertias, of, self.external
+        return body_loads(*known, mark=mark, gyroscopic=turning)
 
     @cached_property
     def _Y(self) -> Rows:
-        return joint_rates(self.tree, self.kinematics, self.definitions)
+        return joint_rates(self.kinematics)
 
     @cached_property
     def _rotors(self) -> list[tuple[Expr, dict[int, Expr]]]:
@@ -211,7 +200,7 @@ class Equations:
 
     def _needed(self, loads: list[Load], a: Sequence[Expr], mark: str) -> list[Expr]:
         """sum_B [f·v_r + t·w_r] + Y' A a: what T must be."""
-        T = generalized(self.tree, self.kinematics, loads, self.definitions, mark)
+        T = generalized(self.kinematics, loads, mark)
         for at, (m, Y) in enumerate(self._rotors):
             if m:
                 push = self.definitions.keep(f"rotor{mark}_{at}", m * a[at])

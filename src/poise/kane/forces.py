@@ -13,11 +13,10 @@ from typing import NamedTuple
 import sympy
 
 from poise.kane.kinematics import Accelerations, Kinematics
-from poise.kane.tree import WORLD, Tree, identifier
+from poise.kane.tree import WORLD, identifier
 from poise.kane.vectors import (
     ONE,
     ZERO,
-    Definitions,
     Expr,
     Mat,
     Vec,
@@ -40,23 +39,22 @@ class Load(NamedTuple):
     torque: Vec  # I al + w x I w - T_ext, about its center of mass
 
 
-def world_inertias(tree: Tree, kin: Kinematics, names: Definitions) -> list[Mat]:
+def world_inertias(kin: Kinematics) -> list[Mat]:
     """R I R' of each body, six numbers named."""
     found = []
-    for body, R in zip(tree.bodies, kin.R, strict=True):
+    for body, R in zip(kin.tree.bodies, kin.R, strict=True):
         I = multiply(multiply(R, body.inertia), transpose(R))
         upper = tuple(tuple(I[min(j, k)][max(j, k)] for k in range(3)) for j in range(3))
-        found.append(names.matrix(f"I_{identifier(body.name)}", upper))  # type: ignore[arg-type]
+        found.append(kin.names.matrix(f"I_{identifier(body.name)}", upper))  # type: ignore[arg-type]
     return found
 
 
-def mass_entry(
-    tree: Tree, kin: Kinematics, inertias: list[Mat], names: Definitions, r: int, s: int
-) -> Expr:
+def mass_entry(kin: Kinematics, inertias: list[Mat], r: int, s: int) -> Expr:
     """sum_B [m v_r·v_s + w_r·I w_s]."""
+    names = kin.names
     terms: list[Expr] = []
     masses: dict[tuple[Vec, Vec], list[Expr]] = {}
-    for i, body in enumerate(tree.bodies):
+    for i, body in enumerate(kin.tree.bodies):
         v_r, v_s = kin.v_r[i].get(r), kin.v_r[i].get(s)
         if v_r is not None and v_s is not None and body.mass != 0:
             masses.setdefault((v_r, v_s), []).append(body.mass)
@@ -70,12 +68,10 @@ def mass_entry(
 
 
 def body_loads(
-    tree: Tree,
     kin: Kinematics,
     inertias: list[Mat],
     of: Accelerations,
     external: Sequence[Sequence[Expr]],
-    names: Definitions,
     *,
     mark: str,
     gyroscopic: bool,
@@ -83,16 +79,15 @@ def body_loads(
     """The force and the torque that each body needs.
 
     Args:
-        tree: The tree.
-        kin: Its kinematics.
+        kin: Kinematics of the tree.
         inertias: World inertias.
         of: Accelerations of the bodies.
         external: [force, torque] at each point of the tree, or nothing.
-        names: Where intermediate results are named.
-        mark: A letter in their names that tells one set of accelerations from another.
+        mark: A letter in the names of intermediate results, one for each set of accelerations.
         gyroscopic: Include w x I w.
     """
-    pushes = _pushes(tree, kin, external)
+    tree, names = kin.tree, kin.names
+    pushes = _pushes(kin, external)
     found = []
     for i, body in enumerate(tree.bodies):
         tag = identifier(body.name)
@@ -108,11 +103,9 @@ def body_loads(
     return found
 
 
-def generalized(
-    tree: Tree, kin: Kinematics, loads: list[Load], names: Definitions, mark: str
-) -> list[Expr]:
+def generalized(kin: Kinematics, loads: list[Load], mark: str) -> list[Expr]:
     """sum_B [f·v_r + t·w_r] for every speed."""
-    found = []
+    tree, found = kin.tree, []
     for r in range(tree.nv):
         alike: dict[Vec, list[int]] = {}
         terms: list[Expr] = []
@@ -123,20 +116,18 @@ def generalized(
                 terms.append(dot(loads[i].torque, kin.w_r[i][r]))
         for v_r, bodies in alike.items():
             name = f"sum{mark}_{identifier(tree.bodies[bodies[0]].name)}"
-            total = names.vector(name, add(*(loads[i].force for i in bodies)))
+            total = kin.names.vector(name, add(*(loads[i].force for i in bodies)))
             terms.append(dot(total, v_r))
         found.append(sympy.Add(*terms))
     return found
 
 
-def _pushes(
-    tree: Tree, kin: Kinematics, external: Sequence[Sequence[Expr]]
-) -> list[tuple[Vec, Vec]]:
+def _pushes(kin: Kinematics, external: Sequence[Sequence[Expr]]) -> list[tuple[Vec, Vec]]:
     """External force on each body, and its torque about the center of mass."""
-    found = [(ZERO, ZERO) for _ in tree.bodies]
+    found = [(ZERO, ZERO) for _ in kin.tree.bodies]
     if not external:
         return found
-    for point, wrench in zip(tree.points or (), external, strict=True):
+    for point, wrench in zip(kin.tree.points or (), external, strict=True):
         i, (fx, fy, fz, tx, ty, tz) = point.body, wrench
         if i != WORLD:
             F: Vec = (fx, fy, fz)
@@ -160,32 +151,29 @@ def _pushes(
 Rows = list[dict[int, Expr]]
 
 
-def joint_rates(tree: Tree, kin: Kinematics, names: Definitions) -> Rows:
+def joint_rates(kin: Kinematics) -> Rows:
     """Y in v = Y u by rows, each by the index of the speed, without zeros."""
     rows: Rows = []
-    for i, body in enumerate(tree.bodies):
-        columns = _rate_columns(tree, kin, i)
+    for i, body in enumerate(kin.tree.bodies):
+        columns = _rate_columns(kin, i)
         for k in range(body.nv):
             at = len(rows)
             row = {r: column[k] for r, column in columns.items() if column[k] != 0}
-            rows.append({r: names.keep(f"Y_{at}_{r}", x) for r, x in row.items()})
+            rows.append({r: kin.names.keep(f"Y_{at}_{r}", x) for r, x in row.items()})
     return rows
 
 
-def joint_accelerations(
-    tree: Tree, kin: Kinematics, of: Accelerations, du: Sequence[Expr]
-) -> list[Expr]:
+def joint_accelerations(kin: Kinematics, of: Accelerations, du: Sequence[Expr]) -> list[Expr]:
     """a of the joints.
 
     Args:
-        tree: The tree.
-        kin: Its kinematics.
+        kin: Kinematics of the tree.
         of: Accelerations of its bodies with the rates du.
         du: Rates of the speeds, shape (nv,).
     """
     found: list[Expr] = []
-    for i, body in enumerate(tree.bodies):
-        P = tree.parents[i]
+    for i, body in enumerate(kin.tree.bodies):
+        P = kin.tree.parents[i]
         w_P, al_P = (ZERO, ZERO) if P == WORLD else (kin.w[P], of.al[P])
         own = du[kin.first[i] : kin.first[i] + body.nv]
         if body.joint == "slide":
@@ -198,41 +186,37 @@ def joint_accelerations(
     return found
 
 
-def speeds_of(tree: Tree, kin: Kinematics, v: Sequence[Expr]) -> list[Expr]:
+def speeds_of(kin: Kinematics, v: Sequence[Expr]) -> list[Expr]:
     """u in terms of the joints' velocities v, and of the speeds of bodies before."""
     found: list[Expr] = []
-    for i in range(len(tree.bodies)):
-        P = tree.parents[i]
-        found += _with_parent(tree, kin, i, v, ZERO if P == WORLD else kin.w[P], ZERO)
+    for i, P in enumerate(kin.tree.parents):
+        found += _with_parent(kin, i, v, ZERO if P == WORLD else kin.w[P], ZERO)
     return found
 
 
-def speed_rates_of(tree: Tree, kin: Kinematics, of: Accelerations, a: Sequence[Expr]) -> list[Expr]:
+def speed_rates_of(kin: Kinematics, of: Accelerations, a: Sequence[Expr]) -> list[Expr]:
     """u' in terms of the joints' accelerations a, and of the rates of bodies before."""
     found: list[Expr] = []
-    for i in range(len(tree.bodies)):
-        P = tree.parents[i]
-        carried = ZERO if P == WORLD else of.al[P]
-        turned = ZERO if P == WORLD else cross(kin.w[P], kin.w[i])
-        found += _with_parent(tree, kin, i, a, carried, turned)
+    for i, P in enumerate(kin.tree.parents):
+        al_P, turned = (ZERO, ZERO) if P == WORLD else (of.al[P], cross(kin.w[P], kin.w[i]))
+        found += _with_parent(kin, i, a, al_P, turned)
     return found
 
 
-def solve_torques(
-    tree: Tree, kin: Kinematics, Y: Rows, T: Sequence[Expr], names: Definitions
-) -> list[Expr]:
+def solve_torques(kin: Kinematics, Y: Rows, T: Sequence[Expr]) -> list[Expr]:
     """tau in Y' tau = T, from the leaves inward.
 
     The part of Y that belongs to a joint alone is a rotation (or 1), Y_BB' = Y_BB^-1, so that
     tau_B = Y_BB T_B as soon as the joints outboard have taken their share of T_B: this is the sum
     over the children in K 3.38.
     """
+    tree = kin.tree
     tau, left = [sympy.S.Zero] * tree.nv, list(T)
     for i in reversed(range(len(tree.bodies))):
         own = range(kin.first[i], kin.first[i] + tree.bodies[i].nv)
         for at in own:
             load = sympy.Add(*(entry * left[r] for r, entry in Y[at].items() if r in own))
-            tau[at] = names.keep(f"load_{at}", load)
+            tau[at] = kin.names.keep(f"load_{at}", load)
         for at in own:
             for r, entry in Y[at].items():
                 if r not in own:
@@ -240,9 +224,9 @@ def solve_torques(
     return tau
 
 
-def _rate_columns(tree: Tree, kin: Kinematics, i: int) -> dict[int, tuple[Expr, ...]]:
+def _rate_columns(kin: Kinematics, i: int) -> dict[int, tuple[Expr, ...]]:
     """Columns of Y for the joint of body i, by the index of the speed."""
-    body, P, own = tree.bodies[i], tree.parents[i], kin.first[i]
+    body, P, own = kin.tree.bodies[i], kin.tree.parents[i], kin.first[i]
     w_P = {} if P == WORLD else kin.w_r[P]
     back = transpose(kin.R[i])
     if body.joint == "slide":
@@ -257,23 +241,22 @@ def _rate_columns(tree: Tree, kin: Kinematics, i: int) -> dict[int, tuple[Expr, 
 
 
 def _with_parent(
-    tree: Tree, kin: Kinematics, i: int, x: Sequence[Expr], carried: Vec, turned: Vec
+    kin: Kinematics, i: int, x: Sequence[Expr], of_parent: Vec, turned: Vec
 ) -> list[Expr]:
     """The part of u or u' of body i: what its joint does, and what the parent adds.
 
     Args:
-        tree: The tree.
-        kin: Its kinematics.
+        kin: Kinematics of the tree.
         i: Which body.
         x: v or a of all joints.
-        carried: w_P or al_P.
+        of_parent: w_P or al_P.
         turned: What the turning of the joint with the parent adds: w_P x w_B for u'.
     """
-    body, first = tree.bodies[i], kin.first[i]
+    body, first = kin.tree.bodies[i], kin.first[i]
     own = list(x[first : first + body.nv])
     if body.joint == "slide":
         return own
     if body.joint == "hinge":
-        return [own[0] + dot(kin.s[i], carried)]
+        return [own[0] + dot(kin.s[i], of_parent)]
     x_B: Vec = (own[-3], own[-2], own[-1])
-    return [*own[:-3], *add(apply(kin.R[i], x_B), carried, turned)]
+    return [*own[:-3], *add(apply(kin.R[i], x_B), of_parent, turned)]

@@ -50,25 +50,25 @@ class Functions:
 
     def speeds(self, q: ArrayLike, v: ArrayLike, *, parameters: Parameters = None) -> Floats:
         """Generalized speeds u (..., nv) of the joints' own velocities v."""
-        return self._ask("speeds", parameters, q=q, v=v)
+        return self._evaluate("speeds", parameters, q=q, v=v)
 
     def velocities(self, q: ArrayLike, u: ArrayLike, *, parameters: Parameters = None) -> Floats:
         """The joints' own velocities v (..., nv) of generalized speeds u."""
-        return self._ask("velocities", parameters, q=q, u=u)
+        return self._evaluate("velocities", parameters, q=q, u=u)
 
     def accelerations(
         self, q: ArrayLike, u: ArrayLike, du: ArrayLike, *, parameters: Parameters = None
     ) -> Floats:
         """The joints' own accelerations a (..., nv) of the rates du of the speeds."""
-        return self._ask("accelerations", parameters, q=q, u=u, du=du)
+        return self._evaluate("accelerations", parameters, q=q, u=u, du=du)
 
     def mass_matrix(self, q: ArrayLike, *, parameters: Parameters = None) -> Floats:
         """M (..., nv, nv) of K 3.21, for the generalized speeds."""
-        return self._ask("mass_matrix", parameters, q=q)
+        return self._evaluate("mass_matrix", parameters, q=q)
 
     def partial_velocities(self, q: ArrayLike, *, parameters: Parameters = None) -> Floats:
         """J (..., bodies, 6, nv): J u is the velocity of a center of mass, then the angular one."""
-        return self._ask("partial_velocities", parameters, q=q)
+        return self._evaluate("partial_velocities", parameters, q=q)
 
     def bias(
         self,
@@ -79,11 +79,11 @@ class Functions:
         parameters: Parameters = None,
     ) -> Floats:
         """E (..., nv) of K 3.21: gravity, external forces, and what velocities cause."""
-        return self._ask("bias", parameters, q=q, u=u, external=external)
+        return self._evaluate("bias", parameters, q=q, u=u, external=external)
 
     def actuation(self, q: ArrayLike, tau: ArrayLike, *, parameters: Parameters = None) -> Floats:
         """T (..., nv) of joint forces tau."""
-        return self._ask("actuation", parameters, q=q, tau=tau)
+        return self._evaluate("actuation", parameters, q=q, tau=tau)
 
     def inverse_dynamics(
         self,
@@ -104,7 +104,7 @@ class Functions:
                 for equations that were made with external=True.
             parameters: Values of the tree's open symbols: by name, or an array in their order.
         """
-        return self._ask("inverse_dynamics", parameters, q=q, v=v, a=a, external=external)
+        return self._evaluate("inverse_dynamics", parameters, q=q, v=v, a=a, external=external)
 
     def forward_dynamics(
         self,
@@ -128,7 +128,7 @@ class Functions:
             ) from None
         return self.accelerations(q, u, du, parameters=parameters)
 
-    def _ask(self, name: str, parameters: Parameters, **given: ArrayLike | None) -> Floats:
+    def _evaluate(self, name: str, parameters: Parameters, **given: ArrayLike | None) -> Floats:
         """Check the arrays, call, and return the result."""
         equations = self.equations
         if name not in self.names:
@@ -182,8 +182,8 @@ def _rows(value: ArrayLike | None, name: str, tail: tuple[int, ...]) -> Floats:
     array = floats(np.nan if value is None else value, name)
     cut = array.ndim - len(tail)
     if cut < 0 or array.shape[cut:] != tail:
-        wanted = ", ".join(map(str, tail))
-        raise PoiseError(f"{name} has shape {array.shape}, expected (..., {wanted})")
+        expected = ", ".join(map(str, tail))
+        raise PoiseError(f"{name} has shape {array.shape}, expected (..., {expected})")
     return array.reshape(*array.shape[:cut], math.prod(tail))
 
 

@@ -66,6 +66,8 @@ class Kinematics:
     The lists have one entry per body.
     """
 
+    tree: Tree
+    names: Definitions  # where intermediate results are named
     q: tuple[tuple[Expr, ...], ...]  # coordinates
     u: tuple[tuple[Expr, ...], ...]  # generalized speeds
     first: tuple[int, ...]  # index of the first speed
@@ -93,7 +95,7 @@ def move_bodies(tree: Tree, names: Definitions) -> Kinematics:
         P, tag = tree.parents[i], identifier(body.name)
         start = body.rest if P == WORLD else multiply(kin.R[P], body.rest)
         start = names.matrix(f"S_{tag}", start)
-        kin.R.append(names.matrix(f"R_{tag}", _rotation(tree, kin, i, start)))
+        kin.R.append(names.matrix(f"R_{tag}", _rotation(kin, i, start)))
         # the axis of a hinge is the same before and after it turns
         s = apply(start, body.axis) if body.joint in ("hinge", "slide") else ZERO
         kin.s.append(names.vector(f"s_{tag}", s))
@@ -102,24 +104,21 @@ def move_bodies(tree: Tree, names: Definitions) -> Kinematics:
             p = add(p, scale(kin.q[i][0], kin.s[i]))
         kin.p.append(names.vector(f"p_{tag}", p))
         kin.r.append(names.vector(f"r_{tag}", apply(kin.R[i], body.r)))
-        kin.w.append(names.vector(f"w_{tag}", _angular_velocity(tree, kin, i)))
-        w_r, v_r = _partial_velocities(tree, kin, i)
+        kin.w.append(names.vector(f"w_{tag}", _angular_velocity(kin, i)))
+        w_r, v_r = _partial_velocities(kin, i)
         kin.w_r.append({r: names.vector(f"w_{tag}_{r}", x) for r, x in w_r.items()})
         kin.v_r.append({r: names.vector(f"v_{tag}_{r}", x) for r, x in v_r.items()})
     return kin
 
 
-def accelerate_bodies(
-    tree: Tree, kin: Kinematics, names: Definitions, du: Sequence[Expr] | None = None
-) -> Accelerations:
+def accelerate_bodies(kin: Kinematics, du: Sequence[Expr] | None = None) -> Accelerations:
     """Accelerations of all bodies.
 
     Args:
-        tree: The tree.
-        kin: Its kinematics.
-        names: Where intermediate results are named.
+        kin: Kinematics of the tree.
         du: Rates of the speeds; None for zero, which leaves what the velocities alone cause.
     """
+    tree, names = kin.tree, kin.names
     du = [sympy.S.Zero] * tree.nv if du is None else du
     at = "0" if all(x == 0 for x in du) else ""
     found = Accelerations()
@@ -162,12 +161,12 @@ def _symbols(tree: Tree, names: Definitions) -> Kinematics:
         u.append(tuple(names.symbol(f"u_{tag}{k}") for k in speeds))
         first.append(count)
         count += body.nv
-    return Kinematics(tuple(q), tuple(u), tuple(first))
+    return Kinematics(tree, names, tuple(q), tuple(u), tuple(first))
 
 
-def _rotation(tree: Tree, kin: Kinematics, i: int, start: Mat) -> Mat:
+def _rotation(kin: Kinematics, i: int, start: Mat) -> Mat:
     """R_B = R_P rest J(q), with start = R_P rest."""
-    body, q = tree.bodies[i], kin.q[i]
+    body, q = kin.tree.bodies[i], kin.q[i]
     if body.joint == "free":
         return quat_matrix(q[3:])
     if body.joint == "slide":
@@ -176,9 +175,9 @@ def _rotation(tree: Tree, kin: Kinematics, i: int, start: Mat) -> Mat:
     return multiply(start, own)
 
 
-def _angular_velocity(tree: Tree, kin: Kinematics, i: int) -> Vec:
+def _angular_velocity(kin: Kinematics, i: int) -> Vec:
     """w_B in terms of the speeds."""
-    body, P = tree.bodies[i], tree.parents[i]
+    body, P = kin.tree.bodies[i], kin.tree.parents[i]
     w_P = ZERO if P == WORLD else kin.w[P]
     if body.joint in ("free", "ball"):
         x, y, z = kin.u[i][-3:]
@@ -188,11 +187,10 @@ def _angular_velocity(tree: Tree, kin: Kinematics, i: int) -> Vec:
     return add(w_P, scale(kin.u[i][0] - dot(kin.s[i], w_P), kin.s[i]))
 
 
-def _partial_velocities(
-    tree: Tree, kin: Kinematics, i: int
-) -> tuple[dict[int, Vec], dict[int, Vec]]:
+def _partial_velocities(kin: Kinematics, i: int) -> tuple[dict[int, Vec], dict[int, Vec]]:
     """w_r and v_r of body i, by the index of the speed; speeds that do not move it are left out."""
-    body, P, s, own = tree.bodies[i], tree.parents[i], kin.s[i], kin.first[i]
+    tree, s, own = kin.tree, kin.s[i], kin.first[i]
+    body, P = tree.bodies[i], tree.parents[i]
     w_P = {} if P == WORLD else kin.w_r[P]
     v_r = {} if P == WORLD else dict(kin.v_r[P])
     for r, w in w_P.items():

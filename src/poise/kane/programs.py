@@ -160,7 +160,7 @@ def straight_lines(
 
     Args:
         meanings: What symbols stand for.
-        outputs: The expressions wanted.
+        outputs: The expressions to be computed.
         known: Symbols that are given.
 
     Returns:

@@ -25,6 +25,7 @@ import sympy
 
 from poise.errors import PoiseError, shorten, unknown_name
 from poise.kane.vectors import ONE, ZERO, Expr, Mat, Vec, exact, matrix, vector
+from poise.math.rotation import quat_from_matrix
 from poise.model.character import Character, Joint, Link
 from poise.model.joint import SIZES
 from poise.reference.spatial import Array
@@ -194,14 +195,9 @@ class Tree:
     @cached_property
     def parameters(self) -> tuple[Expr, ...]:
         """The symbols that were left open, by name."""
-        found: set[Expr] = set()
-        for body in self.bodies:
-            entries = [*body.axis, *body.p, *body.r, body.mass, body.armature]
-            entries += [x for row in (*body.inertia, *body.rest) for x in row]
-            found = found.union(*(x.free_symbols for x in entries))
-        found = found.union(*(x.free_symbols for x in self.gravity))
-        for point in self.points or ():
-            found = found.union(*(x.free_symbols for x in point.arm))
+        bodies = sympy.Tuple(*(_values(body) for body in self.bodies))
+        arms = [point.arm for point in self.points or ()]
+        found = sympy.Tuple(bodies, *self.gravity, *arms).free_symbols
         symbols = sorted(found, key=lambda symbol: str(symbol.name))
         for one, next_one in pairwise(symbols):
             if one.name == next_one.name:
@@ -221,13 +217,15 @@ class Tree:
             if str(name) not in known:
                 raise PoiseError(unknown_name("parameter", str(name), known))
         put = {known[str(name)]: exact(value) for name, value in values.items()}
-        bodies = [_replaced(body, put) for body in self.bodies]
-        gravity = tuple(x.xreplace(put) for x in self.gravity)
+        bodies = tuple(
+            replace(body, **dict(zip(_READ, _values(body).xreplace(put), strict=True)))
+            for body in self.bodies
+        )
         points = tuple(
             replace(point, arm=vector(x.xreplace(put) for x in point.arm))
             for point in self.points or ()
         )
-        return Tree(tuple(bodies), gravity, points, self.name)
+        return Tree(bodies, sympy.Tuple(*self.gravity).xreplace(put), points, self.name)
 
 
 def identifier(name: str) -> str:
@@ -267,16 +265,9 @@ _READ: dict[str, tuple[Callable[[Any], Any], str]] = {
 """How the fields of a Body are read, and what they are."""
 
 
-def _replaced(body: Body, put: Mapping[Expr, Expr]) -> Body:
-    """The body with expressions in place of symbols."""
-    changed: dict[str, Any] = {}
-    for key in ("axis", "p", "r"):
-        changed[key] = [x.xreplace(put) for x in getattr(body, key)]
-    for key in ("inertia", "rest"):
-        changed[key] = [[x.xreplace(put) for x in row] for row in getattr(body, key)]
-    for key in ("mass", "armature"):
-        changed[key] = getattr(body, key).xreplace(put)
-    return replace(body, **changed)
+def _values(body: Body) -> Expr:
+    """The numbers and expressions of a body, in the order of `_READ`."""
+    return sympy.Tuple(*(getattr(body, key) for key in _READ))
 
 
 # ---- trees from characters and back, and the seven bodies of the thesis
@@ -357,7 +348,7 @@ def character_of(tree: Tree) -> Character:
                 body.name,
                 body.parent,
                 tuple(pos),
-                _quat(np.array(body.rest, float)),
+                tuple(quat_from_matrix(np.array(body.rest, float)).tolist()),
                 (joint,),
                 float(body.mass),
                 tuple(map(float, body.r)),
@@ -418,18 +409,3 @@ def _center(body: Jointed) -> Array:
 
 def _arm(origin: Array, centers: list[Array], body: int) -> Vec:
     return vector(origin if body == WORLD else origin - centers[body])
-
-
-def _quat(R: Array) -> tuple[float, ...]:
-    """Unit quaternion w x y z of a rotation matrix: the largest eigenvector of Bar-Itzhack's K."""
-    (a, b, c), (d, e, f), (g, h, i) = R
-    K = np.array(
-        [
-            [a + e + i, h - f, c - g, d - b],
-            [h - f, a - e - i, b + d, c + g],
-            [c - g, b + d, e - a - i, f + h],
-            [d - b, c + g, f + h, i - a - e],
-        ]
-    )
-    quat = np.linalg.eigh(K)[1][:, -1]
-    return tuple((quat * np.sign(quat[0] or 1.0)).tolist())

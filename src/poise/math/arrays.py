@@ -64,7 +64,7 @@ def finite(array: Floats, name: str) -> Floats:
 
 
 def number(value: Any, name: str, *, positive: bool = True, unit: str = "s") -> float:
-    """A finite real number, positive unless said otherwise."""
+    """A finite real number; a positive one if `positive`."""
     real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not real or not math.isfinite(value) or (positive and value <= 0):
         kind = f"a {'positive' if positive else 'finite'} {'time' if unit == 's' else 'number'}"
@@ -138,6 +138,25 @@ def runs(mask: ArrayLike) -> list[tuple[int, int]]:
     padded = np.concatenate([[False], np.asarray(mask, dtype=bool), [False]])
     edges = np.flatnonzero(padded[1:] != padded[:-1])
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def children_of(parents: Sequence[int]) -> list[list[int]]:
+    """Indices of the children of each node of a tree; -1 is the parent of roots."""
+    children: list[list[int]] = [[] for _ in parents]
+    for i, parent in enumerate(parents):
+        if parent >= 0:
+            children[parent].append(i)
+    return children
+
+
+def depth_first(parents: Sequence[int]) -> list[int]:
+    """Indices of the nodes of a tree, parents before children; nodes in a cycle are left out."""
+    children, order = children_of(parents), []
+    stack = [i for i in reversed(range(len(parents))) if parents[i] < 0]
+    while stack:
+        order.append(stack.pop())
+        stack += reversed(children[order[-1]])
+    return order
 
 
 def broadcast(**given: ArrayLike) -> list[Floats]:

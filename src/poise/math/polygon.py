@@ -168,22 +168,9 @@ def convex_hull(points: Floats, inset: float = 0.0) -> Floats:
 
 def nearest_point(corners: Floats, point: Floats) -> Floats:
     """The point itself if it is inside, else the nearest of the polygon, shape (2,)."""
-    px, py = float(point[0]), float(point[1])
-    rows = corners.tolist()
-    best, found, inside = np.inf, (px, py), len(rows) > 2
-    ax, ay = rows[-1]
-    for bx, by in rows:
-        ex, ey, wx, wy = bx - ax, by - ay, px - ax, py - ay
-        if ex * wy - ey * wx < 0.0:
-            inside = False
-        size = ex * ex + ey * ey
-        along = min(max((wx * ex + wy * ey) / size, 0.0), 1.0) if size else 0.0
-        x, y = ax + along * ex, ay + along * ey
-        far = (px - x) ** 2 + (py - y) ** 2
-        if far < best:
-            best, found = far, (x, y)
-        ax, ay = bx, by
-    return np.array((px, py) if inside else found)
+    one = Polygons(corners[None], np.array([len(corners)]))
+    found: Floats = nearest_points(one, point[None])[0]
+    return found
 
 
 def _chain(rows: list[tuple[float, ...]]) -> list[tuple[float, ...]]:

@@ -76,6 +76,18 @@ def between(a: ArrayLike, b: ArrayLike) -> Floats:
     return np.asarray(out / np.linalg.norm(out, axis=-1, keepdims=True))
 
 
+def slerp(a: Floats, b: Floats, u: Floats) -> Floats:
+    """Quaternions at fractions u (n, 1) of the shorter arcs from a to b, unit, (n, 4) each."""
+    dot = np.sum(a * b, axis=1, keepdims=True)
+    b, dot = np.where(dot < 0.0, -b, b), np.abs(dot)
+    angle = np.arctan2(np.linalg.norm(b - dot * a, axis=1)[:, None], dot)
+    # sin(u x) / sin(x), finite at 0
+    near = angle < 1e-6
+    sine = np.where(near, 1.0, np.sin(angle))
+    wa, wb = (np.where(near, x, np.sin(x * angle) / sine) for x in (1.0 - u, u))
+    return normalize(wa * a + wb * b)
+
+
 def mean(a: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """The mean rotation (4,) of quaternions (k, 4), in the sense of least squares."""
     a = np.asarray(a, dtype=np.float64).reshape(-1, 4)
@@ -132,6 +144,14 @@ def quat_matrices(quat: Floats) -> Floats:
 def normalize(quat: Floats) -> Floats:
     """Quaternions (..., 4) scaled to length 1."""
     return np.asarray(quat / np.sqrt((quat * quat).sum(axis=-1, keepdims=True)))
+
+
+def quat_from_matrix(R: Floats) -> Floats:
+    """Unit quaternions (..., 4) of rotation matrices (..., 3, 3)."""
+    from scipy.spatial.transform import Rotation
+
+    quat: Floats = Rotation.from_matrix(R).as_quat()[..., [3, 0, 1, 2]]
+    return quat
 
 
 def quat_from_z(axis: Sequence[float]) -> tuple[float, ...]:

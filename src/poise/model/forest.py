@@ -27,8 +27,8 @@ import numpy as np
 from poise.errors import PoiseError, shorten
 from poise.math.arrays import Floats, Ints
 from poise.math.pose import Pose
-from poise.math.rotation import quat_from_z, quat_matrix
-from poise.model.inertia import composite_inertia, fixed_mass, merge_inertia
+from poise.math.rotation import quat_from_z
+from poise.model.inertia import merge_inertia
 
 if TYPE_CHECKING:
     from poise.model.character import Character, Joint, Link
@@ -271,18 +271,3 @@ def _floats(rows: Iterable[Any], *shape: int) -> Floats:
 
 def _ints(rows: Iterable[int]) -> Ints:
     return np.array(list(rows), dtype=np.int32)
-
-
-__all__ = [
-    "Floats",
-    "Forest",
-    "Ints",
-    "Part",
-    "Pose",
-    "compile_forest",
-    "composite_inertia",
-    "fixed_mass",
-    "merge_inertia",
-    "quat_from_z",
-    "quat_matrix",
-]

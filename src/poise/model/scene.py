@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import numpy as np
 
@@ -72,6 +72,22 @@ class Scene(NamedTuple):
                 f"link {link!r:.80} is neither a name nor an index from 0 to {self.nl - 1}"
             )
         return int(link)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        overrides = {name: getattr(self.overrides, name, None) for name in OVERRIDES}
+        return _rebuild, (self.characters, tuple(self.forest.parts), overrides)
+
+
+def _rebuild(
+    characters: tuple[Character, ...], names: tuple[str, ...], overrides: dict[str, Any]
+) -> Scene:
+    """A scene from its pickle, compiled anew."""
+    scene = scene_of(characters)
+    if tuple(scene.forest.parts) != names:
+        forest = compile_forest(characters, names)
+        scene = Scene(characters, forest, _core.Model(forest))
+    given = any(value is not None for value in overrides.values())
+    return scene.with_overrides(**overrides) if given else scene
 
 
 def scene_of(source: SceneLike) -> Scene:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -115,6 +116,13 @@ class Recording(Sealed):
         if self._pending and self._world is not None:
             self._columns.extend(self._pending, self._world)
             self._pending = []
+
+    def __copy__(self) -> Recording:
+        """A recording of the same world with its own frames."""
+        made = object.__new__(type(self))
+        own = {"_columns": deepcopy(self._columns), "_pending": list(self._pending)}
+        vars(made).update(vars(self), diverged=list(self.diverged), **own)
+        return made
 
     def _is_due(self, clock: Floats) -> bool:
         if len(clock) == 1:
@@ -282,8 +290,7 @@ class Recording(Sealed):
         name = next(iter(parts)) if name is None else name
         if name not in parts:
             raise PoiseError(unknown_name("part", name, parts))
-        if not isinstance(copy, (int, np.integer)) or not 0 <= copy < self.n:
-            raise PoiseError(f"copy is {copy!r:.80}; it must be 0 to {self.n - 1}")
+        self.check_copy(copy)
         if not all(isinstance(k, (int, np.integer, type(None))) for k in (start, stop)):
             raise PoiseError(f"start and stop must be frames, got {start!r:.80}, {stop!r:.80}")
         chosen = range(len(self))[start:stop]
@@ -336,11 +343,19 @@ class Recording(Sealed):
         column: Floats = self.columns.column(name)
         return column[:, 0] if self.n == 1 else column
 
+    def check_copy(self, copy: object) -> None:
+        """Raises unless it has a copy of that number."""
+        if not _is_whole(copy) or copy not in range(self.n):
+            raise PoiseError(f"copy is {copy!r:.80}; it must be 0 to {self.n - 1}")
+
     def _index(self, i: int) -> int:
-        whole = isinstance(i, (int, np.integer)) and not isinstance(i, bool)
-        if not whole or not -len(self) <= i < len(self):
+        if not _is_whole(i) or not -len(self) <= i < len(self):
             raise PoiseError(f"there is no frame {i!r:.80}; there are {len(self)}")
         return int(i) % len(self)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def load_recording(path: str | os.PathLike[str]) -> Recording:

@@ -15,7 +15,6 @@ from poise import dynamics, measure
 from poise.anatomy import body
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.math.rotation import quat_matrix
 from poise.simulation import pushes
 from poise.simulation.state import State
 from poise.simulation.world import World
@@ -42,7 +41,9 @@ def push(simulation: Simulation, request: Push) -> tuple[Edit, pushes.Push]:
     given = pushes.Push(name, force, direction, now, request.duration)
     given = given.in_world(heading(simulation, int(index.owner[link])))
     vector = given.force_vector()
-    point = None if request.at is None else _in_link(world, link, request.at)
+    point = None
+    if request.at is not None:
+        point = index.point_in_link(world.state.q, link, request.at)
 
     def edit(simulation: Simulation) -> None:
         simulation.world.push(link, vector, request.duration, point=point)
@@ -81,7 +82,7 @@ def throw(simulation: Simulation, request: Throw, character: int) -> Edit:
         link = index.link_index(request.link)
         character = max(int(index.owner[link]), 0)
     part, one = index.part(character), index.character
-    aim = _link_center(world, link)
+    aim = index.point(world.state.q, link, world.scene.forest.link_com[link])
     velocity = measure.momentum(one, world.state.q[part.q], world.state.v[part.v]).linear
     velocity = velocity / max(one.mass, 1e-9)
     if request.origin is None:
@@ -152,19 +153,6 @@ def _chest(simulation: Simulation, character: int) -> int:
             return first + links.index(name)
     mass = [link.mass for link in index.character.links]
     return first + int(np.argmax(mass))
-
-
-def _link_center(world: World, link: int) -> Floats:
-    place, turn = dynamics.forward_kinematics(world.scene, world.state.q)
-    center: Floats = place[link] + quat_matrix(turn[link]) @ world.scene.forest.link_com[link]
-    return center
-
-
-def _in_link(world: World, link: int, at: object) -> Floats:
-    """A point of the world in a link's frame [m]."""
-    place, turn = dynamics.forward_kinematics(world.scene, world.state.q)
-    point: Floats = quat_matrix(turn[link]).T @ (np.asarray(at, dtype=float) - place[link])
-    return point
 
 
 def _ballistic_velocity(

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.dynamics import forward_kinematics
 from poise.math.arrays import Floats
-from poise.math.rotation import quat_matrix
 from poise.model.scene import scene_of
 from poise.studio.marks import GoalHandles, Marks, ViewOptions, torque_colors
 from poise.studio.requests import Drag, Release, Request, SetGoal
@@ -167,9 +165,9 @@ class LiveView:
             link, measures = self._link(bodies, event), self._measures
             if link is None or measures is None:
                 return
-            place, turn = forward_kinematics(measures.index.scene, measures.q)
-            arm = self.to_world(event.start_position) - place[link]
-            held = self._held[event.client_id] = (link, quat_matrix(turn[link]).T @ arm)
+            start = self.to_world(event.start_position)
+            held = link, measures.index.point_in_link(measures.q, link, start)
+            self._held[event.client_id] = held
         if held is not None:
             to = _vector(self.to_world(event.end_position))
             self._ask(Drag(held[0], to, _vector(held[1])))

@@ -21,11 +21,11 @@ from poise.characters import load_character
 from poise.dynamics import forward_kinematics
 from poise.errors import ClipError, PoiseError
 from poise.model.character import Character, Shape
+from poise.model.geometry import triangles
 from poise.motion.clip import Clip
 from poise.motion.formats import glb
-from poise.motion.formats.glb_animation import Motion
 from poise.motion.formats.glb_file import GlbFile
-from poise.motion.formats.glb_write import triangles
+from poise.motion.formats.glb_skeleton import Motion
 
 TO_WORLD = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 """glTF has y up and looks along z, poise has z up and looks along x."""

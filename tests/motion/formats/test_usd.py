@@ -18,10 +18,10 @@ from poise.dynamics import forward_kinematics
 from poise.errors import ClipError
 from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Joint, Link, Shape
+from poise.model.geometry import triangles
 from poise.motion import load_clip
 from poise.motion.clip import Clip
 from poise.motion.formats import usd
-from poise.motion.formats.glb_write import triangles
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def pairs_by_the_rules(
             parent = int(forest.parent[parent])
         return parent == up
 
-    bodies, links = touch.collider_body.tolist(), touch.collider_link.tolist()
+    bodies, links = touch.colliders.body.tolist(), touch.colliders.link.tolist()
     for i in range(len(bodies)):
         for k in range(i):
             own = links[i] >= 0 and links[k] >= 0 and part[links[i]] == part[links[k]]
@@ -97,12 +97,12 @@ def test_pairs_are_those_of_the_rules(name: str, excluding: bool) -> None:
     wanted = pairs_by_the_rules(scene, touch, options.get("self_collision", True), apart)
     found = {
         (min(pair), max(pair))
-        for pair in zip(touch.pair_a.tolist(), touch.pair_b.tolist(), strict=True)
+        for pair in zip(touch.pairs.a.tolist(), touch.pairs.b.tolist(), strict=True)
     }
     assert found <= wanted
-    assert len(found) == len(touch.pair_a)
+    assert len(found) == len(touch.pairs.a)
     # what is left out beyond the rules overlaps in the rest pose, link by link
-    link = touch.collider_link
+    link = touch.colliders.link
     lost = {frozenset((int(link[a]), int(link[b]))) for a, b in wanted - found}
     kept = {frozenset((int(link[a]), int(link[b]))) for a, b in found}
     assert not lost & kept
@@ -121,8 +121,8 @@ def test_links_that_overlap_in_the_rest_pose_do_not_meet() -> None:
             links.append(Link(f"arm{k}", "base", pos=(x, 0, 1), joints=hinge, shapes=ball, **solid))
         return Character("arms", tuple(links))
 
-    assert len(compiled(scene_of(arms(-0.01)), 0).pair_a) == 0
-    assert len(compiled(scene_of(arms(0.01)), 0).pair_a) == 1
+    assert len(compiled(scene_of(arms(-0.01)), 0).pairs.a) == 0
+    assert len(compiled(scene_of(arms(0.01)), 0).pairs.a) == 1
 
 
 def test_pairs_of_two_bodies_are_neighbours_and_the_last_spares_come_last() -> None:
@@ -130,16 +130,16 @@ def test_pairs_of_two_bodies_are_neighbours_and_the_last_spares_come_last() -> N
     scene = scene_of(characters)
     touch = compiled(scene, 4, obstacles=[WALL])
     part = np.repeat(np.arange(6), [len(c.links) for c in characters])
-    link, body = touch.collider_link, touch.collider_body
+    link, body = touch.colliders.link, touch.colliders.body
     of = np.where(link >= 0, part[link], -1)
-    last = np.maximum(of[touch.pair_a], of[touch.pair_b])
+    last = np.maximum(of[touch.pairs.a], of[touch.pairs.b])
     projectile = np.maximum(last - 1, 0)
     assert (np.diff(projectile) >= 0).all()
     np.testing.assert_array_equal(
         touch.projectile_pairs, [(projectile <= k).sum() for k in range(5)]
     )
     for key in (of, body):
-        rows = np.stack([key[touch.pair_a], key[touch.pair_b]], axis=1)
+        rows = np.stack([key[touch.pairs.a], key[touch.pairs.b]], axis=1)
         runs = 1 + np.count_nonzero((np.diff(rows, axis=0) != 0).any(axis=1))
         assert runs == len(np.unique(rows, axis=0))
 

@@ -17,10 +17,9 @@ class BalanceSolver {
         problem = &given;
         o = &given.params;
         nv = static_cast<int>(given.nv);
-        const std::int64_t points = given.supports + given.goals;
-        const std::int64_t size = task_size(nv, points);
-        const TaskView now(given.tasks + i * size, nv, points);
-        const TaskView then(given.target_tasks + i * given.target_stride, nv, points);
+        const TaskLayout layout(nv, given.supports + given.goals);
+        const TaskView now(given.tasks + i * layout.size, layout);
+        const TaskView then(given.target_tasks + i * given.target_stride, layout);
         const BalanceOutput& out = given.out;
         v = given.v.p + i * given.v.copy;
         a_des = given.a_des + i * nv;

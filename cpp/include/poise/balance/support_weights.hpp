@@ -9,13 +9,13 @@
 
 namespace poise::inline POISE_ISA {
 
-// Quantities of one state, in the layout of `task_size`.
+// Quantities of one state; see TaskLayout.
 struct TaskView {
     const double *A, *M, *J, *h, *rate, *c, *bias, *p, *R;
 
-    TaskView(const double* at, std::int64_t nv, std::int64_t k)
-        : A(at), M(A + 6 * nv), J(M + nv * nv), h(J + 6 * nv * k), rate(h + nv), c(rate + 6),
-          bias(c + 3), p(bias + 6 * k), R(p + 3 * k) {}
+    TaskView(const double* row, const TaskLayout& at)
+        : A(row + at.A), M(row + at.M), J(row + at.J), h(row + at.h), rate(row + at.rate),
+          c(row + at.c), bias(row + at.bias), p(row + at.p), R(row + at.R) {}
 };
 
 // 1 below bounds[0], 0 above bounds[1], smooth between

@@ -172,15 +172,28 @@ class Balance(ActsOnPlant, Sealed):
         )
         self._threads = threads_of(threads, plant.n)
         self.capture_point_error = np.zeros(1)
-        self._start()
+        self._make_planner()
+        self._seal()
 
-    def _start(self) -> None:
+    def _make_planner(self) -> None:
         """Make what lives in the core."""
-        self._params = _core.BalanceParams()
         self._write_params()
         model, overrides = self.scene.model, self.scene.overrides
         self._planner = _core.BalancePlanner(model, self._params, overrides, self._threads)
-        self._seal()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All attributes, with the core's parameters by name; neither planner nor last solution."""
+        state = super().__getstate__()
+        del state["_planner"]
+        names = [name for name in dir(self._params) if not name.startswith("_")]
+        params = {name: getattr(self._params, name) for name in names}
+        return state | {"_params": params, "_solution": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _params=_core.BalanceParams())
+        for name, value in state["_params"].items():
+            setattr(self._params, name, value)
+        self._make_planner()
 
     @staticmethod
     def _check_plant(plant: Plant) -> None:
@@ -214,12 +227,15 @@ class Balance(ActsOnPlant, Sealed):
             self._write_params()
 
     @property
-    def strength(self) -> Floats | None:
-        """Factor of joint torques and of the servo per link, shape (nl,) or (n, nl); None is 1.
+    def strength(self) -> Floats:
+        """Factor of joint torques and of the servo per link, shape (nl,) or (n, nl).
 
-        The solver does not know it: a weak limb does not reach its planned acceleration.
+        The solver does not know it: a weak limb does not reach its planned acceleration. Entries
+        may be assigned, with output "force".
         """
-        return self._strength
+        strength = super().strength
+        strength.flags.writeable = self.output == "force"
+        return strength
 
     @strength.setter
     def strength(self, strength: ArrayLike | None) -> None:

@@ -81,7 +81,7 @@ class EmbeddedPD(Servo):
             raise PoiseError("an embedded drive takes one MjData at a time")
         if self.dt != self._embedded_dt:
             self._embed()
-        Q = self._ask(source.q, source.v, pair_of(target))[0]
+        Q = self._drive_terms(source.q, source.v, pair_of(target))[0]
         self._drive = Q, source.v.copy()
         return Q
 
@@ -103,10 +103,10 @@ class EmbeddedPD(Servo):
         """Put K for the present time step beside the model's armature."""
         self._embedded_dt = self.dt
         rest = self.scene.forest.rest_q
-        self.K = self._ask(rest, np.zeros(self.scene.nv), (rest, None))[1]
+        self.K = self._drive_terms(rest, np.zeros(self.scene.nv), (rest, None))[1]
         self.model.dof_armature[:] = self._own + self.K
 
-    def _ask(
+    def _drive_terms(
         self, q: Floats, v: Floats, target: tuple[Floats, Floats | None]
     ) -> tuple[Floats, Floats]:
         """Q and K of the drive."""

@@ -32,7 +32,7 @@ from poise.errors import CharacterError, unknown_name
 from poise.io.files import decode, read_bounded
 from poise.io.xml_elements import Element, parse_text
 from poise.math.arrays import Floats
-from poise.math.rotation import quat_from_z, quat_matrix
+from poise.math.rotation import quat_from_matrix, quat_from_z, quat_matrix
 from poise.model.character import Character, Joint, JointKind, Link, Shape, Vector
 from poise.model.validation import check_name, check_number
 
@@ -256,9 +256,7 @@ class _Reader:
 
 def _quat(R: Floats) -> Vector:
     """The quaternion w x y z, w >= 0, of a rotation matrix."""
-    from scipy.spatial.transform import Rotation
-
-    x, y, z, w = Rotation.from_matrix(R).as_quat()
-    quat = np.array([w, x, y, z]) * (1.0 if w >= 0.0 else -1.0)
+    quat = quat_from_matrix(R)
+    quat = quat * (1.0 if quat[0] >= 0.0 else -1.0)
     quat[np.abs(quat) < 1e-15] = 0.0
     return tuple(quat.tolist())

@@ -35,6 +35,7 @@ import numpy as np
 from poise.errors import CharacterError
 from poise.io.files import write_atomically
 from poise.io.xml_elements import MOST_ELEMENTS, Element, parse_xml
+from poise.math.rotation import quat_from_matrix
 from poise.model.character import Character, Joint, Link, Vector
 from poise.model.formats.mujoco_model import (
     CUSTOM,
@@ -224,13 +225,10 @@ def _inertial(link: Link) -> str:
 
 def _principal(inertia: Any) -> tuple[Any, Vector | None]:
     """Principal moments, and the rotation of their axes; None if those of the link."""
-    from scipy.spatial.transform import Rotation
-
     if not np.any(inertia - np.diag(np.diag(inertia))):
         return np.diag(inertia).copy(), None
     moments, R = np.linalg.eigh(inertia)
-    x, y, z, w = Rotation.from_matrix(R * np.sign(np.linalg.det(R))).as_quat()
-    return moments, (float(w), float(x), float(y), float(z))
+    return moments, tuple(quat_from_matrix(R * np.sign(np.linalg.det(R))).tolist())
 
 
 def _joint(joint: Joint) -> str:

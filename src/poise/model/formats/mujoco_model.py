@@ -18,7 +18,8 @@ from poise.io.xml_elements import LARGEST_FILE, MOST_ELEMENTS, Element, named_at
 from poise.math.pose import Pose
 from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Joint, Link, Shape, Vector
-from poise.model.joint import WIDEST
+from poise.model.joint import SIZES, WIDEST
+from poise.model.shape import SHAPE_SIZES
 from poise.model.validation import check_number
 
 LARGEST_SUM = 256 * 2**20  # of all files a model names, together [bytes]
@@ -155,14 +156,12 @@ def can_touch(m: Any, bodies: Sequence[int]) -> bool:
 
 def shapes_of(m: Any, i: int, touching: bool) -> tuple[Shape, ...]:
     first, n = int(m.body_geomadr[i]), int(m.body_geomnum[i])
-    shapes = []
-    for g in range(first, first + n):
-        if touching and not (m.geom_contype[g] or m.geom_conaffinity[g]):
-            continue
-        shape = _shape(m, g)
-        if shape:
-            shapes.append(shape)
-    return tuple(shapes)
+    geoms = [
+        g
+        for g in range(first, first + n)
+        if not touching or m.geom_contype[g] or m.geom_conaffinity[g]
+    ]
+    return tuple(shape for g in geoms if (shape := _shape(m, g)) is not None)
 
 
 def _shape(m: Any, g: int) -> Shape | None:
@@ -170,14 +169,9 @@ def _shape(m: Any, g: int) -> Shape | None:
     place: Any = (floats(m.geom_pos[g]), floats(m.geom_quat[g]), _color(m, g))
     size = floats(m.geom_size[g])
     kind = int(m.geom_type[g])
-    if kind == int(kinds.mjGEOM_SPHERE):
-        return Shape("sphere", size[:1], *place)
-    if kind == int(kinds.mjGEOM_CAPSULE):
-        return Shape("capsule", size[:2], *place)
-    if kind == int(kinds.mjGEOM_CYLINDER):
-        return Shape("cylinder", size[:2], *place)
-    if kind == int(kinds.mjGEOM_BOX):
-        return Shape("box", size, *place)
+    for name, count in SHAPE_SIZES.items():
+        if name != "mesh" and kind == int(getattr(kinds, f"mjGEOM_{name.upper()}")):
+            return Shape(name, size[:count], *place)  # type: ignore[arg-type]
     if kind == int(kinds.mjGEOM_MESH):
         return _mesh(m, int(m.geom_dataid[g]), place)
     return None
@@ -256,10 +250,7 @@ class TreeReader:
                 self.actuators.setdefault(int(ids[0]), []).append(k)
         kinds = self.mujoco.mjtJoint
         self.kinds: dict[int, Any] = {
-            int(kinds.mjJNT_FREE): "free",
-            int(kinds.mjJNT_BALL): "ball",
-            int(kinds.mjJNT_HINGE): "hinge",
-            int(kinds.mjJNT_SLIDE): "slide",
+            int(getattr(kinds, f"mjJNT_{kind.upper()}")): kind for kind in SIZES
         }
 
     def character(self, name: str) -> Character:

@@ -36,7 +36,7 @@ from poise.errors import ClipError, PoiseError, shorten
 from poise.io.archive import BROKEN, Archive, read_array
 from poise.io.files import read_bounded
 from poise.math.arrays import Floats, floats
-from poise.math.rotation import multiply
+from poise.math.rotation import conjugate, exp, multiply
 from poise.model.character import Character, Link
 from poise.motion.clip import Clip
 
@@ -191,20 +191,12 @@ def _world(rig: Rig, poses: Floats, pelvis: Floats) -> tuple[Floats, Floats]:
     turns = poses.reshape(k, len(NAMES), 3).transpose(1, 0, 2)
     # inside the body, turns are about the model's axes, which lie in ours by to_world; outside,
     # the file's axes are ours, and the model's rest pose in them is turned by to_world
-    rotations = _exp(turns @ rig.to_world.T)
+    rotations = exp(turns @ rig.to_world.T)
     half = np.array([0.5, 0.5, 0.5, 0.5])  # the quaternion of to_world: x to y, y to z, z to x
-    rotations[0] = multiply(_exp(turns[0]), half * [1.0, -1.0, -1.0, -1.0])
+    rotations[0] = multiply(exp(turns[0]), conjugate(half))
     places = np.broadcast_to(rig.offsets[:, None, :], (len(NAMES), k, 3)).copy()
     places[0] = pelvis
     return rotations, places
-
-
-def _exp(turns: Floats) -> Floats:
-    """Quaternions of rotation vectors (..., 3)."""
-    angle = np.linalg.norm(turns, axis=-1, keepdims=True)
-    # sin(angle / 2) / angle, finite at 0: NumPy's sinc(x) is sin(pi x) / (pi x)
-    vector = 0.5 * np.sinc(angle / (2.0 * np.pi)) * turns
-    return np.concatenate([np.cos(angle / 2.0), vector], axis=-1)
 
 
 # what is in the file

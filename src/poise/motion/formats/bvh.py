@@ -331,16 +331,16 @@ def read_frames(
             f"{path}:{line + 1}: MOTION must be followed by the lines 'Frames: n' and "
             "'Frame Time: seconds'"
         )
-    said = _count(path, line_at(data, head.start(1)), head.group(1), len(joints))
+    stated = _count(path, line_at(data, head.start(1)), head.group(1), len(joints))
     fps = _rate(path, line_at(data, head.start(2)), head.group(2))
     width = sum(len(joint.channels) for joint in joints)
     if width == 0:
         raise ClipError(f"{path}: no joint has channels, so nothing moves")
-    rows = _rows(path, data, head.end(), width, said)
-    if len(rows) != said:
+    rows = _rows(path, data, head.end(), width, stated)
+    if len(rows) != stated:
         last = line_at(data, len(data.rstrip()))
         raise ClipError(
-            f"{path}:{last}: the file says Frames: {said}, but holds {len(rows)}; "
+            f"{path}:{last}: the file says Frames: {stated}, but holds {len(rows)}; "
             "it was cut off, or the number is wrong"
         )
     return fps, rows
@@ -382,7 +382,7 @@ def _rate(path: Path, line: int, word: bytes) -> float:
     return whole if abs(1.0 / whole - time) <= half else fps
 
 
-def _rows(path: Path, data: bytes, start: int, width: int, said: int) -> Floats:
+def _rows(path: Path, data: bytes, start: int, width: int, stated: int) -> Floats:
     """Parse the frames, a block of lines at a time."""
     blocks: list[Floats] = []
     count = 0
@@ -398,10 +398,10 @@ def _rows(path: Path, data: bytes, start: int, width: int, said: int) -> Floats:
         block = _block(path, data, start, stop, width)
         blocks.append(block)
         count += len(block)
-        if count > said:
-            line = _frame_line(data, start, len(block) - (count - said))
+        if count > stated:
+            line = _frame_line(data, start, len(block) - (count - stated))
             raise ClipError(
-                f"{path}:{line}: the file says Frames: {said}, but goes on with more numbers"
+                f"{path}:{line}: the file says Frames: {stated}, but goes on with more numbers"
             )
         start = stop
     return np.concatenate(blocks) if blocks else np.empty((0, width))

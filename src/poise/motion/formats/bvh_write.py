@@ -12,10 +12,13 @@ from poise import dynamics
 from poise.anatomy.rig import AXES, IDENTITY, Rig, RigJoint, poses_of
 from poise.errors import CharacterError, ClipError
 from poise.io.files import write_atomically
-from poise.math.arrays import Floats
+from poise.math.arrays import Floats, children_of, depth_first
 from poise.math.rotation import conjugate, multiply, quat_matrix, rotate
 from poise.model.character import Character
 from poise.motion.clip import Clip
+
+TURNS = ("Zrotation", "Yrotation", "Xrotation")
+MOVES = ("Xposition", "Yposition", "Zposition")
 
 
 def write(clip: Clip, path: str | os.PathLike[str]) -> None:
@@ -45,10 +48,8 @@ def bvh_rig(clip: Clip) -> Rig:
         return rig_of(clip.character, clip.fps)
     if source.kind == "bvh":
         return replace(source, fps=clip.fps)
-    turns = ("Zrotation", "Yrotation", "Xrotation")
-    moves = ("Xposition", "Yposition", "Zposition")
     joints = tuple(
-        replace(joint, channels=(moves if i == 0 or joint.moves else ()) + turns, quat=IDENTITY)
+        replace(joint, channels=(MOVES if i == 0 or joint.moves else ()) + TURNS, quat=IDENTITY)
         for i, joint in enumerate(source.joints)
     )
     return _depth_first(replace(source, joints=joints, kind="bvh", fps=clip.fps))
@@ -56,14 +57,7 @@ def bvh_rig(clip: Clip) -> Rig:
 
 def _depth_first(rig: Rig) -> Rig:
     """The same rig with its joints in the order in which a BVH file has them."""
-    children: list[list[int]] = [[] for _ in rig.joints]
-    for i, joint in enumerate(rig.joints):
-        if joint.parent >= 0:
-            children[joint.parent].append(i)
-    order, todo = [], [0]
-    while todo:
-        order.append(todo.pop())
-        todo += reversed(children[order[-1]])
+    order = depth_first([joint.parent for joint in rig.joints])
     where = {old: new for new, old in enumerate(order)}
     where[-1] = -1
     joints = [rig.joints[i] for i in order]
@@ -72,9 +66,7 @@ def _depth_first(rig: Rig) -> Rig:
 
 def rig_of(character: Character, fps: float) -> Rig:
     """A BVH rig from a character: one joint per link, centimetres, y up."""
-    turns = ("Zrotation", "Yrotation", "Xrotation")
-    moves = ("Xposition", "Yposition", "Zposition")
-    rest = dynamics.forward_kinematics(character, character.rest_q)[0]
+    rest, turned = dynamics.forward_kinematics(character, character.rest_q)
     index = {link.name: i for i, link in enumerate(character.links)}
     empty = Rig((), "bvh", 0.01, "y", fps, character.name)
     parents = {link.parent for link in character.links}
@@ -85,14 +77,15 @@ def rig_of(character: Character, fps: float) -> Rig:
         off = any(j.kind in ("free", "slide") or any(j.pos) for j in link.joints)
         end = None
         if link.name not in parents:
-            R = dynamics.forward_kinematics(character, character.rest_q)[1][i]
-            end = tuple((rotate(R, 2.0 * np.array(link.com)) @ empty.to_world / 0.01).tolist())
+            end = tuple(
+                (rotate(turned[i], 2.0 * np.array(link.com)) @ empty.to_world / 0.01).tolist()
+            )
         joints.append(
             RigJoint(
                 link.name,
                 parent,
                 tuple((offset @ empty.to_world / 0.01).tolist()),
-                (moves if off or parent < 0 else ()) + turns,
+                (MOVES if off or parent < 0 else ()) + TURNS,
                 end,
             )
         )
@@ -100,10 +93,7 @@ def rig_of(character: Character, fps: float) -> Rig:
 
 
 def _hierarchy_text(rig: Rig) -> str:
-    children: list[list[int]] = [[] for _ in rig.joints]
-    for child, one in enumerate(rig.joints):
-        if one.parent >= 0:
-            children[one.parent].append(child)
+    children = children_of([joint.parent for joint in rig.joints])
     lines = ["HIERARCHY"]
     # joints to open, and braces to close, the next one last
     todo: list[tuple[int | None, int]] = [(0, 0)]

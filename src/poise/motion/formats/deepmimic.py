@@ -29,7 +29,16 @@ from poise.characters import load_character
 from poise.errors import ClipError, PoiseError, shorten, unknown_name
 from poise.io.files import line_of_item, parse_json, read_text, write_atomically
 from poise.math.arrays import Floats
-from poise.math.rotation import conjugate, multiply, quat_matrix, rotate
+from poise.math.rotation import (
+    between,
+    conjugate,
+    multiply,
+    normalize,
+    quat_matrix,
+    rotate,
+    slerp,
+    turn,
+)
 from poise.model.character import Character, Joint, Link
 from poise.motion.clip import Clip
 
@@ -87,11 +96,11 @@ class Layout:
     def q(self, values: Floats, nq: int) -> Floats:
         """Coordinates of frames whose durations have been cut off."""
         q = np.empty((len(values), nq))
-        q[:, 3:7] = quat_to_z_up(unit(values[:, 3:7]))
+        q[:, 3:7] = quat_to_z_up(values[:, 3:7])
         q[:, :3] = to_z_up(values[:, :3]) - rotate(q[:, 3:7], self.hips)
         for p in self.pieces:
             part = values[:, p.at - 1 : p.at - 1 + p.size]
-            q[:, p.q : p.q + p.size] = quat_to_z_up(unit(part)) if p.size == 4 else p.sign * part
+            q[:, p.q : p.q + p.size] = quat_to_z_up(part) if p.size == 4 else p.sign * part
         return q
 
     def values(self, q: Floats) -> Floats:
@@ -176,16 +185,13 @@ def to_y_up(p: Floats) -> Floats:
 
 
 def quat_to_z_up(q: Floats) -> Floats:
+    """Quaternions of any length of the file, as unit quaternions with z up."""
+    q = normalize(q)
     return np.concatenate([q[:, :1], to_z_up(q[:, 1:])], axis=1)
 
 
 def quat_to_y_up(q: Floats) -> Floats:
     return np.concatenate([q[:, :1], to_y_up(q[:, 1:])], axis=1)
-
-
-def unit(q: Floats) -> Floats:
-    unit: Floats = q / np.linalg.norm(q, axis=1, keepdims=True)
-    return unit
 
 
 # files
@@ -234,10 +240,10 @@ def read(
             )
         layout = layout_of(character, order, str(path))
     if columns != layout.columns:
-        whose = f"character {character.name!r}" if character else "the dog"
+        owner = f"character {character.name!r}" if character else "the dog"
         raise reader.error(
             0,
-            f"has {columns} columns; {whose} needs {layout.columns}: duration, "
+            f"has {columns} columns; {owner} needs {layout.columns}: duration, "
             f"root (7), joints ({layout.columns - 8})",
         )
     reader.check_rotations(frames, layout)
@@ -371,15 +377,8 @@ def _interpolate(values: Floats, layout: Layout, times: Floats, t: Floats) -> Fl
     found = (1.0 - u) * values[i] + u * values[i + 1]
     for _, at in layout.quaternions():
         part = slice(at - 1, at + 3)
-        a, b = unit(values[i, part]), unit(values[i + 1, part])
-        dot = np.sum(a * b, axis=1, keepdims=True)
-        b = np.where(dot < 0.0, -b, b)
-        angle = np.arctan2(np.linalg.norm(b - np.abs(dot) * a, axis=1)[:, None], np.abs(dot))
-        # sin(u x) / sin(x), finite at 0
-        near = angle < 1e-6
-        sine = np.where(near, 1.0, np.sin(angle))
-        weights = (np.where(near, s, np.sin(s * angle) / sine) for s in (1.0 - u, u))
-        found[:, part] = unit(next(weights) * a + next(weights) * b)
+        a, b = normalize(values[i, part]), normalize(values[i + 1, part])
+        found[:, part] = slerp(a, b, u)
     return found
 
 
@@ -460,7 +459,7 @@ def retarget_dog(values: Floats) -> tuple[Character, Floats]:
         world[link.name] = turns[joint]
         if points is not None:
             bone = children[link.name].pos if link.name in children else DOG_ENDS[link.name]
-            world[link.name] = multiply(turns[joint], _rotation_between(bone, points))
+            world[link.name] = multiply(turns[joint], between(bone, points))
         part = character.q_slice(link.joints[0])
         if link.parent is None:
             q[:, 3:7] = world[link.name]
@@ -471,19 +470,9 @@ def retarget_dog(values: Floats) -> tuple[Character, Floats]:
 
 def _dog_turns(values: Floats) -> dict[str, Floats]:
     """Orientations of the file's links in the world."""
-    turns = {"root": quat_to_z_up(unit(values[:, 3:7]))}
+    turns = {"root": quat_to_z_up(values[:, 3:7])}
     for p in dog_pieces():
         part = values[:, p.at - 1 : p.at - 1 + p.size]
-        if p.size == 4:
-            turn = quat_to_z_up(unit(part))
-        else:
-            half = part[:, 0] / 2.0
-            turn = np.stack([np.cos(half), 0.0 * half, -np.sin(half), 0.0 * half], axis=1)
-        turns[p.name] = multiply(turns[DOG_PARENTS[p.name]], turn)
+        own = quat_to_z_up(part) if p.size == 4 else turn((0.0, -1.0, 0.0), part[:, 0])
+        turns[p.name] = multiply(turns[DOG_PARENTS[p.name]], own)
     return turns
-
-
-def _rotation_between(a: Sequence[float], b: Sequence[float]) -> Floats:
-    """The shortest turn that takes direction a to direction b; they must not be opposite."""
-    u, v = (np.array(x) / np.linalg.norm(x) for x in (a, b))
-    return unit(np.array([[1.0 + u @ v, *np.cross(u, v)]]))

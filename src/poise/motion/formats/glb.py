@@ -27,9 +27,8 @@ from poise.math.rotation import quat_matrix
 from poise.model.character import Character
 from poise.model.formats import yaml
 from poise.motion.clip import Clip
-from poise.motion.formats.glb_animation import MOST_FPS, MOST_POSES, Motion, rotations
 from poise.motion.formats.glb_file import GlbFile, to_float64
-from poise.motion.formats.glb_skeleton import Skeleton
+from poise.motion.formats.glb_skeleton import MOST_FPS, MOST_POSES, Motion, Skeleton, rotations
 from poise.motion.formats.glb_write import AXES, dump, to_file
 from poise.motion.formats.npz import rig_from
 

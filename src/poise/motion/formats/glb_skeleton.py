@@ -1,4 +1,8 @@
-"""The skeleton in a glTF file: which nodes are joints, where they rest, where bones end.
+"""The nodes of a glTF file, how they move, and the skeleton that they are.
+
+Poses are those of the nodes in the world, so that scales and parents outside of the skeleton
+count. With L(t) the linear part of a node's pose and L0 that at rest, L(t) L0^-1 is the rotation
+away from rest in world axes, whatever way the node's own axes point and whatever its scale.
 
 The joints are those of a skin and of the skins that share bones with it, and the nodes between
 them; without a skin, the nodes that move and what hangs on them.
@@ -9,19 +13,339 @@ they are there again, rigid, with the names and the hierarchy of the source; as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from poise.anatomy.rig import Rig, poses_of
-from poise.dynamics import forward_kinematics
 from poise.math.arrays import Floats
-from poise.math.rotation import conjugate, multiply, rotate
-from poise.model.character import Character
-from poise.motion.clip import Clip
-from poise.motion.formats.glb_animation import MOST_JOINTS, Motion
+from poise.math.rotation import quat_from_matrix, quat_matrix, slerp
+from poise.motion.formats.glb_file import GlbFile
+
+INTERPOLATIONS = ("LINEAR", "STEP", "CUBICSPLINE")
+PATHS = {"translation": "VEC3", "rotation": "VEC4", "scale": "VEC3"}
+LARGEST = 1e15
+"""Numbers beyond this are absurd."""
+
+Channels = dict[int, list["Channel"]]
+"""The channels of each node that moves."""
+
+
+@dataclass(frozen=True)
+class Channel:
+    """How one property of a node goes with time."""
+
+    path: str  # translation, rotation or scale
+    mode: str  # LINEAR, STEP or CUBICSPLINE
+    times: Floats  # [s], increasing, shape (k,)
+    values: Floats  # shape (k, c); of a cubic (k, 3, c): tangent in, value, tangent out
+
+    def at(self, t: Floats) -> Floats:
+        """Values at times t, shape (n, c)."""
+        turns = self.path == "rotation"
+        if len(self.times) == 1:
+            value = self.values[:, 1] if self.mode == "CUBICSPLINE" else self.values
+            found = np.repeat(value, len(t), axis=0)
+        elif self.mode == "STEP":
+            found = self.values[np.clip(np.searchsorted(self.times, t, "right") - 1, 0, None)]
+        else:
+            i = np.clip(np.searchsorted(self.times, t, "right") - 1, 0, len(self.times) - 2)
+            h = (self.times[i + 1] - self.times[i])[:, None]
+            u = np.clip((t - self.times[i])[:, None] / h, 0.0, 1.0)
+            if self.mode == "CUBICSPLINE":
+                found = _hermite(self.values, i, h, u)
+            else:
+                a, b = self.values[i], self.values[i + 1]
+                found = slerp(a, b, u) if turns else a + u * (b - a)
+        if turns:
+            found = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        return found
+
+
+def choose(file: GlbFile, animation: str | int | None) -> int:
+    """Index of the chosen animation; -1 if the file has none and none is given.
+
+    Args:
+        file: The file.
+        animation: Name or number, from 0; None is the first.
+    """
+    names = animation_names(file)
+    if animation is None:
+        return 0 if names else -1
+    if isinstance(animation, str) and animation in names:
+        return names.index(animation)
+    number = int(animation) if str(animation).isdecimal() and len(str(animation)) < 9 else -1
+    if isinstance(animation, bool) or not 0 <= number < len(names):
+        known = ", ".join(f"{i} {name}" for i, name in enumerate(names[:40])) or "none at all"
+        file.fail(f"has no animation {animation!r:.80}; its animations: {known}")
+    return number
+
+
+def animation_names(file: GlbFile) -> list[str]:
+    """Names of all animations, made up for those without."""
+    found = file.items("animations")
+    return [file.text(a, "name", f"animation_{i}") for i, a in enumerate(found)]
+
+
+def read_channels(file: GlbFile, number: int) -> Channels:
+    """The channels of one animation that move nodes; others, such as weights, are left out."""
+    animation, at = file.items("animations")[number], f"animations[{number}]"
+    samplers = file.items_of(animation, "samplers", at + ".")
+    times: dict[int, Floats] = {}
+    found: Channels = {}
+    for i, channel in enumerate(file.items_of(animation, "channels", at + ".")):
+        here = f"{at}.channels[{i}]"
+        target = channel.get("target")
+        if not isinstance(target, dict):
+            file.fail(f"{here}.target must be an object")
+        path = target.get("path")
+        if path == "pointer" and "/nodes/" in str(target.get("extensions")):
+            file.fail(f"{here} moves a node by KHR_animation_pointer; export without it")
+        if not isinstance(path, str) or path not in PATHS or "node" not in target:
+            continue
+        node = file.index(target, "node", "nodes", here)
+        which = channel.get("sampler")
+        if type(which) is not int or not 0 <= which < len(samplers):
+            file.fail(f"{here}.sampler must be an index into the {len(samplers)} samplers")
+        if any(other.path == path for other in found.get(node, [])):
+            file.fail(f"{here}: a second channel for {path} of node {node}")
+        here = f"{at}.samplers[{which}]"
+        clock = file.index(samplers[which], "input", "accessors", here)
+        if clock not in times:
+            times[clock] = _times(file, clock)
+        made = _channel(file, path, samplers[which], times[clock], here)
+        found.setdefault(node, []).append(made)
+    return found
+
+
+def _times(file: GlbFile, index: int) -> Floats:
+    times = file.numbers.accessor(index, ("SCALAR",))[:, 0]
+    if np.any(np.diff(times) <= 0.0):
+        row = int(np.argmax(np.diff(times) <= 0.0)) + 1
+        file.fail(f"accessors[{index}]: time {row} is not later than the one before")
+    return times
+
+
+def _channel(file: GlbFile, path: str, sampler: dict[str, Any], times: Floats, at: str) -> Channel:
+    mode = sampler.get("interpolation", "LINEAR")
+    if not isinstance(mode, str) or mode not in INTERPOLATIONS:
+        known = ", ".join(INTERPOLATIONS)
+        file.fail(f"{at}.interpolation is {mode!r:.40}; it must be one of {known}")
+    output = file.index(sampler, "output", "accessors", at)
+    values = file.numbers.accessor(output, (PATHS[path],))
+    per_key = 3 if mode == "CUBICSPLINE" else 1
+    if len(values) != per_key * len(times):
+        file.fail(
+            f"{at}: accessors[{output}] has {len(values)} values; its {len(times)} times need "
+            f"{per_key * len(times)}"
+        )
+    if np.abs(values).max() > LARGEST:
+        file.fail(f"accessors[{output}] holds {np.abs(values).max():g}, which is absurd")
+    if per_key == 3:
+        values = values.reshape(len(times), 3, -1)
+    if path == "rotation":
+        length = np.linalg.norm(values[:, 1] if per_key == 3 else values, axis=1)
+        if length.min() < 1e-3:
+            row = int(np.argmin(length))
+            file.fail(f"accessors[{output}]: quaternion {row} has length {length[row]:g}")
+        if per_key == 1:
+            values = values / length[:, None]
+    return Channel(path, mode, times, values)
+
+
+def _hermite(values: Floats, i: Any, h: Floats, u: Floats) -> Floats:
+    """glTF's cubic: values (k, 3, c) are tangent in, value, tangent out."""
+    p0, m0 = values[i, 1], h * values[i, 2]
+    p1, m1 = values[i + 1, 1], h * values[i + 1, 0]
+    u2, u3 = u * u, u * u * u
+    at_start = (2 * u3 - 3 * u2 + 1) * p0 + (u3 - 2 * u2 + u) * m0
+    found: Floats = at_start + (3 * u2 - 2 * u3) * p1 + (u3 - u2) * m1
+    return found
+
+
+MOST_JOINTS = 500
+MOST_POSES = 4_000_000
+"""Frames times joints that are read; about 3 s and 100 MB for each million."""
+
+FREE_POSES, POSES_PER_KEY = 500_000, 20
+"""Frames times joints that a file gets whatever its keys are, and more for each of its keys: a few
+keys far from each other in time are no long motion."""
+
+MOST_FPS = 10_000.0
+USUAL_FPS = 30.0
+"""Rate of a motion with too few keys to show one."""
+
+
+class Motion:
+    """The nodes of a file and one of its animations.
+
+    Args:
+        file: The file.
+        animation: Name or number of the animation; None takes the first.
+    """
+
+    def __init__(self, file: GlbFile, animation: str | int | None = None) -> None:
+        self.file = file
+        self.nodes = file.items("nodes")
+        if not self.nodes:
+            file.fail("has no nodes, so no skeleton")
+        self.parent = self._parents()
+        self.order = self._order()
+        number = choose(file, animation)
+        self.title = "" if number < 0 else animation_names(file)[number]
+        self.channels: Channels = {} if number < 0 else read_channels(file, number)
+        self.start, self.end = self._span()
+
+    # the tree of nodes
+
+    def _parents(self) -> list[int]:
+        parent = [-1] * len(self.nodes)
+        for i, node in enumerate(self.nodes):
+            for child in self.file.indices(node, "children", "nodes", f"nodes[{i}]"):
+                if parent[child] != -1:
+                    self.file.fail(f"nodes[{child}] has two parents: {parent[child]} and {i}")
+                parent[child] = i
+        return parent
+
+    def _order(self) -> list[int]:
+        """All nodes, depth-first, parents before children."""
+        order: list[int] = []
+        stack = [i for i in reversed(range(len(self.nodes))) if self.parent[i] == -1]
+        while stack:
+            order.append(stack.pop())
+            stack += reversed(self.nodes[order[-1]].get("children", []))
+        if len(order) < len(self.nodes):
+            lost = min(set(range(len(self.nodes))) - set(order))
+            self.file.fail(f"nodes[{lost}] is its own ancestor: nodes must form a tree")
+        return order
+
+    def ancestors(self, node: int) -> list[int]:
+        """A node, its parent and so on to the root."""
+        path = [node]
+        while self.parent[path[-1]] != -1:
+            path.append(self.parent[path[-1]])
+        return path
+
+    def name(self, node: int) -> str:
+        """The name of a node, made up if it has none."""
+        return self.file.text(self.nodes[node], "name", f"node_{node}")
+
+    # the animation
+
+    def _span(self) -> tuple[float, float]:
+        """Time of the first key and of the last [s]."""
+        times = [channel.times for channels in self.channels.values() for channel in channels]
+        if not times:
+            return 0.0, 0.0
+        return min(float(t[0]) for t in times), max(float(t[-1]) for t in times)
+
+    def fps(self) -> float:
+        """The rate of the keys: that of the channel with the most of them [Hz]."""
+        all_channels = [channel for channels in self.channels.values() for channel in channels]
+        if not all_channels:
+            return USUAL_FPS
+        times = max((channel.times for channel in all_channels), key=len)
+        steps = np.diff(times)
+        # a few keys, as an animator sets them, show no rate
+        if len(steps) == 0 or np.median(steps) > 0.11:
+            return USUAL_FPS
+        step = float(np.median(steps))
+        if np.ptp(steps) < 0.02 * step:
+            step = float(times[-1] - times[0]) / len(steps)
+        fps = 1.0 / max(step, 1e-9)
+        # times have 24 bits: 30.00002 is 30
+        return float(round(fps)) if abs(fps - round(fps)) < 2e-4 * fps and fps > 1.0 else fps
+
+    def times(self, fps: float, joints: int) -> Floats:
+        """Times of uniform frames from the first key to the last [s]."""
+        if not 0.0 < fps <= MOST_FPS:
+            self.file.fail(f"a rate of {fps:g} frames per second is absurd; give fps")
+        frames = (self.end - self.start) * fps
+        all_keys = [c.times for channels in self.channels.values() for c in channels]
+        keys = sum(map(len, all_keys))
+        most = min(MOST_POSES, FREE_POSES + POSES_PER_KEY * keys)
+        if frames * joints > most:
+            self.file.fail(
+                f"{keys} keys over {self.end - self.start:.6g} s: at {fps:g} fps {frames:.6g} "
+                f"frames of {joints} joints, at most {most // joints} are read; give fewer fps"
+            )
+        t = self.start + np.arange(round(frames) + 1) / fps
+        # on a key to the precision of the file means on it
+        if all_keys:
+            dense = max(all_keys, key=len)
+            near = np.clip(np.searchsorted(dense, t), 1, max(len(dense) - 1, 1))
+            for i in (near - 1, np.minimum(near, len(dense) - 1)):
+                close = np.abs(dense[i] - t) < 1e-3 / fps + 2e-7 * np.abs(t)
+                t = np.where(close, dense[i], t)
+        return t
+
+    # poses
+
+    def rest(self, node: int) -> tuple[Floats, Floats, Floats] | Floats:
+        """A node's own translation, rotation (x y z w) and scale; or its matrix, 4x4."""
+        values, at = self.nodes[node], f"nodes[{node}]"
+        if "matrix" in values:
+            flat = self.file.vector(values, "matrix", np.eye(4).ravel().tolist(), at)
+            return np.ascontiguousarray(flat.reshape(4, 4).T)
+        t = self.file.vector(values, "translation", [0.0] * 3, at)
+        r = self.file.vector(values, "rotation", [0.0, 0.0, 0.0, 1.0], at)
+        s = self.file.vector(values, "scale", [1.0] * 3, at)
+        if np.linalg.norm(r) < 1e-3:
+            self.file.fail(f"{at}.rotation has length zero; a quaternion has length one")
+        return t, r / np.linalg.norm(r), s
+
+    def local(self, node: int, t: Floats | None) -> tuple[Floats, Floats]:
+        """A node in its parent: linear parts (n, 3, 3) and positions (n, 3); None: at rest."""
+        rest = self.rest(node)
+        channels = {} if t is None else {c.path: c for c in self.channels.get(node, [])}
+        n = 1 if t is None else len(t)
+        if isinstance(rest, np.ndarray):
+            if channels:
+                self.file.fail(f"nodes[{node}] has a matrix and is animated; it must have TRS")
+            return np.repeat(rest[None, :3, :3], n, axis=0), np.repeat(rest[None, :3, 3], n, axis=0)
+        parts = []
+        for path, value in zip(PATHS, rest, strict=True):
+            if t is not None and path in channels:
+                parts.append(channels[path].at(t))
+            else:
+                parts.append(np.repeat(value[None], n, axis=0))
+        shift, turn, scale = parts
+        return quat_matrix(turn[:, [3, 0, 1, 2]]) * scale[:, None, :], shift
+
+    def place(self, nodes: Iterable[int], t: Floats | None) -> dict[int, tuple[Floats, Floats]]:
+        """Nodes in the world: linear parts (n, 3, 3) and positions (n, 3); None: at rest."""
+        desired = {ancestor for node in nodes for ancestor in self.ancestors(node)}
+        if len(desired) > 2 * MOST_JOINTS:
+            self.file.fail(f"a skeleton below {len(desired)} nodes; at most {MOST_JOINTS} are read")
+        placed: dict[int, tuple[Floats, Floats]] = {}
+        for node in self.order:
+            if node in desired:
+                L, p = self.local(node, t)
+                if self.parent[node] != -1:
+                    L_P, p_P = placed[self.parent[node]]
+                    L, p = L_P @ L, p_P + (L_P @ p[:, :, None])[:, :, 0]
+                size = max(np.abs(p).max(), np.abs(L).max())
+                if not size < 1e15:
+                    self.file.fail(f"nodes[{node}] has an absurd place or scale: {size:g}")
+                placed[node] = L, p
+        return placed
+
+
+def rotations(L: Floats, L0: Floats) -> Floats:
+    """Rotations nearest to L L0^-1, as quaternions w x y z, shape (n, 4)."""
+    D = L @ np.linalg.inv(L0)
+    size = np.cbrt(np.linalg.det(D))
+    D = D / np.where(np.abs(size) > 1e-9, size, 1.0)[:, None, None]
+    bent = np.abs(D @ D.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2)) > 1e-5
+    if bent.any():
+        U, _, Vt = np.linalg.svd(D[bent])
+        U[:, :, 2] *= np.sign(np.linalg.det(U @ Vt))[:, None]
+        D[bent] = U @ Vt
+    return quat_from_matrix(D)
+
+
+# the joints
 
 SHIFT = 0.01
 """Joints that move in their parents by more than this share of the skeleton's size may slide."""
@@ -256,192 +580,3 @@ def _matrix(place: tuple[Floats, Floats]) -> Floats:
 def _is_singular(L: Floats) -> bool:
     """Whether a linear map has no inverse worth the name."""
     return not abs(np.linalg.det(L)) > 1e-9 * np.abs(L).max() ** 3
-
-
-# writing
-
-
-@dataclass(frozen=True)
-class Nodes:
-    """A tree of nodes that move, in our axes.
-
-    Args:
-        names: Names, all different.
-        parents: Index of each node's parent, -1 for roots; parents are before children.
-        links: Index of the link that each node stands for, or -1.
-        p: Positions in the world [m], shape (frames, nodes, 3).
-        e: Orientations in the world, w x y z, shape (frames, nodes, 4).
-        rest_p: Positions at rest [m], shape (nodes, 3).
-        rest_e: Orientations at rest, shape (nodes, 4).
-        link_rest_e: Orientations at rest of the links' own frames, shape (nodes, 4).
-        ends: Where a last bone ends at rest, from its node [m]; NaN if unknown; shape (nodes, 3).
-    """
-
-    names: tuple[str, ...]
-    parents: tuple[int, ...]
-    links: tuple[int, ...]
-    p: Floats
-    e: Floats
-    rest_p: Floats
-    rest_e: Floats
-    link_rest_e: Floats
-    ends: Floats
-
-    @cached_property
-    def children(self) -> list[list[int]]:
-        """Indices of each node's children."""
-        found: list[list[int]] = [[] for _ in self.names]
-        for i, parent in enumerate(self.parents):
-            if parent >= 0:
-                found[parent].append(i)
-        return found
-
-    def local(self) -> tuple[Floats, Floats]:
-        """Poses in the parents' frames: positions (frames, nodes, 3), quaternions (..., 4)."""
-        p, e = _local(self.parents, self.p, self.e)
-        return p, align_signs(e)
-
-    def local_rest(self) -> tuple[Floats, Floats]:
-        """Poses at rest in the parents' frames, shapes (nodes, 3) and (nodes, 4)."""
-        p, e = _local(self.parents, self.rest_p[None], self.rest_e[None])
-        return p[0], align_signs(e)[0]
-
-    def as_bones(self, axis: tuple[float, ...]) -> Nodes:
-        """The same nodes with other axes of their own: at rest, one axis of each is along its bone.
-
-        Args:
-            axis: Which one; Blender takes a bone to point along the file's y axis.
-        """
-        rest = np.array([_rotation_to(np.array(axis), bone) for bone in self._bones()])
-        e = multiply(self.e, multiply(conjugate(self.rest_e), rest))
-        return replace(self, e=e, rest_e=rest)
-
-    def _bones(self) -> Floats:
-        """Bones at rest, of any length, shape (nodes, 3).
-
-        A bone goes to that child on which most hangs, but not to one of a pair, such as shoulders;
-        where there are only pairs, between them; the last one of a chain to its end. One without
-        length goes on as the next does, else as the one before.
-        """
-        count = len(self.names)
-        weight, along = [1] * count, np.full((count, 3), np.nan)
-        for i in reversed(range(count)):
-            below = sorted(self.children[i], key=lambda c: -weight[c])
-            weights = [weight[c] for c in below]
-            weight[i] += sum(weights)
-            alone = [c for c in below if weights.count(weight[c]) == 1]
-            ways = [self.rest_p[c] - self.rest_p[i] for c in alone]
-            if below:
-                ways += [
-                    self.rest_p[below].mean(axis=0) - self.rest_p[i],
-                    along[(alone or below)[0]],
-                ]
-            else:
-                ways.append(self.ends[i])
-            along[i] = next((way for way in ways if np.linalg.norm(way) > SHORT), np.nan)
-        for i, parent in enumerate(self.parents):
-            if np.isnan(along[i]).any():
-                along[i] = along[parent] if parent >= 0 else (0.0, 0.0, 1.0)
-        return along
-
-
-SHORT = 1e-4
-"""A bone of less than this has no direction [m]."""
-
-
-def nodes_of(clip: Clip) -> Nodes:
-    """The nodes that a clip shows: the joints of its source and its links."""
-    character, rig = clip.character, clip.source
-    moving = {link.name for link in character.links if link.joints}
-    if rig is None or not moving or not moving.issubset(rig.names):
-        rig = Rig(())
-    p, e = forward_kinematics(character, clip.frames)
-    rest_p, rest_e = forward_kinematics(character, character.rest_q[None])
-    links = {link.name: i for i, link in enumerate(character.links)}
-    rigid = [i for i, name in enumerate(rig.names) if name not in links]
-    if rigid:
-        P, E = (_frames_first(x, rigid) for x in poses_of(character, rig, clip.frames))
-        rest_P, rest_E = (
-            _frames_first(x, rigid) for x in poses_of(character, rig, character.rest_q)
-        )
-        p, e = np.concatenate([p, P], axis=1), np.concatenate([e, E], axis=1)
-        rest_p = np.concatenate([rest_p, rest_P], axis=1)
-        rest_e = np.concatenate([rest_e, rest_E], axis=1)
-    names = [link.name for link in character.links] + [rig.names[i] for i in rigid]
-    above = {link.name: link.parent for link in character.links}
-    for joint in rig.joints:  # a parent in the source is nearer than that among the links
-        above[joint.name] = rig.names[joint.parent] if joint.parent >= 0 else None
-    order = _depth_first(names, above)
-    index = {names[old]: new for new, old in enumerate(order)}
-    ends = np.array([_end(character, rig, names[i], rest_e[0, i]) for i in order])
-    return Nodes(
-        tuple(names[i] for i in order),
-        tuple(-1 if (up := above[names[i]]) is None else index[up] for i in order),
-        tuple(i if i < len(links) else -1 for i in order),
-        p[:, order],
-        e[:, order],
-        rest_p[0, order],
-        rest_e[0, order],
-        rest_e[0, order],
-        ends,
-    )
-
-
-def align_signs(quat: Floats) -> Floats:
-    """Unit quaternions (k, ..., 4) whose signs go the short way from frame to frame."""
-    quat = quat / np.linalg.norm(quat, axis=-1, keepdims=True)
-    flips = np.sum(quat[1:] * quat[:-1], axis=-1) < 0.0
-    quat[1:] *= np.where(np.cumsum(flips, axis=0) % 2 == 1, -1.0, 1.0)[..., None]
-    return quat
-
-
-def _frames_first(x: Floats, rows: list[int]) -> Floats:
-    """Rows of poses (joints, k, c) as (k, rows, c)."""
-    swapped: Floats = x[rows].transpose(1, 0, 2)
-    return swapped
-
-
-def _depth_first(names: list[str], above: dict[str, str | None]) -> list[int]:
-    """Indices depth-first, parents before children, else in the order given."""
-    index = {name: i for i, name in enumerate(names)}
-    below: list[list[int]] = [[] for _ in names]
-    todo: list[int] = []
-    for i in reversed(range(len(names))):
-        up = above[names[i]]
-        (todo if up is None else below[index[up]]).append(i)
-    order = []
-    while todo:
-        order.append(todo.pop())
-        todo += below[order[-1]]
-    return order
-
-
-def _local(parents: tuple[int, ...], p: Floats, e: Floats) -> tuple[Floats, Floats]:
-    up = np.array(parents)
-    inner = np.flatnonzero(up >= 0)
-    p_PL, e_PL = p.copy(), e.copy()
-    back = conjugate(e[:, up[inner]])
-    p_PL[:, inner] = rotate(back, p[:, inner] - p[:, up[inner]])
-    e_PL[:, inner] = multiply(back, e[:, inner])
-    return p_PL, e_PL
-
-
-def _end(character: Character, rig: Rig, name: str, R: Floats) -> Floats:
-    """Where a last bone ends at rest, from its joint: as the source says, else twice its center."""
-    if name in rig.names:
-        end = rig.joints[rig.names.index(name)].end
-        if end is not None:
-            return rig.vectors(end)
-    link = next((link for link in character.links if link.name == name), None)
-    return np.full(3, np.nan) if link is None else rotate(R, 2.0 * np.array(link.com))
-
-
-def _rotation_to(axis: Floats, way: Floats) -> Floats:
-    """The shortest turn from an axis to a direction, as a quaternion."""
-    way = way / np.linalg.norm(way)
-    quat = np.array([1.0 + axis @ way, *np.cross(axis, way)])
-    size = np.linalg.norm(quat)
-    if size < 1e-6:  # half a turn, about any axis at a right angle
-        return np.array([0.0, *np.roll(axis, 1)])
-    turn: Floats = quat / size
-    return turn

@@ -10,68 +10,30 @@ Skinned, all shapes are one mesh in the rest pose, every vertex bound to one joi
 hang on a node of the character's name: what Blender calls an armature. Joints are turned so that
 their y is along the bone, which is how Blender shows bones. Rigid, each node is a link's own frame
 and carries the mesh of its shapes.
-
-Spheres, capsules and cylinders are profiles turned about z; corners of boxes and meshes, and rims
-of cylinders, have one vertex per face, so that normals are sharp there.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poise import _core
+from poise.anatomy.rig import Rig, poses_of
+from poise.dynamics import forward_kinematics
 from poise.errors import ClipError
-from poise.math.arrays import Floats
-from poise.math.rotation import quat_matrix
-from poise.model.character import Character, Shape
+from poise.math.arrays import Floats, children_of, depth_first
+from poise.math.rotation import conjugate, multiply, quat_matrix, rotate
+from poise.model.character import Character
 from poise.model.formats.yaml import dump as dump_character
+from poise.model.geometry import Triangles, triangles, triangles_in_world
 from poise.motion.clip import Clip
-from poise.motion.formats.glb_skeleton import Nodes, nodes_of
-
-# shapes as triangles
 
 GREY = (0.62, 0.64, 0.68)
 """Colour of a shape that has none."""
-
-SEGMENTS = 24
-"""Vertices around an axis."""
-
-RINGS = 7
-"""Rings of a half ball, from its rim to its pole."""
-
-
-class Triangles(NamedTuple):
-    """A mesh: counter-clockwise triangles, seen from outside."""
-
-    positions: Floats  # [m], shape (n, 3)
-    normals: Floats  # shape (n, 3)
-    faces: NDArray[np.int64]  # shape (m, 3)
-
-
-def triangles(shape: Shape) -> Triangles:
-    """A shape as triangles, in the frame of its link."""
-    kind, size = str(shape.kind), shape.size
-    if kind == "box":
-        mesh = _box(size)
-    elif kind == "cylinder":
-        mesh = _revolve(*_cylinder(*size))
-    elif kind == "mesh":
-        mesh = _flat(np.array(shape.vertices)[shape.triangles])
-    else:
-        mesh = _revolve(*_capsule(size[0], size[1] if kind == "capsule" else 0.0))
-    R = quat_matrix(shape.quat)
-    return Triangles(mesh.positions @ R.T + shape.pos, mesh.normals @ R.T, mesh.faces)
-
-
-def triangles_in_world(shape: Shape, p: Floats, e: Floats) -> Triangles:
-    """A shape as triangles in the world, its link at position p [m] and orientation e (w x y z)."""
-    mesh, R = triangles(shape), quat_matrix(e)
-    return Triangles(mesh.positions @ R.T + p, mesh.normals @ R.T, mesh.faces)
 
 
 def linear_color(color: tuple[float, ...] | None) -> tuple[float, float, float, float]:
@@ -81,75 +43,175 @@ def linear_color(color: tuple[float, ...] | None) -> tuple[float, float, float, 
     return r, g, b, color[3] if len(color) > 3 else 1.0
 
 
-def _capsule(radius: float, half: float) -> tuple[Floats, Floats]:
-    """Profile of a capsule from the upper pole to the lower: points and normals (r, z)."""
-    angle = np.linspace(0.0, math.pi / 2, RINGS)
-    upper = np.stack([np.sin(angle), np.cos(angle)], axis=1)
-    upper[0, 0] = 0.0
-    lower = upper[::-1] * (1.0, -1.0)
-    # a ball has one equator, a capsule two
-    normals = np.concatenate([upper, lower if half > 0.0 else lower[1:]])
-    shift = np.where(np.arange(len(normals)) < RINGS, half, -half)
-    points = radius * normals
-    points[:, 1] += shift
-    return points, normals
+# nodes of a clip
 
 
-def _cylinder(radius: float, half: float) -> tuple[Floats, Floats]:
-    points = np.array([[0, half], [radius, half], [radius, half], [radius, -half]])
-    points = np.concatenate([points, [[radius, -half], [0, -half]]])
-    normals = np.repeat([[0.0, 1.0], [1.0, 0.0], [0.0, -1.0]], 2, axis=0)
-    return points, normals
+@dataclass(frozen=True)
+class Nodes:
+    """A tree of nodes that move, in our axes.
+
+    Args:
+        names: Names, all different.
+        parents: Index of each node's parent, -1 for roots; parents are before children.
+        links: Index of the link that each node stands for, or -1.
+        p: Positions in the world [m], shape (frames, nodes, 3).
+        e: Orientations in the world, w x y z, shape (frames, nodes, 4).
+        rest_p: Positions at rest [m], shape (nodes, 3).
+        rest_e: Orientations at rest, shape (nodes, 4).
+        link_rest_e: Orientations at rest of the links' own frames, shape (nodes, 4).
+        ends: Where a last bone ends at rest, from its node [m]; NaN if unknown; shape (nodes, 3).
+    """
+
+    names: tuple[str, ...]
+    parents: tuple[int, ...]
+    links: tuple[int, ...]
+    p: Floats
+    e: Floats
+    rest_p: Floats
+    rest_e: Floats
+    link_rest_e: Floats
+    ends: Floats
+
+    @cached_property
+    def children(self) -> list[list[int]]:
+        """Indices of each node's children."""
+        return children_of(self.parents)
+
+    def local(self) -> tuple[Floats, Floats]:
+        """Poses in the parents' frames: positions (frames, nodes, 3), quaternions (..., 4)."""
+        p, e = _local(self.parents, self.p, self.e)
+        return p, align_signs(e)
+
+    def local_rest(self) -> tuple[Floats, Floats]:
+        """Poses at rest in the parents' frames, shapes (nodes, 3) and (nodes, 4)."""
+        p, e = _local(self.parents, self.rest_p[None], self.rest_e[None])
+        return p[0], align_signs(e)[0]
+
+    def as_bones(self, axis: tuple[float, ...]) -> Nodes:
+        """The same nodes with other axes of their own: at rest, one axis of each is along its bone.
+
+        Args:
+            axis: Which one; Blender takes a bone to point along the file's y axis.
+        """
+        rest = np.array([_rotation_to(np.array(axis), bone) for bone in self._bones()])
+        e = multiply(self.e, multiply(conjugate(self.rest_e), rest))
+        return replace(self, e=e, rest_e=rest)
+
+    def _bones(self) -> Floats:
+        """Bones at rest, of any length, shape (nodes, 3).
+
+        A bone goes to that child on which most hangs, but not to one of a pair, such as shoulders;
+        where there are only pairs, between them; the last one of a chain to its end. One without
+        length goes on as the next does, else as the one before.
+        """
+        count = len(self.names)
+        weight, along = [1] * count, np.full((count, 3), np.nan)
+        for i in reversed(range(count)):
+            below = sorted(self.children[i], key=lambda c: -weight[c])
+            weights = [weight[c] for c in below]
+            weight[i] += sum(weights)
+            alone = [c for c in below if weights.count(weight[c]) == 1]
+            ways = [self.rest_p[c] - self.rest_p[i] for c in alone]
+            if below:
+                ways += [
+                    self.rest_p[below].mean(axis=0) - self.rest_p[i],
+                    along[(alone or below)[0]],
+                ]
+            else:
+                ways.append(self.ends[i])
+            along[i] = next((way for way in ways if np.linalg.norm(way) > SHORT), np.nan)
+        for i, parent in enumerate(self.parents):
+            if np.isnan(along[i]).any():
+                along[i] = along[parent] if parent >= 0 else (0.0, 0.0, 1.0)
+        return along
 
 
-def _revolve(points: Floats, normals: Floats) -> Triangles:
-    """A profile turned about z."""
-    angle = 2.0 * math.pi * np.arange(SEGMENTS) / SEGMENTS
-    c, s = np.cos(angle), np.sin(angle)
-
-    def turn(profile: Floats) -> Floats:
-        r, z = profile[:, :1], profile[:, 1:]
-        return np.stack([r * c, r * s, np.broadcast_to(z, (len(r), SEGMENTS))], 2).reshape(-1, 3)
-
-    i = np.arange(SEGMENTS)
-    j = (i + 1) % SEGMENTS
-    faces = []
-    for ring in range(len(points) - 1):
-        a, b = ring * SEGMENTS, (ring + 1) * SEGMENTS
-        if np.array_equal(points[ring], points[ring + 1]):
-            continue  # a sharp rim: two rings in one place
-        # at a pole one of the two triangles has no area
-        if points[ring + 1, 0] > 0.0:
-            faces.append(np.stack([a + i, b + i, b + j], axis=1))
-        if points[ring, 0] > 0.0:
-            faces.append(np.stack([a + i, b + j, a + j], axis=1))
-    return Triangles(turn(points), turn(normals), np.concatenate(faces))
+SHORT = 1e-4
+"""A bone of less than this has no direction [m]."""
 
 
-def _flat(corners: Floats) -> Triangles:
-    """Triangles given by their corners (m, 3, 3), each with its own normal."""
-    a, b, c = np.moveaxis(corners, 1, 0)
-    n = np.cross(b - a, c - a)
-    size = np.linalg.norm(n, axis=1)
-    corners, n, size = corners[size > 0.0], n[size > 0.0], size[size > 0.0]
-    normals = np.repeat(n / size[:, None], 3, axis=0)
-    return Triangles(corners.reshape(-1, 3), normals, np.arange(len(normals)).reshape(-1, 3))
+def nodes_of(clip: Clip) -> Nodes:
+    """The nodes that a clip shows: the joints of its source and its links."""
+    character, rig = clip.character, clip.source
+    moving = {link.name for link in character.links if link.joints}
+    if rig is None or not moving or not moving.issubset(rig.names):
+        rig = Rig(())
+    p, e = forward_kinematics(character, clip.frames)
+    rest_p, rest_e = forward_kinematics(character, character.rest_q[None])
+    links = {link.name: i for i, link in enumerate(character.links)}
+    rigid = [i for i, name in enumerate(rig.names) if name not in links]
+    if rigid:
+        P, E = (_frames_first(x, rigid) for x in poses_of(character, rig, clip.frames))
+        rest_P, rest_E = (
+            _frames_first(x, rigid) for x in poses_of(character, rig, character.rest_q)
+        )
+        p, e = np.concatenate([p, P], axis=1), np.concatenate([e, E], axis=1)
+        rest_p = np.concatenate([rest_p, rest_P], axis=1)
+        rest_e = np.concatenate([rest_e, rest_E], axis=1)
+    names = [link.name for link in character.links] + [rig.names[i] for i in rigid]
+    above = {link.name: link.parent for link in character.links}
+    for joint in rig.joints:  # a parent in the source is nearer than that among the links
+        above[joint.name] = rig.names[joint.parent] if joint.parent >= 0 else None
+    index = {name: i for i, name in enumerate(names)}
+    order = depth_first([-1 if (up := above[name]) is None else index[up] for name in names])
+    index = {names[old]: new for new, old in enumerate(order)}
+    ends = np.array([_end(character, rig, names[i], rest_e[0, i]) for i in order])
+    return Nodes(
+        tuple(names[i] for i in order),
+        tuple(-1 if (up := above[names[i]]) is None else index[up] for i in order),
+        tuple(i if i < len(links) else -1 for i in order),
+        p[:, order],
+        e[:, order],
+        rest_p[0, order],
+        rest_e[0, order],
+        rest_e[0, order],
+        ends,
+    )
 
 
-def _box(size: tuple[float, ...]) -> Triangles:
-    positions: list[list[Floats]] = []
-    normals: list[list[Floats]] = []
-    faces: list[list[int]] = []
-    for axis in range(3):
-        for sign in (1.0, -1.0):
-            u, v = np.eye(3)[(axis + 1) % 3], np.eye(3)[(axis + 2) % 3] * sign
-            n = np.eye(3)[axis] * sign
-            first = len(positions) * 4
-            positions.append([n - u - v, n + u - v, n + u + v, n - u + v])
-            normals.append([n] * 4)
-            faces += [[first, first + 1, first + 2], [first, first + 2, first + 3]]
-    corners = np.array(positions).reshape(-1, 3) * size
-    return Triangles(corners, np.array(normals).reshape(-1, 3), np.array(faces))
+def align_signs(quat: Floats) -> Floats:
+    """Unit quaternions (k, ..., 4) whose signs go the short way from frame to frame."""
+    quat = quat / np.linalg.norm(quat, axis=-1, keepdims=True)
+    flips = np.sum(quat[1:] * quat[:-1], axis=-1) < 0.0
+    quat[1:] *= np.where(np.cumsum(flips, axis=0) % 2 == 1, -1.0, 1.0)[..., None]
+    return quat
+
+
+def _frames_first(x: Floats, rows: list[int]) -> Floats:
+    """Rows of poses (joints, k, c) as (k, rows, c)."""
+    swapped: Floats = x[rows].transpose(1, 0, 2)
+    return swapped
+
+
+def _local(parents: tuple[int, ...], p: Floats, e: Floats) -> tuple[Floats, Floats]:
+    up = np.array(parents)
+    inner = np.flatnonzero(up >= 0)
+    p_PL, e_PL = p.copy(), e.copy()
+    back = conjugate(e[:, up[inner]])
+    p_PL[:, inner] = rotate(back, p[:, inner] - p[:, up[inner]])
+    e_PL[:, inner] = multiply(back, e[:, inner])
+    return p_PL, e_PL
+
+
+def _end(character: Character, rig: Rig, name: str, R: Floats) -> Floats:
+    """Where a last bone ends at rest, from its joint: as the source says, else twice its center."""
+    if name in rig.names:
+        end = rig.joints[rig.names.index(name)].end
+        if end is not None:
+            return rig.vectors(end)
+    link = next((link for link in character.links if link.name == name), None)
+    return np.full(3, np.nan) if link is None else rotate(R, 2.0 * np.array(link.com))
+
+
+def _rotation_to(axis: Floats, way: Floats) -> Floats:
+    """The shortest turn from an axis to a direction, as a quaternion."""
+    way = way / np.linalg.norm(way)
+    quat = np.array([1.0 + axis @ way, *np.cross(axis, way)])
+    size = np.linalg.norm(quat)
+    if size < 1e-6:  # half a turn, about any axis at a right angle
+        return np.array([0.0, *np.roll(axis, 1)])
+    turn: Floats = quat / size
+    return turn
 
 
 # accessors and buffer views
@@ -187,10 +249,8 @@ class Packer:
             type=TYPES[values.shape[1]],
         )
         if bounds:
-            accessor.min, accessor.max = (
-                json_floats(values.min(axis=0)),
-                json_floats(values.max(axis=0)),
-            )
+            accessor.min = json_floats(values.min(axis=0))
+            accessor.max = json_floats(values.max(axis=0))
         self.gltf.accessors.append(accessor)
         return len(self.gltf.accessors) - 1
 

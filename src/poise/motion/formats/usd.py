@@ -27,9 +27,9 @@ from poise.errors import ClipError
 from poise.math.arrays import Floats
 from poise.math.rotation import quat_matrix
 from poise.model.character import Character, Shape
+from poise.model.geometry import triangles, triangles_in_world
 from poise.motion.clip import Clip
-from poise.motion.formats.glb_skeleton import Nodes, nodes_of
-from poise.motion.formats.glb_write import linear_color, triangles, triangles_in_world
+from poise.motion.formats.glb_write import Nodes, linear_color, nodes_of
 
 SUFFIXES = (".usd", ".usda", ".usdc")
 

@@ -22,7 +22,7 @@ FIRST_CONVEX = KINDS["cylinder"]
 
 
 class Colliders(NamedTuple):
-    """Links of the characters first, then obstacles, then projectiles; shapes (k,) unless said."""
+    """Links of the characters first, then obstacles, then projectiles; shape (k,) each."""
 
     shapes: tuple[Shape, ...]
     poses: tuple[Pose, ...]  # in the body's frame, or in the world
@@ -36,6 +36,26 @@ class Colliders(NamedTuple):
     def convex(self) -> NDArray[np.bool_]:
         """Which are meshes or cylinders."""
         return self.kind >= FIRST_CONVEX
+
+    @property
+    def size(self) -> Floats:
+        """Sizes of the shapes, zeros where one has fewer than three, shape (k, 3)."""
+        return np.array([(*shape.size, 0.0, 0.0, 0.0)[:3] for shape in self.shapes]).reshape(-1, 3)
+
+    @property
+    def p(self) -> Floats:
+        """Positions in the body's frame, or in the world [m], shape (k, 3)."""
+        return np.array([pose.r for pose in self.poses]).reshape(-1, 3)
+
+    @property
+    def E(self) -> Floats:
+        """Orientations in the body's frame, or in the world, shape (k, 4)."""
+        return np.array([pose.E for pose in self.poses]).reshape(-1, 4)
+
+    @property
+    def reach(self) -> Floats:
+        """Radius of the ball about a shape's origin that holds it [m], shape (k,)."""
+        return np.array([_reach(shape) for shape in self.shapes], dtype=np.float64)
 
 
 def colliders_of(scene: Scene, obstacles: Sequence[Shape], projectiles: int) -> Colliders:
@@ -76,15 +96,9 @@ def check_obstacles(obstacles: Iterable[Shape], convex: bool | None = None) -> l
     return found
 
 
-def reach(shape: Shape) -> float:
-    """Radius of the ball about a shape's origin that holds it [m]."""
+def _reach(shape: Shape) -> float:
     if shape.kind == "mesh":
         return float(np.linalg.norm(np.array(shape.vertices), axis=1).max())
     if shape.kind == "box":
         return float(np.linalg.norm(shape.size))
     return math.hypot(*shape.size) if shape.kind == "cylinder" else sum(shape.size)
-
-
-def sizes(shapes: Iterable[Shape]) -> Floats:
-    """Sizes of shapes, zeros where one has fewer than three, (k, 3)."""
-    return np.array([(*shape.size, 0.0, 0.0, 0.0)[:3] for shape in shapes]).reshape(-1, 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,15 +15,17 @@ from poise.math.arrays import Floats, Ints, finite, floats, number
 from poise.model.character import Character, free_object
 from poise.model.scene import Scene
 from poise.model.shape import Shape
-from poise.simulation.contact.colliders import (
-    Colliders,
-    check_obstacles,
-    colliders_of,
-    reach,
-    sizes,
+from poise.simulation.contact.colliders import Colliders, check_obstacles, colliders_of
+from poise.simulation.contact.ground import CoreGround, GroundLike, core_ground
+from poise.simulation.contact.pairs import (
+    POINTS,
+    Pairs,
+    Probes,
+    link_keys,
+    overlaps,
+    pairs_of,
+    probes_of,
 )
-from poise.simulation.contact.ground import GroundLike, core_ground
-from poise.simulation.contact.pairs import POINTS, link_keys, overlaps, pairs_of, probes_of
 
 MOST_PROJECTILES = 32
 RADIUS = 0.1  # of a ball [m]
@@ -96,8 +97,8 @@ def surfaces_of(
         rest = np.full((*given.shape[:-1], others), DEFAULTS[name])
         whole = np.concatenate([given, rest], axis=-1)
     else:
-        wanted = f"(), ({links},), ({n}, 1) or ({n}, {links})"
-        raise PoiseError(f"{name} has shape {given.shape}, expected {wanted}")
+        expected = f"(), ({links},), ({n}, 1) or ({n}, {links})"
+        raise PoiseError(f"{name} has shape {given.shape}, expected {expected}")
     if ground is not None:
         whole[..., links + projectiles :] = number(
             ground, f"ground_{name}", positive=False, unit="1"
@@ -115,45 +116,68 @@ STIFFNESS = 5e4
 """Of contact by penalty, unless given [N/m]."""
 
 
-@dataclass(frozen=True, eq=False)
-class CollisionModel:
-    """What the core takes; see cpp/include/poise/contact/collision_model.hpp."""
+class Bounds(NamedTuple):
+    """Limits of joints."""
+
+    body: Ints  # (k,)
+    axis: Floats  # (k, 3)
+    limits: Floats  # swing, least, most, (k, 3)
+
+
+class CollisionModel(NamedTuple):
+    """What the core reads, fields and properties; see bindings/collision_model.cpp."""
 
     model: int
     sweeps: int
-    surfaces: int
-    friction: Floats
-    restitution: Floats
+    friction: Floats  # (surfaces,) or (n, surfaces)
+    restitution: Floats  # shaped alike
     stiffness: float
-    damping: float
-    viscosity: float
-    collider_body: Ints
-    collider_link: Ints
-    collider_surface: Ints
-    collider_kind: Ints
-    collider_size: Floats
-    collider_p: Floats
-    collider_E: Floats
-    collider_reach: Floats
-    probe_collider: Ints
-    probe_point: Floats
-    probe_axis: Floats
-    probe_numbers: Floats
-    pair_a: Ints
-    pair_b: Ints
-    pair_points: Ints
-    bound_body: Ints
-    bound_axis: Floats
-    bound_limits: Floats
-    ground_kind: int
-    ground_plane: Floats
-    ground_grid: Floats
-    ground_height: Floats
+    colliders: Colliders
+    probes: Probes
+    pairs: Pairs
+    bounds: Bounds
+    ground: CoreGround
     projectiles: int
-    projectile_colliders: Ints
-    projectile_probes: Ints
-    projectile_pairs: Ints
-    shapes: tuple[Shape, ...] = ()  # of the colliders; the core does not read them
+
+    @property
+    def surfaces(self) -> int:
+        """Number of surfaces."""
+        return int(self.friction.shape[-1])
+
+    @property
+    def damping(self) -> float:
+        """Of contact by penalty [N·s/m]."""
+        return self.stiffness / 100.0
+
+    @property
+    def viscosity(self) -> float:
+        """Of friction by penalty [N·s/m]."""
+        return self.stiffness / 25.0
+
+    @property
+    def pair_points(self) -> Ints:
+        """How many points each pair may meet in."""
+        kind = self.colliders.kind
+        return POINTS[kind[self.pairs.a], kind[self.pairs.b]]
+
+    @property
+    def projectile_colliders(self) -> Ints:
+        """Number of colliders with none, one, two, ... of the projectiles."""
+        return self._counts(self.colliders.projectile)
+
+    @property
+    def projectile_probes(self) -> Ints:
+        """Number of probes, alike."""
+        return self._counts(self.colliders.projectile[self.probes.collider])
+
+    @property
+    def projectile_pairs(self) -> Ints:
+        """Number of pairs, alike."""
+        of = self.colliders.projectile
+        return self._counts(np.maximum(of[self.pairs.a], of[self.pairs.b]))
+
+    def _counts(self, of: Ints) -> Ints:
+        return np.cumsum(np.bincount(of, minlength=self.projectiles + 1)).astype(np.int32)
 
 
 def compile_collision_model(
@@ -175,13 +199,12 @@ def compile_collision_model(
     """Colliders, probes, pairs and joint limits of a scene whose last parts are projectiles.
 
     names: Of the links as the user knows them; with projectiles a single character has company.
-    convex: Whether meshes and cylinders meet more than the ground; None asks what there is.
+    convex: Whether meshes and cylinders meet more than the ground; None: see World.
     """
     obstacles = check_obstacles(obstacles, convex)
     colliders = colliders_of(scene, obstacles, projectiles)
     below = core_ground(ground)
-    probes = probes_of(colliders, below)
-    a, b = pairs_of(
+    pairs = pairs_of(
         scene,
         colliders,
         self_collision=self_collision,
@@ -189,80 +212,37 @@ def compile_collision_model(
         names=names or scene.forest.link_names,
         convex=convex,
     )
-    bounds = _bounds(scene)
     touch = CollisionModel(
         model=MODELS[model],
         sweeps=sweeps,
-        surfaces=scene.nl + len(obstacles) + 1,
         friction=friction,
         restitution=restitution,
         stiffness=stiffness,
-        damping=stiffness / 100.0,
-        viscosity=stiffness / 25.0,
-        collider_body=colliders.body,
-        collider_link=colliders.link,
-        collider_surface=colliders.surface,
-        collider_kind=colliders.kind,
-        collider_size=sizes(colliders.shapes),
-        collider_p=np.array([pose.r for pose in colliders.poses]).reshape(-1, 3),
-        collider_E=np.array([pose.E for pose in colliders.poses]).reshape(-1, 4),
-        collider_reach=np.array([reach(shape) for shape in colliders.shapes], dtype=np.float64),
-        probe_collider=probes.collider,
-        probe_point=probes.point,
-        probe_axis=probes.axis,
-        probe_numbers=probes.numbers,
-        pair_a=a,
-        pair_b=b,
-        pair_points=POINTS[colliders.kind[a], colliders.kind[b]],
-        bound_body=np.array([bound[0] for bound in bounds], dtype=np.int32),
-        bound_axis=np.array([bound[1] for bound in bounds], dtype=np.float64).reshape(-1, 3),
-        bound_limits=np.array([bound[2] for bound in bounds], dtype=np.float64).reshape(-1, 3),
-        ground_kind=below.kind,
-        ground_plane=below.plane,
-        ground_grid=below.grid,
-        ground_height=below.heights,
+        colliders=colliders,
+        probes=probes_of(colliders, below),
+        pairs=pairs,
+        bounds=_bounds(scene),
+        ground=below,
         projectiles=projectiles,
-        projectile_colliders=_counts(projectiles, colliders.projectile),
-        projectile_probes=_counts(projectiles, colliders.projectile[probes.collider]),
-        projectile_pairs=_counts(
-            projectiles, np.maximum(colliders.projectile[a], colliders.projectile[b])
-        ),
-        shapes=colliders.shapes,
     )
-    through = overlaps(scene, replace(touch, model=MODELS["impulse"]))
-    return _without(touch, colliders, through, scene.nl)
+    overlapping = overlaps(scene, touch._replace(model=MODELS["impulse"]))
+    met = link_keys(colliders.link[pairs.a], colliders.link[pairs.b], scene.nl)
+    return touch._replace(pairs=pairs.only(~np.isin(met, overlapping)))
 
 
-def _without(touch: CollisionModel, colliders: Colliders, links: Any, count: int) -> CollisionModel:
-    """Without the pairs of shapes that belong to these pairs of links."""
-    a, b = touch.pair_a, touch.pair_b
-    kept = ~np.isin(link_keys(colliders.link[a], colliders.link[b], count), links)
-    a, b = a[kept], b[kept]
-    return replace(
-        touch,
-        pair_a=a,
-        pair_b=b,
-        pair_points=touch.pair_points[kept],
-        projectile_pairs=_counts(
-            touch.projectiles, np.maximum(colliders.projectile[a], colliders.projectile[b])
-        ),
-    )
-
-
-def _counts(projectiles: int, of: Ints) -> Ints:
-    """How many rows there are with none, one, two, ... of the projectiles."""
-    return np.cumsum(np.bincount(of, minlength=projectiles + 1)).astype(np.int32)
-
-
-def _bounds(scene: Scene) -> list[tuple[int, Any, Any]]:
-    """Body, axis and limits (swing, least, most) of the joints that have limits."""
+def _bounds(scene: Scene) -> Bounds:
+    """Limits of the joints that have some."""
     joints = [joint for character in scene.characters for joint in character.joints]
-    bounds: list[tuple[int, Any, Any]] = []
+    found: list[tuple[int, Any, Any]] = []
     for body, joint in enumerate(joints):
         if joint.limits is None:
             continue
         if joint.kind == "ball":
-            bounds.append((body, joint.axis, joint.limits))
+            found.append((body, joint.axis, joint.limits))
         else:
-            bounds.append((body, (0.0, 0.0, 1.0), (math.pi, *joint.limits)))
-    return bounds
+            found.append((body, (0.0, 0.0, 1.0), (math.pi, *joint.limits)))
+    return Bounds(
+        np.array([bound[0] for bound in found], dtype=np.int32),
+        np.array([bound[1] for bound in found], dtype=np.float64).reshape(-1, 3),
+        np.array([bound[2] for bound in found], dtype=np.float64).reshape(-1, 3),
+    )

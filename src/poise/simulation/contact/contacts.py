@@ -156,7 +156,7 @@ def contacts_from_core(
         touch: The collision model; None if nothing can touch.
         dt: Time step [s].
     """
-    link = np.zeros(0, np.int64) if touch is None else touch.collider_link.astype(np.int64)
+    link = np.zeros(0, np.int64) if touch is None else touch.colliders.link.astype(np.int64)
     # obstacles are -1 - k among the colliders, and the ground comes before them
     met = np.append(np.where(link < 0, link - 1, link), -1)[raw.other]
     return Contacts(

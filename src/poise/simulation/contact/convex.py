@@ -21,7 +21,6 @@ from poise.math.arrays import Floats
 from poise.math.rotation import multiply, quat_matrix
 from poise.model.scene import Scene
 from poise.model.shape import Shape
-from poise.simulation.contact.colliders import FIRST_CONVEX
 from poise.simulation.contact.convex_patch import (
     Posed,
     middles,
@@ -55,13 +54,9 @@ def load_coal() -> Any:
 
 def convex_of(scene: Scene, touch: CollisionModel) -> Convex | None:
     """What finds the touches of meshes and cylinders, if they meet anything."""
-    kind = touch.collider_kind
-    if (
-        not len(touch.pair_a)
-        or max(kind[touch.pair_a].max(), kind[touch.pair_b].max()) < FIRST_CONVEX
-    ):
-        return None
-    return Convex(scene, touch)
+    convex = touch.colliders.convex
+    met = convex[touch.pairs.a].any() or convex[touch.pairs.b].any()
+    return Convex(scene, touch) if met else None
 
 
 class Convex:
@@ -74,22 +69,22 @@ class Convex:
 
     def __init__(self, scene: Scene, touch: CollisionModel) -> None:
         self._coal = load_coal()
-        self._scene, self._touch = scene, touch
-        pairs = np.stack([touch.pair_a, touch.pair_b], axis=1).astype(np.int64)
-        self.pairs = pairs[(touch.collider_kind >= FIRST_CONVEX)[pairs].any(axis=1)]
+        self._scene = scene
+        colliders, pairs = touch.colliders, np.stack(touch.pairs, axis=1).astype(np.int64)
+        self.pairs = pairs[colliders.convex[pairs].any(axis=1)]
         # only colliders that such a pair has
         used = np.unique(self.pairs)
         self._a, self._b = np.searchsorted(used, self.pairs.T)
-        self._shapes = [touch.shapes[k] for k in used]
-        self._still = np.flatnonzero(touch.collider_link[used] < 0)
-        self._link = np.maximum(touch.collider_link[used], 0).astype(np.int64)
+        self._shapes = [colliders.shapes[k] for k in used]
+        self._still = np.flatnonzero(colliders.link[used] < 0)
+        self._link = np.maximum(colliders.link[used], 0).astype(np.int64)
         self._coordinates = _Coordinates(scene)
         self._pos = np.array([shape.pos for shape in self._shapes]).reshape(-1, 3)
         self._quat = np.array([shape.quat for shape in self._shapes]).reshape(-1, 4)
         self._solids = [solid_of(shape) for shape in self._shapes]
         self._geometry = _geometries(self._coal, self._shapes)
         self._reach = np.array([solid.reach for solid in self._solids])
-        self._projectile_of = _projectiles_of(scene, touch)[used]
+        self._projectile_of = colliders.projectile[used]
 
     def contacts(
         self, q: Floats, v: Floats, projectiles: _core.Projectiles, dt: float, gravity: Floats
@@ -230,17 +225,6 @@ def _geometry(coal: Any, shape: Shape) -> Any:
     for face in triangles.reshape(-1, 3).tolist():
         faces.append(coal.Triangle(*face))
     return coal.Convex(points, faces)
-
-
-def _projectiles_of(scene: Scene, touch: CollisionModel) -> Any:
-    """For every collider 0, or the number of the projectile that it belongs to."""
-    parts = list(scene.forest.parts.values())
-    own = len(parts) - touch.projectiles
-    projectile = np.zeros(len(touch.collider_link), dtype=np.int64)
-    for k, part in enumerate(parts[own:]):
-        link = touch.collider_link
-        projectile[(link >= part.links.start) & (link < part.links.stop)] = k + 1
-    return projectile
 
 
 class _Coordinates:

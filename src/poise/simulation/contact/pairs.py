@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from poise.model.scene import Scene
 from poise.model.shape import Shape
 from poise.simulation.contact.colliders import Colliders
 from poise.simulation.contact.convex import convex_of
-from poise.simulation.contact.ground import CoreGround
+from poise.simulation.contact.ground import CoreGround, core_ground
 
 if TYPE_CHECKING:
     from poise.simulation.contact.collision_model import CollisionModel
@@ -140,7 +139,7 @@ class Pairs(NamedTuple):
     b: Ints
 
     def only(self, kept: Any) -> Pairs:
-        """Those that a mask or an order tells."""
+        """The pairs of a mask, or in an order."""
         return Pairs(self.a[kept], self.b[kept])
 
 
@@ -163,8 +162,8 @@ def pairs_of(
         names: Of the links as the user knows them.
         convex: Whether meshes and cylinders meet others; None: where parts would pass through.
     """
-    apart = _excluded(exclude, names, scene.nl)
-    pairs = _meeting(scene, colliders, self_collision, apart)
+    excluded = _excluded(exclude, names, scene.nl)
+    pairs = _meeting(scene, colliders, self_collision, excluded)
     given = colliders.convex[pairs.a] | colliders.convex[pairs.b]
     if convex is None:
         convex = bool(_must_meet(scene, colliders, pairs.only(given)).any())
@@ -180,18 +179,26 @@ def overlaps(scene: Scene, touch: CollisionModel) -> Keys:
         scene: With the projectiles at its end.
         touch: Of the model "impulse".
     """
-    link = touch.collider_link
+    link = touch.colliders.link
     part = _parts(scene.forest, link)
-    one, two = part[touch.pair_a], part[touch.pair_b]
+    one, two = part[touch.pairs.a], part[touch.pairs.b]
     # only those can count
     within = (one == two) & (one >= 0)
     if not within.any():
         return np.zeros(0, dtype=np.int64)
-    alone = _alone(touch, within)
+    # those pairs alone, without ground, friction and projectiles
+    touch = touch._replace(
+        ground=core_ground(False),
+        friction=np.zeros(touch.surfaces),
+        restitution=np.zeros(touch.surfaces),
+        pairs=touch.pairs.only(within),
+        projectiles=0,
+        colliders=touch.colliders._replace(projectile=np.zeros_like(touch.colliders.projectile)),
+    )
     # the contacts of a step are those at its start
-    probe = _core.World(scene.model, scene.model, 1, 1e-6, False, 1, np.zeros(3), None, alone)
+    probe = _core.World(scene.model, scene.model, 1, 1e-6, False, 1, np.zeros(3), None, touch)
     probe.write(scene.forest.rest_q, np.zeros(scene.nv), np.zeros(1), None, None)
-    finder = convex_of(scene, alone)
+    finder = convex_of(scene, touch)
     if finder is not None:
         rest = scene.forest.rest_q[None], np.zeros((1, scene.nv)), probe.projectiles()
         probe.set_contacts(finder.contacts(*rest, 0.0, np.zeros(3)))
@@ -200,27 +207,6 @@ def overlaps(scene: Scene, touch: CollisionModel) -> Keys:
     deep = found.gap < 0.0
     a, b = found.collider[deep], found.other[deep]
     return np.unique(link_keys(link[a], link[b], scene.nl))
-
-
-def _alone(touch: CollisionModel, kept: Any) -> CollisionModel:
-    """Some of the pairs, without ground, surfaces and projectiles."""
-
-    def count(k: int) -> Ints:
-        return np.array([k], dtype=np.int32)
-
-    return replace(
-        touch,
-        ground_kind=0,
-        friction=np.zeros(touch.surfaces),
-        restitution=np.zeros(touch.surfaces),
-        pair_a=touch.pair_a[kept],
-        pair_b=touch.pair_b[kept],
-        pair_points=touch.pair_points[kept],
-        projectiles=0,
-        projectile_colliders=count(len(touch.collider_body)),
-        projectile_probes=count(len(touch.probe_collider)),
-        projectile_pairs=count(int(np.count_nonzero(kept))),
-    )
 
 
 def link_keys(one: Ints, two: Ints, links: int) -> Keys:
@@ -248,7 +234,7 @@ def _excluded(exclude: Iterable[tuple[str, str]], names: Sequence[str], links: i
     return link_keys(one, two, links)
 
 
-def _meeting(scene: Scene, c: Colliders, self_collision: bool, apart: Keys) -> Pairs:
+def _meeting(scene: Scene, c: Colliders, self_collision: bool, excluded: Keys) -> Pairs:
     """All pairs that may meet, those of the first collider first."""
     own, carrier = _parts(scene.forest, c.link), _carriers(scene.forest)
     found = [Pairs(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))]
@@ -263,9 +249,9 @@ def _meeting(scene: Scene, c: Colliders, self_collision: bool, apart: Keys) -> P
             meets &= ~same
         a, b = meets.nonzero()
         block = Pairs((a + start).astype(np.int32), b.astype(np.int32))
-        if len(apart):
+        if len(excluded):
             keys = link_keys(c.link[block.a], c.link[block.b], scene.nl)
-            block = block.only(~np.isin(keys, apart))
+            block = block.only(~np.isin(keys, excluded))
         found.append(block)
     a, b = (np.concatenate(column) for column in zip(*found, strict=True))
     # what stands still comes second
