@@ -13,6 +13,7 @@ from docutils.parsers.rst import Directive
 from typer.main import get_command
 
 from poise.cli import app
+from poise.cli.app import load_command
 
 
 class CommandHelp(Directive):
@@ -30,8 +31,9 @@ class CommandHelp(Directive):
 
 def find(path: str) -> Any:
     """The command that one types so: "poise clips check"."""
-    command: Any = get_command(app)
-    for name in path.split()[1:]:
+    _, *names = path.split()
+    command: Any = load_command(names[0]) if names else get_command(app)
+    for name in names[1:]:
         command = command.commands[name]
     return command
 

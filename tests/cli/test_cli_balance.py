@@ -16,8 +16,8 @@ from poise import measure
 from poise.anatomy.body import place_of
 from poise.anatomy.feet import ContactPoint, positions
 from poise.cli import app
-from poise.cli.balance import parse_goals
-from poise.cli.balance_table import _margins
+from poise.cli.options import parse_goals
+from poise.cli.track import margins_text
 from poise.errors import PoiseError
 from poise.math import rotation
 from poise.motion.editing.prepare_balance import (
@@ -208,8 +208,8 @@ def test_a_push_beyond_all_measure_is_told_to_be_smaller(tmp_path: Path) -> None
 
 
 def test_margins_have_no_negative_zero() -> None:
-    found = {"margins": {"cop": {"least": -0.0002}, "cmp": {"least": -0.012}}}
-    assert _margins(found)[1] == "center of pressure 0.0 cm, moment pivot -1.2 cm"
+    found = {"cop": {"least": -0.0002}, "cmp": {"least": -0.012}}
+    assert margins_text(found) == "center of pressure 0.0 cm, centroidal moment pivot -1.2 cm"
 
 
 def test_goals_are_read_as_written() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -15,11 +14,9 @@ from command_lines import check_line, commands
 from typer.testing import CliRunner
 
 from poise import _core
-from poise.cli import app
+from poise.cli import app, doctor
+from poise.cli.app import COMMANDS, load_command
 from poise.errors import PoiseError
-
-# the command stands before its module
-doctor = importlib.import_module("poise.cli.doctor")
 
 ALL = commands()
 POISE = [sys.executable, "-c", "from poise.cli import main; main()"]
@@ -61,13 +58,19 @@ def test_every_option_says_what_it_does(path: str) -> None:
     assert [p.name for p in ALL[path].params if not getattr(p, "help", "")] == []
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_in_one_line_is_that_of_the_command(name: str) -> None:
+    assert load_command(name).help.splitlines()[0] == COMMANDS[name]
+
+
 def test_no_arguments_ask_for_help() -> None:
     assert run() == run("--help")
     assert "Exit codes" in run()
 
 
-def test_help_loads_nothing_heavy() -> None:
-    code = "import sys; from poise.cli import app; app(['--help'], standalone_mode=False)"
+@pytest.mark.parametrize("words", [["--help"], ["track", "--help"], ["doctor", "--help"]])
+def test_help_loads_nothing_heavy(words: list[str]) -> None:
+    code = f"import sys; from poise.cli import app; app({words}, standalone_mode=False)"
     done = subprocess.run(
         [sys.executable, "-c", f"{code}; print(*sys.modules)"], capture_output=True, text=True
     )
@@ -169,7 +172,7 @@ def test_what_fails_at_the_doctor_is_named_and_exits_with_one(
 
 def test_packages_are_sorted_into_needed_and_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["numpy>=1", "ruamel.yaml>=0.18", 'coal>=3; extra == "coal"', 'mypy; extra == "dev"']
-    monkeypatch.setattr(doctor.metadata, "requires", lambda _: lines)
+    monkeypatch.setattr("poise.cli.doctor.metadata.requires", lambda _: lines)
     assert doctor.packages(optional=False) == ["numpy", "ruamel.yaml"]
     assert doctor.packages(optional=True) == ["coal"]
 

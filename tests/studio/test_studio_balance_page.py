@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -129,7 +128,7 @@ def test_the_command_takes_a_controller(monkeypatch: pytest.MonkeyPatch, tmp_pat
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["poise.cli.view"], "_wait", interrupt)
+    monkeypatch.setattr("poise.cli.view._wait", interrupt)
     asked = ["view", "squat", "--no-browser", "--port", "0", "--out", str(tmp_path)]
     ran = CliRunner().invoke(app, [*asked, "--controller", "balance"])
     assert ran.exit_code == 0, ran.output

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -300,8 +299,8 @@ def test_the_command_says_where_and_warns_of_others(monkeypatch: pytest.MonkeyPa
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("poise.studio.Studio", Shown)
-    monkeypatch.setattr(sys.modules["poise.cli.view"], "_wait", interrupt)
+    monkeypatch.setattr("poise.cli.view.Studio", Shown)
+    monkeypatch.setattr("poise.cli.view._wait", interrupt)
     ran = CliRunner().invoke(app, ["view", "walk", "--host", "0.0.0.0", "--no-browser"])
     assert ran.exit_code == 0, ran.output
     assert "http://localhost:8081 (port 8080 is taken)" in ran.output

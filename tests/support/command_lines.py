@@ -8,13 +8,15 @@ from typing import Any
 from typer.main import get_command
 
 from poise.cli import app
+from poise.cli.app import COMMANDS, load_command
 
 
 def commands() -> dict[str, Any]:
     """All commands and groups by what one types: "poise", "poise clips", "poise clips check"."""
-    found = {"poise": get_command(app)}
-    for path, command in list(_below("poise", found["poise"])):
-        found[path] = command
+    found: dict[str, Any] = {"poise": get_command(app)}
+    for name in COMMANDS:
+        found[f"poise {name}"] = load_command(name)
+        found.update(_below(f"poise {name}", found[f"poise {name}"]))
     return found
 
 

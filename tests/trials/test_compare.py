@@ -15,8 +15,8 @@ from poise import dynamics
 from poise.cli import app
 from poise.control.registry import CONTROLLERS
 from poise.recording import load_recording
-from poise.trials.comparison import attempt, compare, cost, largest_step, side_by_side, step_text
-from poise.trials.trial import prepare_trial
+from poise.trials.comparison import attempt, compare, cost, largest_step, side_by_side
+from poise.trials.trial import prepare_trial, step_text
 
 QUICK = ["--controllers", "spd,kane", "--dt", "1/60", "--no-largest", "--duration", "0.2"]
 FILES = {"compare.html", "compare.npz", "compare.png", "table.json"}
@@ -109,7 +109,7 @@ def test_who_is_stopped_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("poise.view.plots.save_comparison", stop)
+    monkeypatch.setattr("poise.cli.compare.save_comparison", stop)
     out = tmp_path / "out"
     done = CliRunner().invoke(app, ["compare", "two-link-wave", *QUICK, "--out", str(out)])
     assert done.exit_code == 130

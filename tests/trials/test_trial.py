@@ -14,8 +14,7 @@ from poise import PoiseError, measure
 from poise.anatomy.body import heading
 from poise.control.registry import CONTROLLERS, make_controller
 from poise.simulation.pushes import Push, parse_push
-from poise.trials.overlaps import overlapping_links
-from poise.trials.trial import Trial, prepare_trial
+from poise.trials.trial import Trial, overlapping_links, prepare_trial
 
 # ---- pushes
 

@@ -13,31 +13,39 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from poise import __version__
-from poise.cli.balance import balance
-from poise.cli.bench import bench
-from poise.cli.characters import characters
-from poise.cli.clips import clips
-from poise.cli.compare import compare
-from poise.cli.convert import convert
-from poise.cli.doctor import doctor
-from poise.cli.options import ControllerCommand
-from poise.cli.reproduce import reproduce
-from poise.cli.track import track
-from poise.cli.view import view
+from poise.cli.options import list_controllers
 from poise.errors import PoiseError, unknown_name
 
 FAILED, MISUSED, STOPPED, UNREAD = 1, 2, 130, 141
 
-FIRST = ("track", "balance", "view")
-"""Commands that the help lists before the others."""
+COMMANDS = {
+    "track": "Let a character follow a clip in a physical world, and push it.",
+    "balance": "Let a character follow a clip on its own feet, and push it.",
+    "view": "Open the studio: see a character move, push it, tune it, record it.",
+    "bench": "Measure how fast characters are simulated here: one, and a batch in both precisions.",
+    "characters": "List the built-in characters; `show` prints one, or one from a file, in full.",
+    "clips": "List the built-in clips; `show` draws one, `check` says what is unphysical in it.",
+    "compare": "Compare controllers on one clip: error, torque, energy, cost, largest stable step.",
+    "convert": "Convert a motion, or a character, from one file to another.",
+    "doctor": "Print what is installed here, and try it out; the exit code is 1 if anything fails.",
+    "reproduce": "Run the experiments of a work: paper, here, verdict; a report as HTML and JSON.",
+}
+"""Commands and their help in one line, in the order of the help. The module `poise.cli.NAME` of a
+command is imported when the command is used."""
+
+USE_CONTROLLERS = ("track", "compare")
+"""Commands whose help lists the controllers."""
 
 SOON = 0.02
 """A lost request to stop is raised again after this time [s]."""
@@ -48,13 +56,18 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names of the commands, in the order of the help."""
-        return sorted(self.commands, key=lambda name: (name not in FIRST, name))
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """Name and help of a command, without its options; None if there is none."""
+        return TyperCommand(name, help=COMMANDS[name]) if name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Finds a command by its name; the error of an unknown one lists all."""
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            ctx.fail(unknown_name("command", args[0], self.list_commands(ctx)))
-        return super().resolve_command(ctx, args)
+        """Imports the command that is named; the error of an unknown one lists all."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            ctx.fail(unknown_name("command", args[0], COMMANDS))
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and load_command(str(name)), rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Accepts `--debug` anywhere before a `--`; without arguments prints the help."""
@@ -80,25 +93,25 @@ class Commands(TyperGroup):
                 raise
             raise _end(describe(error), FAILED) from error
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
         """Runs the command line; unless `standalone_mode` is off this ends the program."""
+        run = partial(super().main, *args, standalone_mode=False, **options)  # type: ignore[misc]
+        return sys.exit(exit_code(run)) if standalone_mode else run()
 
-        def run() -> Any:
-            return super(Commands, self).main(
-                args, prog_name, complete_var, False, windows_expand_args, **extra
-            )
 
-        if not standalone_mode:
-            return run()
-        sys.exit(exit_code(run))
+def load_command(name: str) -> Any:
+    """Imports the module of a command; returns the command with its options.
+
+    Args:
+        name: One of COMMANDS.
+    """
+    found = getattr(import_module(f"poise.cli.{name}"), name)
+    if isinstance(found, typer.Typer):
+        return get_command(found)
+    made = typer.Typer(add_completion=False)
+    epilog = f"\b\nControllers:\n{list_controllers()}" if name in USE_CONTROLLERS else None
+    made.command(name, epilog=epilog)(found)
+    return get_command(made)
 
 
 def exit_code(run: Callable[[], Any]) -> int:
@@ -245,18 +258,6 @@ def options(
     Exit codes: 0 done; 1 it could not be done, or a check is bad;
     2 the command line is wrong; 130 stopped by Ctrl-C, 143 by SIGTERM.
     """
-
-
-app.command(cls=ControllerCommand)(track)
-app.command()(balance)
-app.command()(view)
-app.command(cls=ControllerCommand)(compare)
-app.command()(reproduce)
-app.add_typer(characters, name="characters")
-app.add_typer(clips, name="clips")
-app.command()(convert)
-app.command()(bench)
-app.command()(doctor)
 
 
 def main() -> None:

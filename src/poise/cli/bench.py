@@ -5,22 +5,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from poise import _core
-from poise.cli.options import seconds
+from poise import Character, Command, Drive, Target, World, _core, load_character, suggest_gains
+from poise.cli import options
+from poise.cli.doctor import examine
 from poise.errors import PoiseError
-
-if TYPE_CHECKING:
-    from poise.model.character import Character
 
 CHARACTERS = ("humanoid", "dog", "snake-72")
 FREQUENCY = 60.0  # of the joints [Hz]: stiff enough to stand
@@ -47,16 +44,15 @@ class Result:
 
 def bench(
     character: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME|FILE", help="Which one; may be given several times."),
+        list[str] | None, options.option("Which one; may be given again.", "NAME|FILE")
     ] = None,
     copies: Annotated[int, typer.Option(min=1, max=65536, help="Copies in a batch.")] = 1024,
-    dt: Annotated[str, typer.Option(metavar="SECONDS", help="Time step.")] = "1/60",
+    dt: Annotated[str, options.option("Time step.", "SECONDS")] = "1/60",
     threads: Annotated[int, typer.Option(min=1, max=256, help="Threads of a batch.")] = 1,
     duration: Annotated[
         float, typer.Option("--seconds", min=0.0, max=60.0, help="How long each case is measured.")
     ] = 0.5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Measure how fast characters are simulated here: one, and a batch in both precisions.
 
@@ -70,14 +66,11 @@ def bench(
     poise bench --character robot.xml --copies 4096 --dt 1/240
     poise bench --json > here.json
     """
-    from poise.characters import load_character
-    from poise.cli.doctor import examine
-
     bodies = [load_character(name) for name in character or CHARACTERS]
     found = examine()
     kernels, sets = _core.isa(), compared()
     where = {"cpu": found["machine"]["cpu"], "kernels": kernels}
-    where |= {"compiler": found["build"]["compiler"], "dt": seconds(dt), "threads": threads}
+    where |= {"compiler": found["build"]["compiler"], "dt": options.seconds(dt), "threads": threads}
     if not as_json:
         default = f"default: {kernels['single']} for one, {kernels['batch']} for a batch"
         typer.echo(f"{where['cpu']}, dt {dt} s, threads: {threads}; {default}")
@@ -90,7 +83,7 @@ def bench(
         if not as_json:
             typer.echo(row(case))
     if as_json:
-        typer.echo(json.dumps({**where, "results": results}, indent=2))
+        options.print_json({**where, "results": results})
 
 
 def compared() -> list[str]:
@@ -134,7 +127,7 @@ def measure(
     """Time every character alone and in batches, with and without contact.
 
     Args:
-        characters: Whom.
+        characters: The characters.
         sets: Instruction sets; each case yields one result for each.
         copies: Copies in a batch.
         dt: Time step [s].
@@ -161,9 +154,7 @@ def _time(
     seconds: float,
 ) -> Result:
     """Time one case, in windows that all start from the same state."""
-    from poise import Command, Drive, Target, World, suggest_gains
-
-    # without ground there is no weight either, or it would fall for as long as we look
+    # without ground there is no weight either, or it would fall
     model: dict[str, Any] = {} if contact else {"contact": None, "gravity": (0.0, 0.0, 0.0)}
     _core.choose_isa(isa)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 import sys
@@ -11,13 +10,16 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from poise.characters import builtin_names, load_character
+from poise.cli import options
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
+from poise.math.arrays import Floats
 from poise.math.rotation import quat_matrix
-from poise.model.character import Character, Joint, Link, Shape
+from poise.model.character import Character, Joint, Link
+from poise.model.geometry import reach_below, surface_points
+from poise.view.render import render, save_image
 
 characters = typer.Typer(
     invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False
@@ -25,15 +27,16 @@ characters = typer.Typer(
 
 DEEPEST = 20  # levels that are indented: a snake's tree must fit on a page
 
+JOINT = ("name", "kind", "axis", "limits", "effort")
+"""Attributes of a joint that are printed as JSON."""
+
 PLACE = "\x1b[38;2;{};{};{}m\x1b[48;2;{};{};{}m▀"
 PLAIN = "\x1b[0m"
-"""Upper and lower half of a place in a terminal, by their colours; and no more colours."""
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+"""Upper and lower half of a terminal cell, by their colors; and the end of the colors."""
 
 
 @characters.callback()
-def list_characters(ctx: typer.Context, as_json: AsJson = False) -> None:
+def list_characters(ctx: typer.Context, as_json: options.AsJson = False) -> None:
     """List the built-in characters; `show` prints one, or one from a file, in full.
 
     \b
@@ -46,7 +49,7 @@ def list_characters(ctx: typer.Context, as_json: AsJson = False) -> None:
         return
     rows = [summary(load_character(name)) for name in builtin_names()]
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        options.print_json(rows)
         return
     width = max(len(row["name"]) for row in rows)
     head = f"{'name':{width}}  {'DoF':>4}  {'links':>5}  {'mass':>8}  {'height':>7}  base"
@@ -61,11 +64,9 @@ def list_characters(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 @characters.command()
 def show(
-    source: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A built-in name or a file.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Draw it at rest into this PNG file.")
-    ] = None,
-    as_json: AsJson = False,
+    source: options.Source,
+    out: Annotated[Path | None, options.option("Draw it at rest into this PNG file.")] = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Print a character's tree, masses and limits, and draw it.
 
@@ -78,9 +79,10 @@ def show(
     if not character.nv:
         raise PoiseError(f"{source}: character {character.name!r} has no joint that moves")
     if out is not None:
-        draw(character, out)  # before printing: who reads that may stop
+        # before printing: the reader of a pipe may stop
+        save_image(out, render(character, character.rest_q))
     if as_json:
-        typer.echo(json.dumps(describe(character), indent=2))
+        options.print_json(describe(character))
     else:
         _print(character)
         if sys.stdout.isatty() and out is None:
@@ -115,50 +117,35 @@ def describe(character: Character) -> dict[str, Any]:
                 "parent": link.parent,
                 "mass": link.mass,
                 "shapes": [shape.kind for shape in link.shapes],
-                "joints": [
-                    {
-                        "name": joint.name,
-                        "kind": joint.kind,
-                        "axis": joint.axis,
-                        "limits": joint.limits,
-                        "effort": joint.effort,
-                    }
-                    for joint in link.joints
-                ],
+                "joints": [{key: getattr(joint, key) for key in JOINT} for joint in link.joints],
             }
             for link in character.links
         ],
     }
 
 
-def bounds(character: Character) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def bounds(character: Character) -> tuple[Floats, Floats]:
     """Lowest and highest corner of the box around all shapes at rest, world axes [m], (3,) each.
 
     A character without shapes is as large as the origins of its links.
     """
     position, quaternion = forward_kinematics(character, character.rest_q)
-    low, high = [], []
+    corners: list[Floats] = []
     for link, p, E in zip(character.links, position, quat_matrix(quaternion), strict=True):
         for shape in link.shapes:
-            below, above = _extent(shape, E @ quat_matrix(shape.quat))
-            low.append(p + E @ shape.pos + below)
-            high.append(p + E @ shape.pos + above)
-    if not low:
-        low = high = list(position)
-    return np.min(low, axis=0), np.max(high, axis=0)
-
-
-def draw(character: Character, path: Path) -> None:
-    """Draw a character at rest into a PNG file."""
-    from poise.view.render import render, save_image
-
-    save_image(path, render(character, character.rest_q))
+            if shape.kind == "mesh":
+                corners += list(p + surface_points(shape) @ E.T)
+                continue
+            # the reach along an axis is that below, with the axis in the place of z
+            reach = np.array([reach_below(shape, np.roll(E, 2 - k, axis=0)) for k in range(3)])
+            center = p + E @ shape.pos
+            corners += [center - reach, center + reach]
+    corners = corners or list(position)
+    return np.min(corners, axis=0), np.max(corners, axis=0)
 
 
 def text_picture(character: Character, columns: int) -> str:
     """Draw a character at rest for a terminal, two pixels in each place."""
-    from poise.view.render import render
-
     size = (columns, columns * 3 // 8 * 2)
     image = render(character, character.rest_q, size=size, samples=4)
     lines = []
@@ -166,21 +153,6 @@ def text_picture(character: Character, columns: int) -> str:
         places = zip(upper, lower, strict=True)
         lines.append("".join(PLACE.format(*above, *below) for above, below in places) + PLAIN)
     return "\n".join(lines)
-
-
-def _extent(shape: Shape, R: NDArray[np.float64]) -> tuple[Any, Any]:
-    """How far a shape that is turned by R reaches from its origin along the axes, both ways."""
-    if shape.kind == "mesh":
-        x = np.array(shape.vertices) @ R.T
-        return x.min(axis=0), x.max(axis=0)
-    if shape.kind == "box":
-        reach = np.abs(R) @ shape.size
-    else:
-        radius, half = (*shape.size, 0.0)[:2]
-        along = np.abs(R[:, 2])
-        round_ = np.sqrt(np.maximum(0.0, 1.0 - along**2)) if shape.kind == "cylinder" else 1.0
-        reach = radius * round_ + half * along
-    return -reach, reach
 
 
 def _base(character: Character) -> str:

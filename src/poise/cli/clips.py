@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from poise.anatomy.feet import feet_of
+from poise.characters import load_character
+from poise.cli import options
 from poise.errors import PoiseError
-
-if TYPE_CHECKING:
-    from poise.motion import Clip
-    from poise.motion.checks import Finding
+from poise.motion import Clip, load_clip
+from poise.motion.checks import Finding
+from poise.motion.checks import check as check_clip
+from poise.motion.foot_contact.detect import detect_contacts, ground_height
+from poise.motion.library import builtin_clip, builtin_clips
+from poise.motion.preprocess import apply_cutoff, parse_cutoff
+from poise.view.contact_sheet import contact_sheet
+from poise.view.render import save_image
 
 clips = typer.Typer(
     invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False
@@ -22,12 +28,9 @@ clips = typer.Typer(
 COLUMNS = 8
 MOST_ROWS = 4
 
-Source = Annotated[str, typer.Argument(metavar="NAME|FILE", help="A built-in name or a file.")]
 OnCharacter = Annotated[
-    str | None,
-    typer.Option("--character", metavar="NAME|FILE", help="The character whose motion it is."),
+    str | None, options.option("The character whose motion it is.", "NAME|FILE")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 HINT = """\
 Motion capture has noise, and accelerations and forces are full of it. Smooth it first:
@@ -35,7 +38,7 @@ poise clips check {} --cutoff auto"""
 
 
 @clips.callback()
-def list_clips(ctx: typer.Context, as_json: AsJson = False) -> None:
+def list_clips(ctx: typer.Context, as_json: options.AsJson = False) -> None:
     """List the built-in clips; `show` draws one, `check` says what is unphysical in it.
 
     \b
@@ -47,11 +50,9 @@ def list_clips(ctx: typer.Context, as_json: AsJson = False) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from poise.motion.library import builtin_clip, builtin_clips
-
     rows = [summary(builtin_clip(name)) | {"name": name} for name in builtin_clips()]
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        options.print_json(rows)
         return
     if not rows:
         typer.echo("there are no built-in clips")
@@ -68,16 +69,17 @@ def list_clips(ctx: typer.Context, as_json: AsJson = False) -> None:
 
 @clips.command()
 def show(
-    source: Source,
+    source: options.Source,
     out: Annotated[
-        Path | None, typer.Option("--out", help="The PNG file to draw into; default: NAME.png.")
+        Path | None, options.option("The PNG file to draw into.", default="NAME.png")
     ] = None,
     columns: Annotated[int, typer.Option(min=1, max=64, help="Poses side by side.")] = COLUMNS,
     rows: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Rows of poses; default: by the duration.")
+        int | None,
+        typer.Option(min=1, max=64, help="Rows of poses.", show_default="by the duration"),
     ] = None,
     character: OnCharacter = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Print a clip's length, rate and contacts, and draw it pose by pose.
 
@@ -92,7 +94,7 @@ def show(
     if out is None and path.exists():
         raise PoiseError(f"{path}: is there already; name another file with --out")
     if as_json:
-        typer.echo(json.dumps(row, indent=2))
+        options.print_json(row)
     else:
         typer.secho(row["name"], bold=True)
         typer.echo(
@@ -106,15 +108,12 @@ def show(
 
 @clips.command()
 def check(
-    source: Source,
+    source: options.Source,
     cutoff: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|0|HZ", help="Smooth it before: auto finds the cutoff, 0 is off."
-        ),
+        str, options.option("Low-pass cutoff before; 0 disables filtering.", "HZ|auto")
     ] = "0",
     character: OnCharacter = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Say what is unphysical in a clip, and when; the exit code is 1 if anything is.
 
@@ -132,18 +131,15 @@ def check(
     poise clips check take.bvh --cutoff auto
     poise clips check walk.txt --character humanoid3d.txt --json
     """
-    from poise.motion.checks import check as examine
-    from poise.motion.preprocess import apply_cutoff, parse_cutoff
-
     parse_cutoff(cutoff)  # before a large file is read
     raw = load(source, character)
     clip, note = apply_cutoff(raw, cutoff)
     # contacts that were found go again: of hands, too, and after smoothing
     kept = clip if raw.contacts is not None else clip.with_frames(clip.frames)
-    found = examine(kept)
+    found = check_clip(kept)
     good = all(one.good is not False for one in found)
     if as_json:
-        typer.echo(json.dumps(_report(clip, cutoff, note, found, good), indent=2))
+        options.print_json(_report(clip, cutoff, note, found, good))
     else:
         _print(source, clip, note, found, good)
         if not good and not note and raw.contacts is None:
@@ -155,23 +151,19 @@ def check(
 
 def load(source: str, character: str | None = None) -> Clip:
     """A clip by its built-in name or its file, on a character if one is named."""
-    from poise.characters import load_character
-    from poise.motion import load_clip
-    from poise.motion.library import builtin_clip
-
     if not Path(source).suffix:
         if character is not None:
             raise PoiseError(f"the clip {source!r} is built in and has its own character")
         return builtin_clip(source)
-    who = None if character is None else load_character(character)
-    return load_clip(source, who, prepare=False)
+    body = None if character is None else load_character(character)
+    return load_clip(source, body, prepare=False)
 
 
 def summary(clip: Clip) -> dict[str, Any]:
     """What the list says of a clip, ready for JSON: duration [s], rate [Hz], what stands how long.
 
     `contacts` has the part of the time in which each foot stands, `flight` that in which nothing
-    does; both are null where nobody has looked.
+    does; both are null where contacts are unknown.
     """
     contacts = clip.contacts
     stands = None if contacts is None else {f: contacts.standing(f) for f in contacts.feet}
@@ -189,11 +181,6 @@ def summary(clip: Clip) -> dict[str, Any]:
 
 def draw(clip: Clip, path: Path, columns: int, rows: int) -> None:
     """Draw a clip into a PNG file, pose by pose."""
-    from poise.anatomy.feet import feet_of
-    from poise.motion.foot_contact.detect import ground_height
-    from poise.view.contact_sheet import contact_sheet
-    from poise.view.render import save_image
-
     ground: bool | float = True
     if clip.contacts is None and feet_of(clip.character):
         ground = ground_height(clip)
@@ -203,10 +190,7 @@ def draw(clip: Clip, path: Path, columns: int, rows: int) -> None:
 
 
 def _with_contacts(clip: Clip) -> Clip:
-    """The clip with its contacts, detected if it has feet and nobody has looked."""
-    from poise.anatomy.feet import feet_of
-    from poise.motion.foot_contact.detect import detect_contacts
-
+    """The clip with its contacts, detected if it has feet and they are unknown."""
     if clip.contacts is not None or not feet_of(clip.character):
         return clip
     return clip.with_frames(clip.frames, contacts=detect_contacts(clip))

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from rich.console import Console
 
-from poise.cli.progress import progress
+from poise.anatomy.feet import check_can_stand
+from poise.characters import MOTIONS, load_character
+from poise.cli import options
+from poise.cli.options import progress_bar
 from poise.errors import PoiseError
-
-if TYPE_CHECKING:
-    from poise.model.character import Character
-    from poise.motion import Clip
+from poise.model.character import Character
+from poise.motion import READERS, Clip, check_writable, load_clip
+from poise.motion.authoring.author import author
+from poise.motion.editing.prepare_balance import prepare_balance
+from poise.motion.keyframes import load_keyframes
+from poise.motion.library import builtin_clips
+from poise.motion.preprocess import apply_cutoff, load_preprocessed, parse_cutoff
+from poise.motion.retargeting.retarget import on_rig
 
 
 def convert(
@@ -27,53 +34,51 @@ def convert(
     ],
     character: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="The character whose motion it shall be; if its joints differ, it is retargeted.",
+        options.option(
+            "The character of the result; if its joints differ, the motion is retargeted.",
+            "NAME|FILE",
+            "the source's own",
         ),
     ] = None,
     map: Annotated[
         Path | None,
-        typer.Option(help="A YAML file of target link: source link, where names do not tell."),
+        options.option("A YAML file of target link: source link, where names do not match."),
     ] = None,
-    like: Annotated[
-        Path | None,
-        typer.Option(
-            help="A motion file on whose rig the result is written, so that they overlay."
-        ),
-    ] = None,
+    like: options.Like = None,
     cutoff: Annotated[
         str | None,
-        typer.Option(
-            metavar="HZ|auto",
-            help="Smooth: what is slower passes; 0 does not smooth.",
-            show_default="0; auto for raw files with --balanced",
+        options.option(
+            "Low-pass cutoff; 0 disables filtering.",
+            "HZ|auto",
+            "0; auto for raw files with --balanced",
         ),
     ] = None,
     level_feet: Annotated[
-        bool, typer.Option("--level-feet", help="Retarget with standing feet flat on the ground.")
+        bool,
+        options.option("Retarget with standing feet flat on the ground.", name="--level-feet"),
     ] = False,
     balanced: Annotated[
         bool,
-        typer.Option(
-            "--balanced", help="Level standing feet and bring the center of mass over them."
+        options.option(
+            "Level standing feet and bring the center of mass over them.", name="--balanced"
         ),
     ] = False,
     refine: Annotated[
         bool,
-        typer.Option("--refine", help="Work keyframes over until the ground explains the motion."),
+        options.option("Optimize keyframes until the ground explains the motion.", name="--refine"),
     ] = False,
     animation: Annotated[
-        str | None, typer.Option(help="Which animation of a GLB file, by name or number.")
+        str | None, options.option("Which animation of a GLB file, by name or number.")
     ] = None,
     unit: Annotated[
-        float | None, typer.Option(help="Metres per unit of a BVH file: 0.01 if in centimetres.")
+        float | None, options.option("Meters per unit of a BVH file: 0.01 if in centimeters.")
     ] = None,
     rigid: Annotated[
-        bool, typer.Option("--rigid", help="Write GLB or USD without a skin, one node per link.")
+        bool,
+        options.option("Write GLB or USD without a skin, one node per link.", name="--rigid"),
     ] = False,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace a file.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Convert a motion, or a character, from one file to another.
 
@@ -115,10 +120,13 @@ def convert(
     else:
         facts = _convert_motion(source, result, editing, reading, {"skin": False} if rigid else {})
     facts = {"result": str(result), **facts}
-    typer.echo(json.dumps(facts, indent=2) if as_json else _told(facts))
+    if as_json:
+        options.print_json(facts)
+    else:
+        typer.echo(_facts_text(facts))
 
 
-def _told(facts: dict[str, Any]) -> str:
+def _facts_text(facts: dict[str, Any]) -> str:
     """What was written, as text."""
     if "frames" in facts:
         frames = "1 frame" if facts["frames"] == 1 else f"{facts['frames']} frames"
@@ -132,7 +140,7 @@ def _told(facts: dict[str, Any]) -> str:
 
 
 class _Editing(NamedTuple):
-    """What happens to a motion on its way."""
+    """Edits of a motion between reading and writing."""
 
     character: str | None
     map: Path | None
@@ -151,10 +159,6 @@ def _convert_motion(
     writing: dict[str, Any],
 ) -> dict[str, Any]:
     """Convert a motion; return what was written, ready for JSON."""
-    from poise.characters import load_character
-    from poise.motion import check_writable, load_clip
-    from poise.motion.preprocess import parse_cutoff
-
     # before a large file is read
     check_writable(result)
     parse_cutoff(editing.cutoff or "0")
@@ -164,19 +168,14 @@ def _convert_motion(
     smoothing = "; ".join(note for note in before if "smoothed" in note)
     balancing = None
     if editing.balanced:
-        from poise.anatomy.feet import check_can_stand
-        from poise.motion.editing.prepare_balance import prepare_balance
-
         check_can_stand(clip.character)
-        with progress("balancing") as tell:
-            clip, _, notes = prepare_balance(clip, progress=tell)
+        with progress_bar("balancing") as report:
+            clip, _, notes = prepare_balance(clip, progress=report)
         others = [note for note in before if "smoothed" not in note]
         balancing = "; ".join((*others, *notes))
     if editing.like is not None:
-        from poise.motion.retargeting.retarget import on_rig
-
-        with progress(f"back to {editing.like.name}") as tell:
-            clip = on_rig(clip, load_clip(editing.like), progress=tell)
+        with progress_bar(f"back to {editing.like.name}") as report:
+            clip = on_rig(clip, load_clip(editing.like), progress=report)
     clip.save(result, **writing)
     return {
         "character": clip.character.name,
@@ -193,9 +192,6 @@ def _on_body(
     source: str, body: Character | None, editing: _Editing, reading: dict[str, Any]
 ) -> tuple[Clip, list[str]]:
     """The motion on its body, smoothed, and what was done to it, for people to read."""
-    from poise.motion import load_clip
-    from poise.motion.preprocess import apply_cutoff
-
     level = editing.level_feet or editing.balanced
     if editing.refine or level:
         clip = _authored(source) if editing.refine else load_clip(source, **reading)
@@ -204,35 +200,30 @@ def _on_body(
         same = clip if body is None else clip.with_character(body)
         if same is None:
             assert body is not None
-            with progress("retargeting") as tell:
-                same = clip.retargeted(body, map=editing.map, level_feet=level, progress=tell)
+            with progress_bar("retargeting") as report:
+                same = clip.retargeted(body, map=editing.map, level_feet=level, progress=report)
         clip = same
     else:
-        with progress("retargeting") as tell:
-            clip = load_clip(source, body, prepare=False, map=editing.map, progress=tell, **reading)
+        with progress_bar("retargeting") as report:
+            clip = load_clip(
+                source, body, prepare=False, map=editing.map, progress=report, **reading
+            )
     smooth, note = apply_cutoff(clip, editing.cutoff or "0")
     return smooth, [note] if note else []
 
 
 def _from_raw(clip: Clip, body: Character | None, editing: _Editing) -> tuple[Clip, list[str]]:
     """The same of raw motion that shall be balanced, as `poise balance` has it."""
-    from poise.motion.preprocess import load_preprocessed
-
-    with progress("retargeting") as tell:
+    with progress_bar("retargeting") as report:
         ready = load_preprocessed(
-            clip, body, cutoff=editing.cutoff, repair_feet=True, map=editing.map, progress=tell
+            clip, body, cutoff=editing.cutoff, repair_feet=True, map=editing.map, progress=report
         )
-    # the unit is told beside the result
+    # the unit is printed beside the result
     return ready, [note for note in ready.notes if "unit" not in note]
 
 
 def _authored(source: str) -> Clip:
     """Keyframes, refined."""
-    from rich.console import Console
-
-    from poise.motion.authoring.author import author
-    from poise.motion.keyframes import load_keyframes
-
     keys = load_keyframes(source)
     with Console(stderr=True).status(f"{source}: refining") as status:
         return author(
@@ -245,13 +236,13 @@ def _check_editing(source: str, editing: _Editing) -> None:
     given = {"--map": editing.map is not None, "--level-feet": editing.level_feet}
     idle = [name for name, is_given in given.items() if is_given]
     if idle and editing.character is None:
-        raise PoiseError(f"--character is missing: {' and '.join(idle)} tell how to retarget to it")
+        raise PoiseError(f"--character is missing: {' and '.join(idle)} say how to retarget to it")
     if editing.refine and not source.endswith(".keys.yaml"):
         raise PoiseError(f"{source}: --refine works over keyframes, a .keys.yaml file")
 
 
 def _refuse_editing(result: Path, options: dict[str, Any]) -> None:
-    """Refuse options that say nothing of a character alone."""
+    """Refuse options that do not apply to a character alone."""
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
     if given:
         raise PoiseError(
@@ -261,12 +252,8 @@ def _refuse_editing(result: Path, options: dict[str, Any]) -> None:
 
 def _convert_character(source: str, result: Path, reading: dict[str, Any]) -> dict[str, Any]:
     """Convert a character; return what was written, ready for JSON."""
-    from poise.characters import load_character
-
     unit = None
     if _is_motion(source):
-        from poise.motion import load_clip
-
         clip = load_clip(source, **reading)
         unit = _guessed_unit(source, clip, reading)
         character = clip.character
@@ -282,10 +269,7 @@ def _convert_character(source: str, result: Path, reading: dict[str, Any]) -> di
 
 
 def _is_motion(source: str) -> bool:
-    """Whether a source is a motion with a character; DeepMimic's endings tell of either."""
-    from poise.characters import MOTIONS
-    from poise.motion.library import builtin_clips
-
+    """Whether a source is a motion with a character; DeepMimic's endings may be either."""
     path = Path(source)
     if source in builtin_clips() and not os.path.exists(source):
         return True
@@ -294,8 +278,6 @@ def _is_motion(source: str) -> bool:
 
 def _check_reading(source: str, reading: dict[str, Any]) -> None:
     """Refuse options of motion files where none is read."""
-    from poise.motion import READERS
-
     if reading and Path(source).suffix.lower() not in READERS:
         options = " and ".join(f"--{name}" for name in reading)
         raise PoiseError(f"{source}: is no motion file; leave out {options}")

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import json
+import io
 import os
 import platform
 import re
 import shutil
 from collections.abc import Callable
 from importlib import metadata
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
+import numpy as np
 import typer
 
-from poise import __version__, _core
+from poise import StablePD, World, __version__, _core, load_character
+from poise.cli import options
 from poise.simulation.world_config import cores
+from poise.trials.timing import processor
+from poise.view import render
 
-WORKSHOP = {"test", "docs", "dev"}  # extras that only the project's own developers need
+DEVELOPMENT = {"test", "docs", "dev"}  # extras that only the project's own developers need
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-) -> None:
+def doctor(as_json: options.AsJson = False) -> None:
     """Print what is installed here, and try it out; the exit code is 1 if anything fails.
 
     \b
@@ -33,7 +34,7 @@ def doctor(
     """
     report = examine() | {"tried": try_out()}
     if as_json:
-        typer.echo(json.dumps(report, indent=2))
+        options.print_json(report)
     else:
         width = max(len(name) for rows in report.values() for name in rows)
         for section, rows in report.items():
@@ -45,7 +46,7 @@ def doctor(
 
 
 def examine() -> dict[str, dict[str, Any]]:
-    """Return what is here: sections of named values, ready for JSON."""
+    """Returns what is installed: sections of named values, ready for JSON."""
     return {
         "versions": {
             "poise": __version__,
@@ -54,9 +55,9 @@ def examine() -> dict[str, dict[str, Any]]:
         },
         "machine": {
             "platform": platform.platform(),
-            "cpu": _cpu_name(),
+            "cpu": processor(),
             "cores": os.cpu_count(),
-            "threads": cores(),  # as many as a large world takes unasked
+            "threads": cores(),  # of a large world, by default
         },
         "kernels": {
             "one character": _core.isa()["single"],
@@ -87,15 +88,15 @@ def try_out() -> dict[str, str]:
         try:
             trial()
             outcomes[name] = "works"
-        except Exception as problem:  # whatever it is, it is what the user wants to know
+        except Exception as problem:  # any error is the result
             outcomes[name] = " ".join(f"{type(problem).__name__}: {problem}".split())
     return outcomes
 
 
 def packages(*, optional: bool) -> list[str]:
-    """Return the packages that poise needs, or those that its extras name, without the workshop's.
+    """Returns the packages that poise needs, or those of its extras, without the developers'.
 
-    Where poise runs from a path, without being installed, nobody knows.
+    The list is empty where poise runs from a path without being installed.
     """
     try:
         needs = metadata.requires("poise") or []
@@ -105,16 +106,12 @@ def packages(*, optional: bool) -> list[str]:
     for line in needs:
         name, _, condition = line.partition(";")
         extra = re.search(r"extra\s*==\s*['\"]([\w-]+)['\"]", condition)
-        if bool(extra) == optional and not (extra and extra[1] in WORKSHOP):
+        if bool(extra) == optional and not (extra and extra[1] in DEVELOPMENT):
             names.add(re.split(r"[^\w.-]", name)[0])
     return sorted(names)
 
 
 def _step() -> None:
-    import numpy as np
-
-    from poise import StablePD, World, load_character
-
     humanoid = load_character("humanoid")
     world = World(humanoid, dt=1 / 60)
     world.step(StablePD(humanoid)(world.state, world.state.copy()), steps=3)
@@ -123,17 +120,12 @@ def _step() -> None:
 
 
 def _draw() -> None:
-    from poise import load_character
-    from poise.view import render
-
     humanoid = load_character("humanoid")
     if render(humanoid, humanoid.rest_q, size=(64, 64)).std() < 1.0:
         raise ValueError("the picture is empty")
 
 
 def _plot() -> None:
-    import io
-
     from matplotlib.figure import Figure
 
     Figure().savefig(io.BytesIO(), format="png")
@@ -157,15 +149,6 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _cpu_name() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        match = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE)
-        if match:
-            return match[1]
-    return platform.processor() or platform.machine()
 
 
 def _text(value: Any) -> str:

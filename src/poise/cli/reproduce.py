@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from poise.experiments import Claim, Item
+from poise import experiments
+from poise.cli import options
+from poise.experiments.report import Claim, Item, plain, record_of
 
 
 def reproduce(
@@ -20,12 +20,9 @@ def reproduce(
         list[str] | None, typer.Argument(metavar="[ITEM]...", help="Which, as K4; all if none.")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Where it goes.", show_default="out/reproduce/WORK[-ITEMS]"
-        ),
+        Path | None, options.option("Where it goes.", "DIR", "out/reproduce/WORK[-ITEMS]")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the claims as JSON.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Run the experiments of a work: paper, here, verdict; a report as HTML and JSON.
 
@@ -38,15 +35,11 @@ def reproduce(
     poise reproduce kavafoglu2018
     poise reproduce yin2020 Y4 Y5 --out out/speed
     """
-    from poise.cli.progress import bars
-    from poise.experiments import reproduce as run
-    from poise.experiments.report import plain, record_of
-
-    with bars() as shown:
-        made, paths = run(work, items or [], out=out, progress=shown.tell)
+    with options.bars() as shown:
+        made, paths = experiments.reproduce(work, items or [], out=out, progress=shown.report)
     if as_json:
         claims = [{"item": i.key, **record_of(claim)} for i in made for claim in i.claims]
-        typer.echo(json.dumps(plain(claims), indent=1))
+        options.print_json(plain(claims))
         return
     for item in made:
         _print(item)

@@ -3,98 +3,71 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from poise.cli.options import (
-    SPEEDS,
-    AsJson,
-    CharacterName,
-    ClipName,
-    Contact,
-    ControllerOption,
-    Cutoff,
-    Duration,
-    Friction,
-    Ground,
-    Prepare,
-    Profiles,
-    Pushes,
-    Speed,
-    Video,
-    parse_options,
-    seconds,
-)
-from poise.cli.simulated import simulated, tell_results
+from poise.anatomy.body import place_of
+from poise.anatomy.feet import ContactPoint, positions
+from poise.cli import options
+from poise.control.balance.config import OBJECTIVES
 from poise.control.profiles import parse_profile
 from poise.control.registry import DEFAULT
+from poise.errors import Diverged, PoiseError
 from poise.math.arrays import choice
+from poise.motion import load_clip
+from poise.recording import Recording
+from poise.recording.summary import balance_table, recording_table, stance_of
 from poise.simulation.pushes import parse_push
-from poise.trials.trial import OPTIONS, Trial, prepare_trial
+from poise.trials.results import check_out, save_results
+from poise.trials.trial import OPTIONS, Trial, prepare_trial, step_text
+from poise.view.balance_plots import balance_plot
 
-if TYPE_CHECKING:
-    from poise.recording import Recording
-
-ADVICE = "take a smaller --dt, a lower --frequency, or --controller spd"
-"""Against divergence."""
-
+SPEEDS = ("fixed", "adaptive")
 PLOT = "balance.png"
 
 
 def track(
-    clip: ClipName,
-    character: CharacterName = None,
-    controller: Annotated[str, typer.Option(metavar="NAME", help="See below.")] = DEFAULT,
-    option: ControllerOption = None,
-    dt: Annotated[
-        str | None,
-        typer.Option(metavar="SECONDS", help="Time step.", show_default="1/60; balance 1/120"),
-    ] = None,
-    push: Pushes = None,
+    clip: options.ClipName,
+    character: options.CharacterName = None,
+    controller: Annotated[str, options.option("One of the controllers below.", "NAME")] = DEFAULT,
+    option: options.ControllerOption = None,
+    dt: options.Step = None,
+    push: options.Pushes = None,
     root: Annotated[
         str | None,
-        typer.Option(
-            metavar="soft|held|free",
-            help="Root: soft spring, stiff spring, or unactuated.",
-            show_default="soft; balance free",
+        options.option(
+            "Root: soft spring, stiff spring, or unactuated.",
+            "soft|held|free",
+            "soft; balance free",
         ),
     ] = None,
     frequency: Annotated[
         float | None,
-        typer.Option(
-            metavar="HZ",
-            help="Natural frequency of the joints.",
-            show_default=f"{OPTIONS['frequency']:g}",
-        ),
+        options.option("Natural frequency of the joints.", "HZ", f"{OPTIONS['frequency']:g}"),
     ] = None,
     damping: Annotated[
-        float | None,
-        typer.Option(
-            metavar="RATIO", help="Damping ratio of the joints.", show_default="1, critical"
-        ),
+        float | None, options.option("Damping ratio of the joints.", "RATIO", "1, critical")
     ] = None,
-    cutoff: Cutoff = None,
-    profile: Profiles = None,
-    duration: Duration = None,
-    like: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A motion file on whose rig motion.bvh is written."),
-    ] = None,
-    ground: Ground = None,
-    contact: Contact = None,
-    friction: Friction = None,
-    speed: Speed = "fixed",
-    prepare: Prepare = True,
-    video: Video = True,
+    cutoff: options.Cutoff = None,
+    profile: options.Profiles = None,
+    goal: options.Goals = None,
+    duration: options.Duration = None,
+    like: options.Like = None,
+    ground: options.Ground = None,
+    contact: options.Contact = None,
+    friction: options.Friction = None,
+    speed: options.Speed = "fixed",
+    prepare: options.Prepare = True,
+    video: options.Video = True,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Where the results go.", show_default="out/CLIP or out/CLIP-balance"
-        ),
+        options.option("Where the results go.", "DIR", "out/CLIP or out/CLIP-balance"),
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Let a character follow a clip in a physical world, and push it.
 
@@ -105,8 +78,10 @@ def track(
     recording.npz  to resume, and for poise view
 
     \b
-    DIRECTION of a push: forward back left right up down, or x,y,z in the world.
-    NAME of a profile: limp weak flinch ragdoll stiff-upper loose-arms pinned.
+    PUSH     LINK:FORCE[:DIRECTION]@TIME[+DURATION]
+             DIRECTION: forward back left right up down, or x,y,z in the world
+    PROFILE  NAME[:LIMB][@TIME[+DURATION]]
+             NAME: limp weak flinch ragdoll stiff-upper loose-arms pinned
 
     \b
     Examples:
@@ -117,93 +92,63 @@ def track(
     poise track squat --controller balance --option gamma=0.5
     poise track walk --profile limp:left_arm@1s+0.5s
     """
-    given = {"root": root, "frequency": frequency, "damping": damping}
-    options = {name: value for name, value in given.items() if value is not None}
-    options |= parse_options(option or [], [controller])
-    track_clip(
-        clip, character, controller, options, dt=dt, push=push, profile=profile, cutoff=cutoff,
-        duration=duration, like=like, ground=ground, contact=contact, friction=friction,
-        speed=speed, prepare=prepare, video=video, out=out, as_json=as_json,
-    )  # fmt: skip
-
-
-def track_clip(
-    clip: str,
-    character: str | None,
-    controller: str,
-    options: dict[str, Any],
-    *,
-    dt: str | None,
-    push: list[str] | None,
-    profile: list[str] | None = None,
-    cutoff: str | None,
-    duration: float | None,
-    like: Path | None = None,
-    ground: bool | None = None,
-    contact: str | None,
-    friction: float | None,
-    speed: str,
-    prepare: bool,
-    video: bool,
-    out: Path | None,
-    as_json: bool,
-) -> None:
-    """Run a trial, write its results, and print its table: `poise track` and `poise balance`.
-
-    Args:
-        clip: The name of a clip, or a file.
-        character: The character that follows it, or None.
-        controller: Name of the controller.
-        options: Options of the controller; the others are those of `poise track`.
-        dt: Time step, as text.
-        push: Pushes, as text.
-        profile: Profiles, as text.
-        cutoff: Low-pass cutoff.
-        duration: How long [s].
-        like: A motion file on whose rig the result is written.
-        ground: Whether there is a ground.
-        contact: Model of contact.
-        friction: Of feet and ground.
-        speed: "fixed" or "adaptive".
-        prepare: Whether the clip is prepared for the controller.
-        video: Whether a video is made.
-        out: Where the results go.
-        as_json: Print the table as JSON.
-    """
-    from poise.cli.balance_table import print_balance
-    from poise.cli.progress import bars
-    from poise.cli.track_table import print_table
-    from poise.trials.results import check_out, save_results
-
     started = time.perf_counter()
+    given = {"root": root, "frequency": frequency, "damping": damping}
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    chosen |= options.parse_options(option or [], [controller])
+    if goal:
+        chosen["goals"] = options.parse_goals(goal)
     name, balances = Path(clip).stem, controller == "balance"
     folder = out or Path("out") / (f"{name}-balance" if balances else name)
     folder = check_out(folder, [clip, *([like] if like else [])])
-    pushes = [parse_push(text) for text in push or []]  # before a large file is read
+    # before a large file is read
+    pushes = [parse_push(text) for text in push or []]
     profiles = [parse_profile(text) for text in profile or []]
     choice(speed, "speed", SPEEDS)
     if contact is not None:
         choice(contact, "contact", ("penalty", "impulse"))
-    with bars() as shown:
-        rig = _rig(like)
+    with options.bars() as shown:
+        rig = None if like is None else load_clip(like)
         trial = prepare_trial(
             clip, character, controller=controller, cutoff=cutoff, ground=ground,
-            dt=None if dt is None else seconds(dt), prepare=prepare,
+            dt=None if dt is None else options.seconds(dt), prepare=prepare,
             world={"contact": contact, "friction": friction}, pushes=pushes, profiles=profiles,
             duration=duration, time_scaling=speed == "adaptive",
-            progress=shown.bar("retargeting"), preparing=shown.bar("preparing"), **options,
+            progress=shown.bar("retargeting"), preparing=shown.bar("preparing"), **chosen,
         )  # fmt: skip
-        advice = "take a smaller --dt" + " or a smaller --push" * bool(pushes)
-        recording, elapsed = simulated(
-            trial, shown.bar("simulating"), advice if balances else ADVICE
-        )
-        table, more = _table(trial, recording, elapsed, name)
+        recording, elapsed = _simulate(trial, shown)
+        table, more = make_table(trial, recording, elapsed)
         files = save_results(
             folder, recording, clip=trial.clip, name=name, like=rig, video=video,
-            pushes=trial.world_pushes, table=table, progress=shown.tell, more=more,
+            pushes=trial.world_pushes, table=table, progress=shown.report, more=more,
         )  # fmt: skip
-    show = print_balance if balances else print_table
-    tell_results(table, files, as_json=as_json, show=show, started=started)
+    if as_json:
+        options.print_json({**table, "files": {key: str(path) for key, path in files.items()}})
+        return
+    print_table(table)
+    typer.echo(f"all done in {time.perf_counter() - started:.1f} s:")
+    for path in files.values():
+        typer.echo(f"  {path}")
+
+
+def _simulate(trial: Trial, shown: options.Bars) -> tuple[Recording, float]:
+    """Runs a trial: the recording, and how long the simulation took [s]."""
+    trial.clip.q(0.0)  # its spline is made, and SciPy loaded, before the clock runs
+    before = time.perf_counter()
+    try:
+        recording = trial.run(progress=shown.bar("simulating"))
+    except Diverged as error:
+        advice = "take a smaller --dt, a lower --frequency, or --controller spd"
+        if trial.controller == "balance":
+            advice = "take a smaller --dt" + " or a smaller --push" * bool(trial.pushes)
+        raise PoiseError(
+            f"the simulation diverged at {error.time:.3g} s, first in joint {error.joint!r}: "
+            f"{advice}"
+        ) from error
+    return recording, time.perf_counter() - before
+
+
+# ---- the table
 
 
 def describe(trial: Trial) -> dict[str, Any]:
@@ -225,8 +170,6 @@ def describe(trial: Trial) -> dict[str, Any]:
         "notes": list(trial.notes),
     }
     if trial.controller == "balance":
-        from poise.control.balance.config import OBJECTIVES
-
         about |= {
             "objectives": list(trial.options.get("objectives", OBJECTIVES)),
             "contact": trial.world["contact"],
@@ -237,37 +180,27 @@ def describe(trial: Trial) -> dict[str, Any]:
     return about
 
 
-def _table(
-    trial: Trial, recording: Recording, elapsed: float, name: str
-) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """What came of a trial, ready for JSON; and further files by name, with what writes them."""
-    from poise.recording.summary import recording_table as table_of
+def make_table(
+    trial: Trial, recording: Recording, elapsed: float
+) -> tuple[dict[str, Any], dict[str, Callable[[Path], None]]]:
+    """The results of a trial, ready for JSON; and writers of further files, by name.
 
-    table = describe(trial)
+    Args:
+        trial: The trial.
+        recording: What happened.
+        elapsed: How long the simulation took [s].
+    """
+    speed = {"elapsed": elapsed, "real_time": float(recording.time[-1]) / elapsed}
+    table = {**describe(trial), "speed": speed, **recording_table(recording)}
     if trial.controller != "balance":
-        speed = {"elapsed": elapsed, "real_time": trial.time / elapsed}
-        return {**table, "speed": speed, **table_of(recording)}, None
-    from poise.recording.summary import balance_table, stance_of
-    from poise.view.balance_plots import balance_plot
-
-    stance = stance_of(recording)
-    table |= {
-        "speed": {"elapsed": elapsed, "real_time": float(recording.time[-1]) / elapsed},
-        "balance": balance_table(stance),
-        "goals": _goal_errors(trial, recording),
-        **table_of(recording),
-    }
-    pushes = trial.world_pushes
-    return table, {PLOT: lambda path: balance_plot(path, stance, pushes=pushes, title=name)}
+        return table, {}
+    stance, pushes, title = stance_of(recording), trial.world_pushes, trial.clip.name
+    table |= {"balance": balance_table(stance), "goals": _goal_errors(trial, recording)}
+    return table, {PLOT: lambda path: balance_plot(path, stance, pushes=pushes, title=title)}
 
 
 def _goal_errors(trial: Trial, recording: Recording) -> dict[str, float]:
     """Distance of each link from its goal at the end [m]."""
-    import numpy as np
-
-    from poise.anatomy.body import place_of
-    from poise.anatomy.feet import ContactPoint, positions
-
     errors = {}
     for name, goal in trial.options.get("goals", {}).items():
         link, place = place_of(trial.character, name)
@@ -276,10 +209,148 @@ def _goal_errors(trial: Trial, recording: Recording) -> dict[str, float]:
     return errors
 
 
-def _rig(like: Path | None) -> Any:
-    """The clip on whose rig the result shall be."""
-    if like is None:
-        return None
-    from poise.motion import load_clip
+def print_table(table: dict[str, Any]) -> None:
+    """Prints the results of a trial.
 
-    return load_clip(like)
+    Args:
+        table: As of `make_table`.
+    """
+    balances = "balance" in table
+    typer.secho(_balance_title(table) if balances else _title(table), bold=True)
+    for note in (*table["pushes"], *table["profiles"], *table["notes"]):
+        typer.echo(f"  {note}")
+    if balances:
+        _print_balance(table)
+    else:
+        _print_links(table)
+        for line in filter(None, (_torque(table), _contacts(table), _end(table))):
+            typer.echo(line)
+    speed = table["speed"]
+    typer.echo(
+        f"speed: {speed['elapsed'] * speed['real_time']:.2f} s simulated in "
+        f"{speed['elapsed']:.3g} s, {speed['real_time']:.3g} times real time"
+    )
+
+
+def _title(table: dict[str, Any]) -> str:
+    return (
+        f"{_body(table)}; {table['controller']} at {step_text(table['dt'])} s, "
+        f"root {table['root']}, {table['duration']:.2f} s"
+    )
+
+
+def _body(table: dict[str, Any]) -> str:
+    return (
+        f"{table['clip']}: {table['character']}, {table['dof']} degrees of freedom, "
+        f"{table['mass']:.3g} kg"
+    )
+
+
+ROWS = 24
+"""Links that are shown; of more, those that are worst."""
+
+HEAD = ("rotation [deg]", "in the body [m]", "in the world [m]")
+
+
+def _print_links(table: dict[str, Any]) -> None:
+    links = table["links"]
+    shown = sorted(links, key=lambda name: -links[name]["rotation"]["p95"])[:ROWS]
+    width = max(len(name) for name in (*shown, "all links"))
+    pad = " " * width
+    typer.secho(f"{pad}  {HEAD[0]:>15}  {HEAD[1]:>15}  {HEAD[2]:>16}  torque  contact", bold=True)
+    two = f"{'mean':>7} {'most':>7}"
+    typer.secho(f"{'link':{width}}  {two}  {two}   {two}   [N·m]  [% of t]", bold=True)
+    for name in links:
+        if name in shown:
+            row = links[name]
+            extra = f"  {row['torque']:6.1f}  {100 * row['touching']:7.0f}"
+            typer.echo(f"{name:{width}}  {_errors(row)}{extra}")
+    typer.echo(f"{'all links':{width}}  {_errors(table['tracking'])}")
+    if len(links) > len(shown):
+        typer.echo(f"and {len(links) - len(shown)} links with less error: table.json has them")
+
+
+def _errors(row: dict[str, Any]) -> str:
+    turned, inside, world = row["rotation"], row["position"], row["world"]
+    return (
+        f"{turned['mean']:7.2f} {turned['max']:7.2f}  {inside['mean']:7.4f} {inside['max']:7.4f}"
+        f"   {world['mean']:7.4f} {world['max']:7.4f}"
+    )
+
+
+def _torque(table: dict[str, Any]) -> str:
+    largest, hand = table["torque"], table["hand"]
+    if largest is None:
+        return ""
+    text = f"largest torque: {largest['torque']:.4g} N·m in {largest['joint']}"
+    text += f" at {largest['time']:.2f} s"
+    if largest["limit"]:
+        text += f", {100 * largest['torque'] / largest['limit']:.0f} % of its limit"
+    if hand is not None and (hand["force"] or hand["torque"]):
+        text += f"; on the root, from outside: {hand['force']:.4g} N, {hand['torque']:.4g} N·m"
+    return text
+
+
+def _contacts(table: dict[str, Any]) -> str:
+    found = table["contacts"]
+    if not found["links"]:
+        return "contacts: none"
+    weights = "" if found["weights"] is None else f" ({found['weights']:.2g} times its weight)"
+    return (
+        f"contacts: {found['links']} links, {found['mean']:.1f} points at a time; ground force up "
+        f"to {found['ground_force']:.4g} N{weights}, {1e3 * found['depth']:.1f} mm deep"
+    )
+
+
+def _end(table: dict[str, Any]) -> str:
+    if table["fallen"] is None:
+        return ""
+    return "at the end it lies on the ground" if table["fallen"] else "at the end it stands"
+
+
+# ---- the table of a balancing character
+
+MARGINS = {"com": "center of mass", "cop": "center of pressure", "cmp": "centroidal moment pivot"}
+
+
+def _balance_title(table: dict[str, Any]) -> str:
+    return (
+        f"{_body(table)}; {' + '.join(table['objectives'])}; {table['contact']} contact, "
+        f"friction {table['friction']:g}, {step_text(table['dt'])} s"
+    )
+
+
+def _print_balance(table: dict[str, Any]) -> None:
+    found, tracked = table["balance"], table["tracking"]
+    if found["stood"]:
+        typer.secho("it stood", fg="green", bold=True)
+    else:
+        typer.secho(f"it fell at {found['fell']:.2f} s", fg="red", bold=True)
+    turned, world = tracked["rotation"], tracked["world"]
+    typer.echo(
+        f"mean error: {turned['mean']:.2f} degrees (most {turned['max']:.1f}), "
+        f"{100 * world['mean']:.1f} cm (most {100 * world['max']:.1f})"
+    )
+    for name, foot in found["feet"].items():
+        typer.echo(
+            f"{name.replace('_', ' ')}: moved {1e3 * foot['moved']:.1f} mm, tilted "
+            f"{foot['tilted']:.1f} degrees while it should stand"
+        )
+    typer.echo(f"least margin inside the supports: {margins_text(found['margins'])}")
+    typer.echo(_torque(table) or "largest torque: none")
+    for name, error in table["goals"].items():
+        typer.echo(f"goal {name}: {100 * error:.1f} cm away")
+
+
+def margins_text(margins: dict[str, Any]) -> str:
+    """Least margins of CoM, CoP and CMP over a recording, in centimeters.
+
+    Args:
+        margins: As of `poise.recording.summary.balance_table`.
+    """
+    parts = [
+        f"{MARGINS[name]} {round(100 * one['least'], 1) + 0.0:.1f} cm"  # no -0.0
+        for name, one in margins.items()
+        if one["least"] is not None
+    ]
+    return ", ".join(parts) or "it never touched the ground"

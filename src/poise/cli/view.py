@@ -11,6 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from poise.cli import options
+from poise.studio import Studio
+from poise.studio.message_filter import is_local
+
 PORT = 8080
 
 
@@ -23,29 +27,22 @@ def view(
             show_default=False,
         ),
     ] = None,
-    character: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|FILE", help="Who moves; the clip's own character unless given."),
-    ] = None,
+    character: options.CharacterName = None,
     controller: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="What moves it: balance, on its own feet; or one of those of poise track.",
-        ),
+        str, options.option("Name of the controller; those of poise track.", "NAME")
     ] = "spd",
     beside: Annotated[
-        Path | None, typer.Option(metavar="RECORDING", help="A recording to compare with.")
+        Path | None, options.option("A recording to compare with.", "RECORDING")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for what is saved.")] = Path("out/studio"),
+    out: Annotated[Path, options.option("Folder for what is saved.")] = Path("out/studio"),
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port; the next free one if it is taken.")
     ] = PORT,
     host: Annotated[
-        str, typer.Option(help="Address to bind to; others than this machine's may then come.")
+        str, options.option("Address to bind to; others than this machine's may then come.")
     ] = "127.0.0.1",
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")
+        bool, options.option("Whether to open a browser.", name="--browser/--no-browser")
     ] = True,
 ) -> None:
     """Open the studio: see a character move, push it, tune it, record it.
@@ -60,9 +57,6 @@ def view(
     poise view take.bvh
     poise view out/recording.npz --beside out/other.npz
     """
-    from poise.studio import Studio
-    from poise.studio.message_filter import is_local
-
     if not is_local(host):
         typer.secho(
             f"poise: {host} is open to others: whoever reaches it can drive the studio",

@@ -7,37 +7,45 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from poise.errors import PoiseError, unknown_name
 from poise.experiments import kavafoglu2018, macchietto2008, yin2020
-from poise.experiments.report import Claim, Item, Table, check_folder, facts, write_report
-from poise.math.arrays import Progress
+from poise.experiments.report import (
+    Claim,
+    Experiment,
+    Item,
+    Table,
+    check_folder,
+    facts,
+    write_report,
+)
 
 __all__ = ["WORKS", "Claim", "Item", "Table", "Work", "reproduce", "write_report"]
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """A work and its items.
 
-    Args:
-        name: "yin2020".
+    Attributes:
         title: Authors, year, title.
-        items: Functions that run each item, by its key; called with a function that takes progress.
+        items: Experiments by their keys.
     """
 
-    name: str
     title: str
-    items: Mapping[str, Callable[[Progress], Item]]
+    items: Mapping[str, Experiment]
 
 
 WORKS = {
-    "yin2020": Work("yin2020", yin2020.TITLE, yin2020.ITEMS),
-    "kavafoglu2018": Work("kavafoglu2018", kavafoglu2018.TITLE, kavafoglu2018.ITEMS),
-    "macchietto2008": Work("macchietto2008", macchietto2008.TITLE, macchietto2008.ITEMS),
+    name: Work(work.TITLE, {one.key: one for one in work.EXPERIMENTS})
+    for name, work in (
+        ("yin2020", yin2020),
+        ("kavafoglu2018", kavafoglu2018),
+        ("macchietto2008", macchietto2008),
+    )
 }
+"""Works by name."""
 
 
 def reproduce(

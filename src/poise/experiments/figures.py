@@ -42,11 +42,7 @@ def lines(
         height: Of a panel [inches].
         bottom: Where the vertical axes begin; None shows all.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.6, 0.7 + height * len(panels)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(9.6, 0.7 + height * len(panels))
     axes: Any = figure.subplots(len(panels), 1, sharex=True, squeeze=False)
     for ax, (name, curves) in zip(axes[:, 0], panels.items(), strict=True):
         _draw(ax, curves, dashed)
@@ -62,6 +58,26 @@ def lines(
         ax.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes[-1, 0].set_xlabel(x)
     figure.suptitle(title)
+    return png(figure)
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of Matplotlib, without a window.
+
+    Args:
+        width: [inches].
+        height: [inches].
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def png(figure: Any) -> bytes:
+    """A figure of Matplotlib as PNG."""
     data = io.BytesIO()
     figure.savefig(data, dpi=110, format="png")
     return data.getvalue()

@@ -1,7 +1,7 @@
 """Reports: what a work printed, what comes out here, and a verdict from a stated criterion.
 
 report.html   claims, tables and figures, in one file
-report.json   the same numbers; it says who made it
+report.json   the same numbers, and the version of poise
 KEY.png       figures
 """
 
@@ -12,9 +12,9 @@ import json
 import math
 import os
 import platform
-import re
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape
@@ -25,6 +25,8 @@ import numpy as np
 
 from poise import _core
 from poise.io.files import check_output_folder, made_by, write_atomically, write_output_folder
+from poise.math.arrays import Progress
+from poise.trials.timing import processor
 
 PAGE, RECORD = "report.html", "report.json"
 
@@ -86,6 +88,22 @@ class Item:
     tables: list[Table] = field(default_factory=list)
     figures: dict[str, bytes] = field(default_factory=dict)
 
+    def claim(
+        self,
+        what: str,
+        paper: str,
+        here: str,
+        criterion: str = "",
+        holds: bool | None = None,
+        why: str = "",
+    ) -> None:
+        """Adds a claim; see `Claim`."""
+        self.claims.append(Claim(what, paper, here, criterion, holds, why))
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Adds a table; see `Table`."""
+        self.tables.append(Table(title, columns, rows))
+
     @property
     def holds(self) -> bool:
         """Whether no claim differs."""
@@ -95,6 +113,49 @@ class Item:
     def skipped(self) -> bool:
         """Whether nothing was found, as where data is missing; the text says why."""
         return not self.claims and not self.tables
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An item of a work that can be run; made by `experiment`.
+
+    Args:
+        key: As in the list of experiments: "K1".
+        title: What it is about.
+        where: Its place in the work: "Figs. 3.5 to 3.7".
+        fill: Runs it and adds claims, tables and figures to the item. Its docstring is the text of
+            the item; `{NAME}` in it is a constant of its module.
+    """
+
+    key: str
+    title: str
+    where: str
+    fill: Callable[[Item, Progress], None]
+
+    def __call__(self, progress: Progress) -> Item:
+        """Runs it.
+
+        Args:
+            progress: Called with the completed fraction, 0 to 1.
+        """
+        text = " ".join((self.fill.__doc__ or "").split())
+        constants = vars(sys.modules[self.fill.__module__])
+        item = Item(self.key, self.title, self.where, text.format(**constants))
+        self.fill(item, progress)
+        return item
+
+
+def experiment(
+    key: str, title: str, where: str
+) -> Callable[[Callable[[Item, Progress], None]], Experiment]:
+    """Makes an `Experiment` of the function below it.
+
+    Args:
+        key: As of Experiment.
+        title: As of Experiment.
+        where: As of Experiment.
+    """
+    return partial(Experiment, key, title, where)
 
 
 def check_folder(out: str | os.PathLike[str]) -> Path:
@@ -156,16 +217,10 @@ def plain(value: Any) -> Any:
 
 def _record(item: Item) -> dict[str, Any]:
     return {
-        "key": item.key,
-        "title": item.title,
-        "where": item.where,
-        "text": item.text,
+        **item.__dict__,
         "skipped": item.skipped,
         "claims": [record_of(claim) for claim in item.claims],
-        "tables": [
-            {"title": t.title, "columns": list(t.columns), "rows": [list(r) for r in t.rows]}
-            for t in item.tables
-        ],
+        "tables": [table.__dict__ for table in item.tables],
         "figures": [f"{name}.png" for name in item.figures],
     }
 
@@ -198,8 +253,8 @@ def page(title: str, items: Sequence[Item], facts: dict[str, Any]) -> str:
         "<meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>{escape(title)}</title><style>{STYLE}</style>"
     )
-    told = "; ".join(f"{key}: {value}" for key, value in facts.items())
-    parts = [f"<h1>{escape(title)}</h1>", f"<p class=dim>{escape(told)}</p>", _summary(items)]
+    made = "; ".join(f"{key}: {value}" for key, value in facts.items())
+    parts = [f"<h1>{escape(title)}</h1>", f"<p class=dim>{escape(made)}</p>", _summary(items)]
     body = "\n".join([*parts, *map(_section, items)])
     return f"<!doctype html><html lang=en>{head}<body>{body}</body></html>"
 
@@ -212,8 +267,8 @@ def _summary(items: Sequence[Item]) -> str:
         mark = "holds" if item.holds else "differs"
         result = f"<span class={mark}>{good} of {len(judged)}</span>"
         link = f'<a href="#{item.key}">{item.key}</a>'
-        rows.append([link, escape(item.title), escape(item.where),
-                     "skipped" if item.skipped else result])  # fmt: skip
+        result = "skipped" if item.skipped else result
+        rows.append([link, escape(item.title), escape(item.where), result])
     return _table(["", "item", "in the work", "claims that hold"], rows, "claims")
 
 
@@ -234,8 +289,8 @@ def _section(item: Item) -> str:
 
 def _claim(claim: Claim) -> list[str]:
     verdict = f"<span class={claim.verdict}>{claim.verdict}</span>"
-    told = [escape(x) for x in (claim.what, claim.paper, claim.here, claim.criterion)]
-    return [*told, verdict, escape(claim.why)]
+    texts = [escape(x) for x in (claim.what, claim.paper, claim.here, claim.criterion)]
+    return [*texts, verdict, escape(claim.why)]
 
 
 def _numbers(table: Table) -> str:
@@ -281,22 +336,20 @@ def kernels() -> str:
     return single if single == batch else f"{single} (one character), {batch} (batches)"
 
 
-def processor() -> str:
-    """The name of the processor, as far as the system tells."""
-    cpuinfo = Path("/proc/cpuinfo")
-    text = cpuinfo.read_text() if cpuinfo.exists() else ""
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found[1] if found else platform.processor() or platform.machine()
-
-
 def commit() -> str | None:
     """The commit of the source, with a mark if there are changes on top; None if installed."""
     root = Path(__file__).parents[3]
     if not (root / "pyproject.toml").is_file():
         return None
-    asked = ("git", "describe", "--always", "--dirty", "--exclude=*")
+    command = ("git", "describe", "--always", "--dirty", "--exclude=*")
     try:
-        told = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
-    return told.stdout.strip()
+    return done.stdout.strip()
+
+
+def data_folder() -> Path | None:
+    """The folder of clips that others recorded, $POISE_DATA or ../shared/data; None if missing."""
+    folder = Path(os.environ.get("POISE_DATA") or Path("..") / "shared" / "data")
+    return folder if folder.is_dir() else None

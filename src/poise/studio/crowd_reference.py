@@ -26,7 +26,7 @@ from poise.motion.clip import Clip
 from poise.simulation.command import Target
 from poise.simulation.contact import HeightField
 from poise.studio.scene_index import ground_height
-from poise.trials.overlaps import overlapping_links
+from poise.trials.trial import overlapping_links
 
 UP = (0.0, 0.0, 1.0)
 STRAIGHT = 1e-9

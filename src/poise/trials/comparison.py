@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,34 +17,15 @@ from poise.model.forest import KINDS
 from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.simulation.command import Target
+from poise.simulation.controller import ControllerLike
 from poise.simulation.run import run
 from poise.simulation.state import State
 from poise.simulation.world import World
 from poise.trials.timing import best
-from poise.trials.trial import Trial
+from poise.trials.trial import Trial, step_text
 
-LADDER = tuple(
-    1 / rate
-    for rate in (
-        16000,
-        8000,
-        4000,
-        2000,
-        1000,
-        600,
-        480,
-        300,
-        240,
-        180,
-        120,
-        90,
-        60,
-        45,
-        30,
-        20,
-        15,
-    )
-)
+RATES = (16000, 8000, 4000, 2000, 1000, 600, 480, 300, 240, 180, 120, 90, 60, 45, 30, 20, 15)
+LADDER = tuple(1 / rate for rate in RATES)
 """Steps among which the largest stable one is looked for [s]."""
 
 SEARCHED = 1.0
@@ -139,6 +121,38 @@ def compare_trials(
     return outcomes
 
 
+def record_run(
+    world: World,
+    controller: ControllerLike,
+    motion: Any,
+    duration: float,
+    *,
+    fps: float = 60.0,
+    progress: Progress | None = None,
+) -> tuple[Recording, float | None]:
+    """Runs a world; returns the recording, and when it diverged [s], None if it did not.
+
+    Args:
+        world: The world, at its start.
+        controller: As of `poise.run`.
+        motion: As of `poise.run`.
+        duration: How long [s].
+        fps: Frames per second of the recording.
+        progress: Called with the completed fraction, 0 to 1.
+    """
+    recording = Recording(world, fps=fps)
+
+    def report(t: float) -> None:
+        if progress is not None:
+            progress(t / duration)
+
+    try:
+        run(world, controller, motion, duration, recording, report)
+    except Diverged as error:
+        return recording, error.time
+    return recording, None
+
+
 def attempt(trial: Trial, *, fps: float = 60.0) -> Outcome:
     """Run a trial, to its end or to where it diverges.
 
@@ -146,14 +160,7 @@ def attempt(trial: Trial, *, fps: float = 60.0) -> Outcome:
         trial: The trial.
         fps: Frames per second of the recording.
     """
-    world, controller, motion = trial.build()
-    recording = Recording(world, fps=fps)
-    lost = None
-    try:
-        run(world, controller, motion, trial.time, record=recording)
-    except Diverged as error:
-        lost = error.time
-    return evaluate(trial, recording, lost)
+    return evaluate(trial, *record_run(*trial.build(), trial.time, fps=fps))
 
 
 def largest_step(trial: Trial, *, ladder: Sequence[float] = LADDER) -> float | None:
@@ -199,12 +206,6 @@ def cost(trial: Trial) -> tuple[float, float | None]:
         return decide, best(steps, windows=10) / STEPS
     except Diverged:
         return decide, None
-
-
-def step_text(dt: float) -> str:
-    """A step as people write it: 1/60, or 0.013."""
-    rate = 1.0 / dt
-    return f"1/{rate:.0f}" if abs(rate - round(rate)) < 1e-6 * rate else f"{dt:.4g}"
 
 
 def evaluate(trial: Trial, recording: Recording, lost: float | None) -> Outcome:
@@ -265,21 +266,20 @@ def side_by_side(outcomes: Sequence[Outcome], *, fps: float = 30.0) -> Recording
     clip, ground = outcomes[0].trial.clip, outcomes[0].trial.ground
     places = _places(clip, len(outcomes))
     free = clip.character.joints[0].kind == "free"
-    cast = [
-        _called(one.trial.character, _label(one), None if free else place)
+    characters = [
+        _place(one.trial.character, _label(one), None if free else place)
         for one, place in zip(outcomes, places, strict=True)
     ]
-    world = World(cast, dt=1.0 / fps, ground=ground, projectiles=0)  # never stepped
+    world = World(characters, dt=1.0 / fps, ground=ground, projectiles=0)  # never stepped
     recording = Recording(world, fps=fps)
     shift = np.zeros((len(outcomes), clip.character.nq))
     if free:
         shift[:, :2] = places
     for k in range(int(outcomes[0].trial.time * fps + 1e-9) + 1):
         t = k / fps
-        did = np.stack([_pose_at(one, t) for one in outcomes]) + shift
-        asked = clip.q(t) + shift
-        world.reset(State(did.ravel(), None, np.array(t)))
-        recording.append(Target(asked.ravel()))
+        poses = np.stack([_pose_at(one, t) for one in outcomes]) + shift
+        world.reset(State(poses.ravel(), None, np.array(t)))
+        recording.append(Target((clip.q(t) + shift).ravel()))
     return recording
 
 
@@ -287,8 +287,8 @@ def _label(one: Outcome) -> str:
     return one.name if one.stable else f"{one.name}, {one.loss_text}"
 
 
-def _called(character: Character, name: str, place: Floats | None) -> Character:
-    """The character under another name; a fixed one hangs in its place."""
+def _place(character: Character, name: str, place: Floats | None) -> Character:
+    """The character under another name; a fixed one is moved to its place."""
     if place is None:
         return replace(character, name=name)
     root = character.links[0]

@@ -1,4 +1,4 @@
-"""Timing of short calls: the best of many windows, by the clock of the thread.
+"""Timing of short calls: the best of many windows, by the clock of the thread; the processor.
 
 Other programs take turns on the same core and make wall-clock times longer; the thread's own clock
 stands still meanwhile. What they do to caches remains, so the best window counts. Calls that are
@@ -7,8 +7,11 @@ compared take turns, so that a slow minute hits all of them alike.
 
 from __future__ import annotations
 
+import platform
+import re
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 WINDOW = 2e-3
@@ -55,3 +58,11 @@ def _window(call: Callable[[], Any], count: int) -> float:
     for _ in range(count):
         call()
     return max(time.thread_time() - start, 1e-9) / count
+
+
+def processor() -> str:
+    """The name of the processor, as far as the system reports it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text() if cpuinfo.exists() else ""
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found[1] if found else platform.processor() or platform.machine()

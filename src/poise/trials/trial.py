@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from poise.anatomy.body import heading
 from poise.anatomy.feet import check_can_stand
 from poise.characters import load_character
@@ -24,8 +26,8 @@ from poise.recording import Recording
 from poise.simulation.controller import ControllerLike, Motion
 from poise.simulation.pushes import Push
 from poise.simulation.run import run
+from poise.simulation.state import State
 from poise.simulation.world import World
-from poise.trials.overlaps import overlapping_links
 
 SHORTEST_STEP, LONGEST_TIME = 1e-6, 3600.0
 """Bounds of time step and duration of a trial [s]."""
@@ -237,6 +239,12 @@ def _is_free(character: Character) -> bool:
     return bool(character.joints) and character.joints[0].kind == "free"
 
 
+def step_text(dt: float) -> str:
+    """A step as people write it: 1/60, or 0.013."""
+    rate = 1.0 / dt
+    return f"1/{rate:.0f}" if abs(rate - round(rate)) < 1e-6 * rate else f"{dt:.4g}"
+
+
 # ---- what a controller does to a clip, and what it refuses
 
 
@@ -356,11 +364,16 @@ def prepare_trial(
     body = load_character(character) if isinstance(character, (str, os.PathLike)) else character
     if body is not None:
         preparation.check_character(body)  # before retargeting, which takes long
-    firm = prepare and preparation is not PLAIN
+    repair = prepare and preparation is not PLAIN
     from poise.motion.preprocess import load_preprocessed  # SciPy loads slowly
 
     clip = load_preprocessed(
-        source, body, cutoff=cutoff, ground=ground is not False, repair_feet=firm, progress=progress
+        source,
+        body,
+        cutoff=cutoff,
+        ground=ground is not False,
+        repair_feet=repair,
+        progress=progress,
     )
     preparation.check_character(clip.character)
     notes = list(clip.notes)
@@ -400,3 +413,39 @@ def _note_limits(clip: Clip, notes: list[str]) -> None:
     if found:
         text = shorten((f"{joint} by {most:.0f} deg" for joint, most in found.items()), 4)
         notes.append(f"beyond the limits of joints, which hold: {text}")
+
+
+# ---- links that a clip moves through each other
+#
+# Drawn and captured motions do that: the shapes of a body are stiff, flesh is not. In a physical
+# world contact forces would separate such links, against the motion that they should follow.
+
+DEEPEST = 1e-4
+"""Links that overlap by less can collide [m]. A larger overlap causes large contact forces against
+stiff joints: 1.5 mm at the hips of tail-biped-dance eleven times its weight."""
+
+MOST_POSES = 256
+"""Poses that are examined, evenly over the clip."""
+
+
+def overlapping_links(clip: Clip, deepest: float = DEEPEST) -> dict[tuple[str, str], float]:
+    """Pairs of links that overlap in a clip, and how deep at most [m].
+
+    Args:
+        clip: The motion.
+        deepest: Smaller overlaps are left out [m].
+    """
+    times = np.linspace(0.0, clip.duration, min(len(clip), MOST_POSES))
+    # one short step of a world without forces finds the contacts of each pose
+    world = World(
+        clip.character, n=len(times), dt=1e-6, ground=False, gravity=(0, 0, 0), projectiles=0
+    )
+    q = clip.q(times)
+    world.reset(State(q if world.n > 1 else q[0]))
+    world.step()
+    contacts, names = world.contacts, world.scene.forest.link_names
+    found: dict[tuple[str, str], float] = {}
+    for one, two, depth in zip(contacts.link, contacts.other, contacts.depth, strict=True):
+        pair = names[min(one, two)], names[max(one, two)]
+        found[pair] = max(found.get(pair, 0.0), float(depth))
+    return {pair: depth for pair, depth in found.items() if depth > deepest}

@@ -1,4 +1,4 @@
-"""K8: sprints, jumps and sudden stops of the humanoid of 51 degrees of freedom."""
+"""K8, K9: sprints, jumps and sudden stops of the humanoid of 51 degrees of freedom; the cost."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 import poise
 from poise import measure
 from poise.experiments import figures
-from poise.experiments.report import Claim, Item, Table
+from poise.experiments.report import Item, experiment
 from poise.math.arrays import Floats, Progress
+from poise.trials.comparison import record_run
 from poise.trials.timing import best_of
 
 STIFFNESS = 500.0  # [1/s²]
@@ -35,8 +36,14 @@ class Errors(NamedTuple):
     position: Floats
 
 
-def k8(progress: Progress) -> Item:
-    """Every body's error at or below the thesis's own; PD with compensation far above it."""
+@experiment("K8", "Humanoid: sprints, jumps and sudden stops", "Table 3.3, Figs. 3.20 to 3.25")
+def k8(item: Item, progress: Progress) -> None:
+    """Our humanoid-51 (16 links, 51 degrees of freedom, 52 kg) and our clip sprint-jump-stop stand
+    in for the thesis's. The root is held as in the thesis. Ours at 1/100 s, stiffness
+    {STIFFNESS:g}; PD with gravity compensation and bubble-up at 1/2000 s, joints of
+    {PD_FREQUENCY:g} Hz, about the most that is stable there. With the ground, and for ours also
+    without it.
+    """
     clip = poise.load_clip("sprint-jump-stop", poise.load_character("humanoid-51"))
     air = follow(clip, STEP, ground=False)
     progress(0.1)
@@ -44,26 +51,39 @@ def k8(progress: Progress) -> Item:
     progress(0.2)
     pd = follow(clip, PD_STEP, pd=True)
     progress(0.9)
-    coarse = follow(clip, STEP, pd=True)
-    item = Item(
-        "K8",
-        "Humanoid: sprints, jumps and sudden stops",
-        "Table 3.3, Figs. 3.20 to 3.25",
-        "Our humanoid-51 (16 links, 51 degrees of freedom, 52 kg) and our clip sprint-jump-stop "
-        "stand in for the thesis's. The root is held as in the thesis. Ours at 1/100 s, stiffness "
-        f"{STIFFNESS:g}; PD with gravity compensation and bubble-up at 1/2000 s, joints of "
-        f"{PD_FREQUENCY:g} Hz, about the most that is stable there. With the ground, and for ours "
-        "also without it.",
-    )
+    coarse = float(follow(clip, STEP, pd=True).rotation.mean())
     rows = [_row(printed, clip.character, pd, ours, air) for printed in _paper()]
-    item.claims = _claims(rows, pd, coarse)
-    item.tables = [Table("mean errors", COLUMNS, rows)]
+    item.table("mean errors", COLUMNS, rows)
+    pairs = [(row[4], row[3]) for row in rows] + [(row[9], row[8]) for row in rows]
+    better = [here <= thesis for here, thesis in pairs if thesis is not None]
+    item.claim(
+        "ours, every body: mean error at or below the thesis's",
+        "Table 3.3",
+        f"{sum(better)} of {len(better)} errors are; the largest is "
+        f"{max(row[4] for row in rows):.2g} degrees",
+        "all",
+        all(better),
+    )
+    far, mean = [row[2] > FAR * row[4] for row in rows], float(pd.rotation.mean())
+    item.claim(
+        "PD with additions at a twentieth of the step is far above it",
+        "Table 3.3",
+        f"{sum(far)} of {len(far)} bodies are over twice as far off; {mean:.3g} degrees on average",
+        "all",
+        all(far),
+    )
+    item.claim(
+        "PD does not run at 1/100 s",
+        "unstable",
+        "diverges" if np.isinf(coarse) else f"{coarse:.3g} degrees on average",
+        "diverges, or over ten times the error at 1/2000 s",
+        np.isinf(coarse) or coarse > 10.0 * mean,
+    )
     curves = {
         "PD with additions, 1/2000 s": (pd.time, pd.rotation.mean(axis=1)),
         "inverse dynamics, 1/100 s": (ours.time, ours.rotation.mean(axis=1)),
     }
     item.figures = {"K8": figures.lines({"mean over the bodies": curves}, y="error [degrees]")}
-    return item
 
 
 def follow(clip: poise.Clip, dt: float, *, ground: bool = True, pd: bool = False) -> Errors:
@@ -84,27 +104,20 @@ def follow(clip: poise.Clip, dt: float, *, ground: bool = True, pd: bool = False
             world, PD_FREQUENCY, root="soft", root_frequency=PD_FREQUENCY, per_axis=True
         )
         controller = poise.PD(world, gains, root="held", gravity_compensation=True, bubble_up=True)
-    recording = poise.Recording(world, fps=100)
-    try:
-        poise.run(world, controller, clip, clip.duration, record=recording)
-    except poise.Diverged:
+    recording, lost = record_run(world, controller, clip, clip.duration, fps=100.0)
+    if lost is not None:
         nothing = np.full((2, len(clip.character.links)), np.inf)
         return Errors(np.array([0.0, clip.duration]), nothing, nothing)
     error = measure.tracking_error(clip.character, recording.q, clip.q(recording.time))
     return Errors(recording.time, error.rotation, error.position)
 
 
+KINDS = ("PD, thesis", "PD, here", "Kane, thesis", "Kane, here")
 COLUMNS = (
     "body",
-    "PD, thesis [°]",
-    "PD, here [°]",
-    "Kane, thesis [°]",
-    "Kane, here [°]",
+    *(f"{kind} [°]" for kind in KINDS),
     "without ground [°]",
-    "PD, thesis [m]",
-    "PD, here [m]",
-    "Kane, thesis [m]",
-    "Kane, here [m]",
+    *(f"{kind} [m]" for kind in KINDS),
 )
 
 
@@ -128,25 +141,6 @@ def _row(
     ]
 
 
-def _claims(rows: list[list[Any]], pd: Errors, coarse: Errors) -> list[Claim]:
-    pairs = [(row[4], row[3]) for row in rows] + [(row[9], row[8]) for row in rows]
-    better = [here <= thesis for here, thesis in pairs if thesis is not None]
-    far = [row[2] > FAR * row[4] for row in rows]
-    mean = float(coarse.rotation.mean())
-    return [
-        Claim("ours, every body: mean error at or below the thesis's", "Table 3.3",
-              f"{sum(better)} of {len(better)} errors are; the largest is "
-              f"{max(row[4] for row in rows):.2g} degrees", "all", all(better)),
-        Claim("PD with additions at a twentieth of the step is far above it", "Table 3.3",
-              f"{sum(far)} of {len(far)} bodies are over twice as far off; "
-              f"{float(pd.rotation.mean()):.3g} degrees on average", "all", all(far)),
-        Claim("PD does not run at 1/100 s", "unstable",
-              "diverges" if np.isinf(mean) else f"{mean:.3g} degrees on average",
-              "diverges, or over ten times the error at 1/2000 s",
-              np.isinf(mean) or mean > 10.0 * float(pd.rotation.mean())),
-    ]  # fmt: skip
-
-
 def _paper() -> list[dict[str, str]]:
     """Rows of Table 3.3."""
     text = resources.files(__package__).joinpath("paper.csv").read_text()
@@ -155,42 +149,34 @@ def _paper() -> list[dict[str, str]]:
 
 # ---- K9: the cost of inverse dynamics of the humanoid with 51 degrees of freedom
 
-COST_STEP, COST_STIFFNESS = 1 / 100, 500.0  # [s], [1/s²]
 MANY = 1024  # states in a batch
 
 
-def k9(progress: Progress) -> Item:
-    """Inverse dynamics of 51 degrees of freedom."""
+@experiment("K9", "Cost of the inverse dynamics", "section 3.9")
+def k9(item: Item, progress: Progress) -> None:
+    """The recursion for the humanoid of 51 degrees of freedom, called from Python, best of many
+    windows by the thread's clock.
+    """
     character = poise.load_character("humanoid-51")
     rng = np.random.default_rng(9)
     q, v, a = character.rest_q, rng.normal(size=character.nv), rng.normal(size=character.nv)
     many = [np.tile(x, (MANY, 1)) for x in (q, v, a)]
-    world = poise.World(character, dt=COST_STEP, contact=None, ground=False)
-    servo = poise.InverseDynamics(world, COST_STIFFNESS, root="held")
+    world = poise.World(character, dt=STEP, contact=None, ground=False)
+    servo = poise.InverseDynamics(world, STIFFNESS, root="held")
     state, target = world.state, poise.Target(q, v, a)
     kane = poise.dynamics.kane_inverse_dynamics
-    took = best_of(
-        {
-            "kane_inverse_dynamics, one state": lambda: kane(character, q, v, a),
-            f"the same for {MANY} states, each": lambda: kane(character, *many),
-            "InverseDynamics, target to command": lambda: servo(state, target),
-        },
-        windows=60,
-        most=5.0,
-    )
-    one, each, whole = (1e6 * seconds for seconds in took.values())
+    calls = {
+        "kane_inverse_dynamics, one state": lambda: kane(character, q, v, a),
+        f"the same for {MANY} states, each": lambda: kane(character, *many),
+        "InverseDynamics, target to command": lambda: servo(state, target),
+    }
+    one, each, whole = (1e6 * took for took in best_of(calls, windows=60, most=5.0).values())
     each /= MANY
-    item = Item(
-        "K9",
-        "Cost of the inverse dynamics",
-        "section 3.9",
-        "The recursion for the humanoid of 51 degrees of freedom, called from Python, best of many "
-        "windows by the thread's clock.",
+    item.claim(
+        "51 degrees of freedom in real time",
+        "under 1000 µs",
+        f"{one:.1f} µs; {each:.2f} µs in a batch",
+        "under 10 µs",
+        one < 10.0,
     )
-    item.claims = [
-        Claim("51 degrees of freedom in real time", "under 1000 µs",
-              f"{one:.1f} µs; {each:.2f} µs in a batch", "under 10 µs", one < 10.0)
-    ]  # fmt: skip
-    rows = [[name, x] for name, x in zip(took, (one, each, whole), strict=True)]
-    item.tables = [Table("time", ["", "µs"], rows)]
-    return item
+    item.table("time", ["", "µs"], list(zip(calls, (one, each, whole), strict=True)))

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
 
 import poise
-from poise.experiments.report import Claim, Item, Table
+from poise.experiments import figures
+from poise.experiments.report import Item, experiment
 from poise.math.arrays import Progress
 
 
-def k10(progress: Progress) -> Item:
-    """Tables of partial velocities; symbolic and recursive inverse dynamics agree."""
-    from poise import kane
+@experiment("K10", "Symbols and recursion", "Tables 3.1, 3.2")
+def k10(item: Item, progress: Progress) -> None:
+    """Tables of partial velocities; symbolic and recursive inverse dynamics agree. Equations of
+    motion by Kane's method in SymPy, generalized speeds the angular velocities of the bodies in the
+    world. Differences are relative to the largest force, of random states, from the core's own
+    inverse dynamics.
+    """
+    from poise import kane  # SymPy loads slowly
 
-    seven = kane.seven_bodies()
-    linear, angular = kane.partial_velocities(seven), kane.partial_angular_velocities(seven)
-    item = Item(
-        "K10",
-        "Symbols and recursion",
-        "Tables 3.1, 3.2",
-        "Equations of motion by Kane's method in SymPy, generalized speeds the angular velocities "
-        "of the bodies in the world. Differences are relative to the largest force, of random "
-        "states, from the core's own inverse dynamics.",
-    )
     systems = {
         "two-link arm": poise.load_character("two-link"),
         "seven bodies of the thesis": kane.character_of(kane.seven_bodies(numbers=True)),
@@ -36,27 +31,31 @@ def k10(progress: Progress) -> Item:
     for k, (name, character) in enumerate(systems.items()):
         found = kane.agreement(character)
         rows.append([name, found.symbolic, found.recursion, found.printed])
-        item.claims.append(
-            Claim(
-                f"{name}: symbols and recursion agree",
-                "agree",
-                f"{max(found.symbolic, found.recursion):.1e}",
-                "below 1e-10",
-                max(found.symbolic, found.recursion) < 1e-10,
-            )
+        worst = max(found.symbolic, found.recursion)
+        item.claim(
+            f"{name}: symbols and recursion agree",
+            "agree",
+            f"{worst:.1e}",
+            "below 1e-10",
+            worst < 1e-10,
         )
         progress((k + 1) / (len(systems) + 1))
     spin = kane.fast_spin()
-    item.claims.append(_claim_of_spin(spin))
-    picture = io.BytesIO()
-    spin.figure().savefig(picture, dpi=110, format="png")
-    item.figures = {"K10-spin": picture.getvalue()}
-    columns = ["system", "symbols", "recursion", "as printed"]
-    item.tables = [Table("differences from the core", columns, rows)]
-    for table in (linear, angular):
+    item.claim(
+        "the printed form, without ω x I ω, is wrong on a fast spin",
+        "-",
+        f"at {spin.rate[-1]:g} rad/s it lacks {spin.missing[-1]:.3g} N·m and is "
+        f"{spin.printed_drift[-1]:.0f} degrees off after {spin.duration:g} s; with the term "
+        f"{spin.drift[-1]:.1g}",
+        "over 10 degrees / below 1",
+        bool(spin.printed_drift[-1] > 10.0 and spin.drift[-1] < 1.0),
+    )
+    item.figures = {"K10-spin": figures.png(spin.figure())}
+    item.table("differences from the core", ["system", "symbols", "recursion", "as printed"], rows)
+    seven = kane.seven_bodies()
+    for table in (kane.partial_velocities(seven), kane.partial_angular_velocities(seven)):
         cells = [[speed, *row] for speed, row in zip(table.speeds, table.cells, strict=True)]
-        item.tables.append(Table(table.title, ["speed", *table.bodies], cells))
-    return item
+        item.table(table.title, ["speed", *table.bodies], cells)
 
 
 def random_tree(count: int, seed: int = 10) -> Any:
@@ -86,15 +85,3 @@ def random_tree(count: int, seed: int = 10) -> Any:
             )
         )
     return kane.Tree(tuple(bodies), (0.0, 0.0, -9.81), name="random")
-
-
-def _claim_of_spin(spin: Any) -> Claim:
-    return Claim(
-        "the printed form, without ω x I ω, is wrong on a fast spin",
-        "-",
-        f"at {spin.rate[-1]:g} rad/s it misses {spin.missing[-1]:.3g} N·m and is "
-        f"{spin.printed_drift[-1]:.0f} degrees off after {spin.duration:g} s; with the term "
-        f"{spin.drift[-1]:.1g}",
-        "over 10 degrees / below 1",
-        bool(spin.printed_drift[-1] > 10.0 and spin.drift[-1] < 1.0),
-    )

@@ -1,4 +1,4 @@
-"""What the experiments share: who stands, on what, pushed how, and when that counts as standing.
+"""Characters, grounds and pushes of the experiments, and the criterion of a fall.
 
 The thesis's character is `humanoid-ball`: 65 kg, ball joints, box links. Two grounds: "penalty" is
 the thesis's, springs at steps of 1 ms with the thesis's form of the balance; "impulse" is a rigid
@@ -20,7 +20,7 @@ from poise.control.balance import Balance
 from poise.control.registry import CONTROLLERS
 from poise.control.stable_pd import StablePD
 from poise.math import rotation
-from poise.math.arrays import Floats, Progress
+from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.motion import load_clip
 from poise.motion.limits import excesses
@@ -47,28 +47,26 @@ SERVO = "stable PD"
 STEADY = 5.0
 """Feet that tilt by less than this are steady [degrees]."""
 
-HEAD = 0.6
-"""A head below this part of its height has fallen."""
-
 LOOK = 1.0 / 30.0
-"""Time between two looks [s]."""
+"""Interval of the measurements [s]."""
 
 CALM_SPEED, CALM_POSE, AT_REST = 0.1, 5.0, 5
-"""Who moves slower [rad/s, m/s], nearer to its pose [degrees], for five looks has recovered."""
+"""A copy that moves slower [rad/s, m/s], nearer to its pose [degrees], in five measurements, has
+recovered."""
 
 SERVO_HZ = 100.0
 """Of its joints: softer ones do not even stand."""
 
 
 class Outcome(NamedTuple):
-    """What became of n copies.
+    """Outcome of n copies.
 
     Attributes:
         fell: When each fell [s]; inf if it did not, shape (n,).
         tilt: Largest tilt of a foot before [degrees], shape (n,).
         moved: Farthest that a foot went before [m], shape (n,).
         torque: Largest torque in a joint before [N·m], shape (n,).
-        work: What the joints did in either direction before, by looking [J], shape (n,).
+        work: Absolute work of the joints before [J], shape (n,).
         beyond: Farthest that a joint was beyond its limits before [degrees], shape (n,).
     """
 
@@ -94,11 +92,10 @@ def standing() -> tuple[Character, State]:
 
 def push_standing(
     cases: Sequence[Sequence[Push]],
-    who: str,
+    method: str,
     ground: str = "impulse",
     *,
     duration: float = 3.0,
-    progress: Progress | None = None,
     **settings: Any,
 ) -> Outcome:
     """Push a character that stands, one copy for each case, in one world.
@@ -107,10 +104,9 @@ def push_standing(
 
     Args:
         cases: The pushes of each copy.
-        who: One of SUBSETS, or SERVO.
+        method: One of SUBSETS, or SERVO.
         ground: One of GROUNDS.
         duration: How long [s].
-        progress: Called with the share that is done, 0 to 1.
         settings: Of the balance, in the place of its own.
     """
     character, start = standing()
@@ -125,7 +121,7 @@ def push_standing(
             world.push(push.link, push.force_vector(), push.duration, at=push.at, where=[i])
     last = max((push.at + push.duration for pushes in cases for push in pushes), default=0.0)
     watch = _Watch(character, world, start, last)
-    controller = controller_for(world, who, ground, **settings)
+    controller = controller_for(world, method, **settings)
     hold = controller.requires.steps
     done, every = 0, max(1, round(LOOK / (world.dt * hold)))
     steps = round(duration / (world.dt * hold))
@@ -134,23 +130,21 @@ def push_standing(
             world.step(controller(world.state, start), steps=hold)
             done += 1
         watch.look()
-        if progress is not None:
-            progress(done / steps)
-    return watch.outcome()
+    return watch.outcome
 
 
-def controller_for(world: World, who: str, ground: str, **settings: Any) -> Balance | StablePD:
+def controller_for(world: World, method: str, **settings: Any) -> Balance | StablePD:
     """One of SUBSETS, or SERVO, for a world; settings are the balance's."""
-    if who == SERVO:
+    if method == SERVO:
         return StablePD(world, root="free", frequency=SERVO_HZ)
-    return Balance(world, objectives=SUBSETS[who], **settings)
+    return Balance(world, objectives=SUBSETS[method], **settings)
 
 
 def random_push(rng: np.random.Generator, links: Sequence[str], at: float, most: float) -> Push:
     """A level push of random direction and size on a random link.
 
     Args:
-        rng: Where chance comes from.
+        rng: Of the random numbers.
         links: Which links.
         at: When [s].
         most: Largest force [N]; the least is a fifth of it.
@@ -162,45 +156,43 @@ def random_push(rng: np.random.Generator, links: Sequence[str], at: float, most:
 
 
 class _Watch:
-    """Looks at copies now and then, and notes falls and feet until each fell."""
+    """Measures copies at intervals, each until it has fallen."""
 
     def __init__(self, character: Character, world: World, start: State, last: float) -> None:
         self.character, self.world = character, world
         self.start, self.last = start, last
-        self.rest = np.zeros(world.n, dtype=int)  # looks in a row in which it stood at rest
+        self.rest = np.zeros(world.n, dtype=int)  # consecutive measurements at rest
         names = [link.name for link in character.links]
         self.feet = [
             names.index(name) for name in dict.fromkeys(p.foot for p in feet_of(character))
         ]
         self.p0, R = self._feet()
         self.up0 = _up(R)
-        self.fell = np.full(world.n, np.inf)
-        self.tilt, self.moved, self.torque, self.work, self.beyond = np.zeros((5, world.n))
+        self.outcome = Outcome(np.full(world.n, np.inf), *np.zeros((5, world.n)))
 
     @property
     def over(self) -> bool:
         """Whether all have fallen, or stand at rest."""
-        return bool((np.isfinite(self.fell) | (self.rest >= AT_REST)).all())
+        return bool((~self.outcome.stood | (self.rest >= AT_REST)).all())
 
     def look(self) -> None:
-        """Note how things are."""
-        world, character = self.world, self.character
+        """Updates the outcome of the copies that have not fallen."""
+        world, character, out = self.world, self.character, self.outcome
         q = np.atleast_2d(world.state.q)
         lost = [loss.copy for loss in world.diverged]
         down = measure.fallen(character, q, world.contacts)
         down[lost] = True
-        now = ~np.isfinite(self.fell)
-        self.fell[now & down] = float(world.time.flat[0])
-        up = ~np.isfinite(self.fell)
+        out.fell[out.stood & down] = float(world.time.flat[0])
+        up = out.stood
         p, R = self._feet()
         lean = np.degrees(np.arccos(np.clip((_up(R) * self.up0).sum(axis=-1), -1.0, 1.0)))
         away = np.linalg.norm((p - self.p0)[..., :2], axis=-1)
         joints = np.abs(np.atleast_2d(world.torque))[:, 6:].max(axis=1)
         for kept, value in (
-            (self.tilt, lean.max(axis=1)),
-            (self.moved, away.max(axis=1)),
-            (self.torque, joints),
-            (self.beyond, _beyond(character, q)),
+            (out.tilt, lean.max(axis=1)),
+            (out.moved, away.max(axis=1)),
+            (out.torque, joints),
+            (out.beyond, _beyond(character, q)),
         ):
             kept[up] = np.maximum(kept, value)[up]
         off = measure.tracking_error(character, q, self.start.q).rotation.max(axis=1)
@@ -208,11 +200,7 @@ class _Watch:
         calm &= (off < CALM_POSE) & (float(world.time.flat[0]) > self.last)
         self.rest = np.where(calm, self.rest + 1, 0)
         power = np.abs(np.atleast_2d(world.torque * world.state.v))[:, 6:].sum(axis=1)
-        self.work[up] += LOOK * power[up]
-
-    def outcome(self) -> Outcome:
-        """What became of them."""
-        return Outcome(self.fell, self.tilt, self.moved, self.torque, self.work, self.beyond)
+        out.work[up] += LOOK * power[up]
 
     def _feet(self) -> tuple[Floats, Floats]:
         p, R = dynamics.forward_kinematics(self.character, np.atleast_2d(self.world.state.q))
@@ -228,10 +216,10 @@ def _beyond(character: Character, q: Floats) -> Floats:
 
 
 def _up(R: Floats) -> Floats:
-    """What is up in the links' frames, (..., 3)."""
+    """The vertical in the links' frames, (..., 3)."""
     return rotation.rotate(rotation.conjugate(R), np.array([0.0, 0.0, 1.0]))
 
 
 def stood_text(fell: float | None) -> str:
-    """In words."""
+    """Whether and when it fell, in words."""
     return "stands" if fell is None or not np.isfinite(fell) else f"falls at {fell:.1f} s"

@@ -1,4 +1,4 @@
-"""Y1, Y2, Y3: the models, and tracking errors of the humanoid and the dog against the step."""
+"""Y1, Y2, Y3, Y6: models, tracking errors of humanoid and dog by step, the largest stable step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 import poise
 from poise.experiments import figures
-from poise.experiments.report import Claim, Item, Table
+from poise.experiments.report import Item, Table, experiment
 from poise.experiments.yin2020.setup import (
     JOINTS,
     MODELS,
@@ -24,6 +24,7 @@ from poise.experiments.yin2020.setup import (
 )
 from poise.math.arrays import Progress
 from poise.trials.timing import best
+from poise.trials.trial import step_text
 
 STEPS = (1 / 1000, 1 / 600, 1 / 300, 1 / 240, 1 / 120, 1 / 60, 1 / 30)  # [s]
 SHOWN = (1 / 300, 1 / 120, 1 / 60, 1 / 30)  # in the figures [s]
@@ -34,83 +35,85 @@ ANKLE, TOE = "right_foot", "front_right_paw"
 """Links whose errors the paper shows: a foot begins at the ankle, and the dog ends at its paws."""
 
 
-def y1(progress: Progress) -> Item:
-    """The models."""
+@experiment("Y1", "Models", "Table 1")
+def y1(item: Item, progress: Progress) -> None:
+    """Our characters stand in for the paper's."""
     rows = []
     for name, (dof, depth) in MODELS.items():
         character = poise.load_character(name)
         rows.append([name, dof, character.nv, depth, character.depth])
     same = all(row[1] == row[2] and row[3] == row[4] for row in rows)
-    item = Item("Y1", "Models", "Table 1", "Our characters stand in for the paper's.")
-    item.claims = [
-        Claim("degrees of freedom and deepest paths", "Table 1",
-              "the same" if same else "not the same", "equal", same)
-    ]  # fmt: skip
-    columns = ["model", "DoF, paper", "DoF, here", "depth, paper", "depth, here"]
-    item.tables = [Table("", columns, rows)]
-    return item
+    here = "the same" if same else "not the same"
+    item.claim("degrees of freedom and deepest paths", "Table 1", here, "equal", same)
+    item.table("", ["model", "DoF, paper", "DoF, here", "depth, paper", "depth, here"], rows)
 
 
-def y2(progress: Progress) -> Item:
-    """Humanoid, running: DF and MABA are the same, and stable to 1/30 s."""
+@experiment("Y2", "Humanoid, running", "Fig. 5")
+def y2(item: Item, progress: Progress) -> None:
+    """Distance of the right ankle from its place, relative to the root. The paper's gains; DF
+    standalone, MABA embedded, float64; no ground.
+    """
     clip = clip_of("humanoid", "run")
-    rows, curves, apart, stable = [], {}, 0.0, True
+    rows, curves, most, stable = [], {}, 0.0, True
     for k, dt in enumerate(STEPS):
         runs = {way: follow(clip, dt, way) for way in ("MABA", "DF")}
         errors = {way: 1e3 * limb_error(clip, ANKLE, run) for way, run in runs.items()}
-        rows.append([step(dt), *(float(error.mean()) for error in errors.values())])
+        rows.append([step_text(dt), *(float(error.mean()) for error in errors.values())])
         if dt in SHOWN:
-            curves[f"dt = {step(dt)} s"] = {w: (runs[w].time, errors[w]) for w in runs}
-        apart = max(apart, _difference(runs["MABA"], runs["DF"]))
+            curves[f"dt = {step_text(dt)} s"] = {w: (runs[w].time, errors[w]) for w in runs}
+        most = max(most, _difference(runs["MABA"], runs["DF"]))
         stable = stable and all(is_stable(clip, run) for run in runs.values())
         progress((k + 1) / len(STEPS))
-    item = Item(
-        "Y2",
-        "Humanoid, running",
-        "Fig. 5",
-        "Distance of the right ankle from its place, relative to the root. The paper's gains; DF "
-        "standalone, MABA embedded, float64; no ground.",
+    item.claim(
+        "DF and MABA are the same",
+        "near identical",
+        f"positions differ by at most {most:.1e}",
+        "below 1e-6",
+        most < 1e-6,
     )
-    item.claims = [
-        Claim("DF and MABA are the same", "near identical", f"positions at most {apart:.1e} apart",
-              "below 1e-6", apart < 1e-6),
-        Claim("both are stable up to 1/30 s", "stable", "stable" if stable else "not stable",
-              "every link within 0.5 m of its place", stable),
-    ]  # fmt: skip
-    item.tables = [Table("mean error [mm]", ["step [s]", "MABA", "DF"], rows)]
-    item.figures = {"Y2": figures.lines(curves, y="error [mm]", dashed=("DF",))}
-    return item
+    item.claim(
+        "both are stable up to 1/30 s",
+        "stable",
+        "stable" if stable else "not stable",
+        "every link within 0.5 m of its place",
+        stable,
+    )
+    item.table("mean error [mm]", ["step [s]", "MABA", "DF"], rows)
+    item.figures["Y2"] = figures.lines(curves, y="error [mm]", dashed=("DF",))
 
 
-def y3(progress: Progress) -> Item:
-    """Dog, canter: DF standalone in float32 loses what MABA keeps."""
+Runs = dict[tuple[str, str, float], Run]
+"""Runs by way, precision and step."""
+
+
+@experiment("Y3", "Dog, canter", "Fig. 6")
+def y3(item: Item, progress: Progress) -> None:
+    """The right front toe, relative to the root. DF standalone: torques are formed, and the
+    dynamics solve again, as the authors had it in PhysX in float32; MABA embedded. The last table
+    adds rounding errors to the torques of DF: so many units of float32, relative to K a, which the
+    torque Q - K a is a small difference to.
+    """
     clip = clip_of("dog", "dog-canter")
-    runs = {}
+    runs: Runs = {}
     for i, dt in enumerate(STEPS):
         for way, dtype in WAYS:
             runs[way, dtype, dt] = follow(clip, dt, way, dtype=dtype)
         progress(0.6 * (i + 1) / len(STEPS))
-    stands = _stands(clip, lambda share: progress(0.6 + 0.3 * share))
+    stands = _stands(clip, lambda done: progress(0.6 + 0.3 * done))
     rough = _like_the_paper(stands)
     ours = {dt: own_units(clip, dt) for dt in SHOWN}
-    item = Item(
-        "Y3",
-        "Dog, canter",
-        "Fig. 6",
-        "The right front toe, relative to the root. DF standalone: torques are formed, and the "
-        "dynamics solve again, as the authors had it in PhysX in float32; MABA embedded. The last "
-        "table adds rounding errors to the torques of DF: so many units of float32, relative to "
-        "K a, which the torque Q - K a is a small difference to.",
+    _claim_dog(item, clip, runs, ours)
+    item.claim(
+        "the reason is rounding of the torque that is handed over",
+        "less numerical errors",
+        "no rounding does what the paper saw"
+        if rough is None
+        else f"with {rough} units of rounding DF diverges at 1/60 and 1/30 s, not at 1/120 s",
+        "there is a rounding with which DF does what the paper saw",
+        rough is not None,
     )
-    item.claims = [*_claims_of_dog(clip, runs, ours), _claim_of_rounding(rough)]
     item.tables = [_errors_of_dog(clip, runs), _rounding(clip, stands, ours)]
-    item.figures = {"Y3": _figure_of_dog(clip, runs, rough)}
-    return item
-
-
-def step(dt: float) -> str:
-    """A step as people write it: 1/60."""
-    return f"1/{1.0 / dt:,.0f}"
+    item.figures["Y3"] = _figure_of_dog(clip, runs, rough)
 
 
 def feedback(clip: poise.Clip, dt: float) -> float:
@@ -146,48 +149,48 @@ def _like_the_paper(stands: dict[float, list[int]]) -> int | None:
     return fits[0] if fits else None
 
 
-def _claims_of_dog(
-    clip: poise.Clip, runs: dict[tuple[str, str, float], Run], ours: dict[float, float]
-) -> list[Claim]:
+def _claim_dog(item: Item, clip: poise.Clip, runs: Runs, ours: dict[float, float]) -> None:
     fine = {key: is_stable(clip, run) for key, run in runs.items()}
     maba = all(good for (way, _, _), good in fine.items() if way == "MABA")
+    item.claim(
+        "MABA is stable at every step",
+        "stable",
+        "stable" if maba else "not stable",
+        "every link within 0.5 m of its place, both precisions",
+        maba,
+    )
     coarse = [fine["DF", "float32", dt] for dt in (1 / 60, 1 / 30)]
-    small = [dt for dt in STEPS if dt <= 1 / 300]
+    why = (
+        f"our torques are off as if by {ours[1 / 60]:.1f} units of rounding, which DF stands; see "
+        "the last claim and table"
+    )
+    item.claim(
+        "DF standalone in float32 diverges from 1/60 s on",
+        "diverges",
+        " and ".join("stable" if good else "diverges" for good in coarse),
+        "diverges at 1/60 and 1/30 s",
+        not any(coarse),
+        why if any(coarse) else "",
+    )
     means = {
-        key: float(1e3 * limb_error(clip, TOE, run).mean())
-        for key, run in runs.items()
-        if key[2] in small
+        (way, dt): float(limb_error(clip, TOE, run).mean())
+        for (way, dtype, dt), run in runs.items()
+        if dtype == "float32" and dt <= 1 / 300
     }
-    most = max(abs(means["DF", "float32", dt] / means["MABA", "float32", dt] - 1.0) for dt in small)
-    return [
-        Claim("MABA is stable at every step", "stable", "stable" if maba else "not stable",
-              "every link within 0.5 m of its place, both precisions", maba),
-        Claim("DF standalone in float32 diverges from 1/60 s on", "diverges",
-              " and ".join("stable" if good else "diverges" for good in coarse),
-              "diverges at 1/60 and 1/30 s", not any(coarse),
-              why="" if not any(coarse) else f"our torques are off as if by {ours[1 / 60]:.1f} "
-              "units of rounding, which DF stands; see the last claim and table"),
-        Claim("for steps up to 1/300 s they agree", "comparable",
-              f"mean errors at most {100 * most:.2g} % apart", "within 1 %", most < 0.01),
-    ]  # fmt: skip
-
-
-def _claim_of_rounding(rough: int | None) -> Claim:
-    return Claim(
-        "the reason is rounding of the torque that is handed over",
-        "less numerical errors",
-        "no rounding does what the paper saw"
-        if rough is None
-        else f"with {rough} units of rounding DF diverges at 1/60 and 1/30 s, not at 1/120 s",
-        "there is a rounding with which DF does what the paper saw",
-        rough is not None,
+    most = max(abs(means["DF", dt] / means["MABA", dt] - 1.0) for _, dt in means)
+    item.claim(
+        "for steps up to 1/300 s they agree",
+        "comparable",
+        f"mean errors differ by at most {100 * most:.2g} %",
+        "within 1 %",
+        most < 0.01,
     )
 
 
-def _errors_of_dog(clip: poise.Clip, runs: dict[tuple[str, str, float], Run]) -> Table:
+def _errors_of_dog(clip: poise.Clip, runs: Runs) -> Table:
     rows = []
     for dt in STEPS:
-        row: list[object] = [step(dt)]
+        row: list[object] = [step_text(dt)]
         for way, dtype in WAYS:
             run = runs[way, dtype, dt]
             mean = float(1e3 * limb_error(clip, TOE, run).mean())
@@ -202,21 +205,19 @@ def _rounding(clip: poise.Clip, stands: dict[float, list[int]], ours: dict[float
     for dt, held in stands.items():
         most, back = max(held, default=0), feedback(clip, dt)
         fails = min((u for u in UNITS if u not in held), default=None)
-        rows.append([step(dt), most, fails, ours[dt], back, most * back])
+        rows.append([step_text(dt), most, fails, ours[dt], back, most * back])
     columns = ["step [s]", "units that DF stands", "and does not stand", "units that ours makes",
                "returns of one unit", "times what it stands"]  # fmt: skip
     return Table("rounding errors; returns are those of check_gains", columns, rows)
 
 
-def _figure_of_dog(
-    clip: poise.Clip, runs: dict[tuple[str, str, float], Run], rough: int | None
-) -> bytes:
+def _figure_of_dog(clip: poise.Clip, runs: Runs, rough: int | None) -> bytes:
     panels = {}
     for dt in SHOWN:
         shown = {way: runs[way, "float32", dt] for way in ("MABA", "DF")}
         if rough is not None:
             shown[f"DF, {rough} units of rounding"] = follow(clip, dt, "DF", units=rough)
-        panels[f"dt = {step(dt)} s"] = {
+        panels[f"dt = {step_text(dt)} s"] = {
             name: (run.time, 1e3 * limb_error(clip, TOE, run)) for name, run in shown.items()
         }
     return figures.lines(panels, y="error [mm]", log="y", dashed=("DF",), bottom=1.0)
@@ -232,10 +233,8 @@ def _figure_of_dog(
 #     DF, standalone, in addition: rounding errors of the torque come back times ε kd h / m, or
 #     ε (kd h + kp h²) / m in the implicit form; see `poise.check_gains`.
 
-LADDER = tuple(
-    1 / rate
-    for rate in (4000, 2000, 1000, 600, 480, 300, 240, 180, 120, 90, 60, 45, 30, 25, 20, 15)
-)  # [s]
+RATES = (4000, 2000, 1000, 600, 480, 300, 240, 180, 120, 90, 60, 45, 30, 25, 20, 15)
+LADDER = tuple(1 / rate for rate in RATES)  # [s]
 ROUGH = 16  # units of rounding with which DF fails where the paper's did: Y3
 MANY, FEW = 1024, 64  # dogs in a batch, of MABA and of DF
 
@@ -248,8 +247,14 @@ DF, ROUGH_DF, MABA = REACH_WAYS
 FORMS = ("spd", "implicit")
 
 
-def y6(progress: Progress) -> Item:
-    """Dog, canter: the largest stable step, and how many run in real time on one thread."""
+@experiment("Y6", "Dog: largest stable step, and dogs in real time", "Fig. 1")
+def y6(item: Item, progress: Progress) -> None:
+    """The largest step of a ladder at which the canter stays stable under the paper's gains. SPD in
+    the paper's form is bounded by 3 kp h² < 4 m + 2 kd h, whoever solves it; the implicit form has
+    no bound. DF standalone hands a torque from one solve to another, and its rounding errors return
+    a step later, the larger the step (Y3). MABA hands over nothing. Then steps a second on one
+    thread, {MANY} dogs in a batch of float32 for MABA, {FEW} for DF.
+    """
     clip = clip_of("dog", "dog-canter")
     # explicit PD is below the ladder: the bound of the linear equations
     pd = largest_step(clip, LADDER, "PD") or _bound(clip)
@@ -259,53 +264,62 @@ def y6(progress: Progress) -> Item:
             largest[name, form] = largest_step(clip, LADDER, way, form=form, **options)
         progress(0.7 * (i + 1) / len(REACH_WAYS))
     dogs = {
-        DF: _real_time(clip, largest[DF, "spd"], "df"),
-        ROUGH_DF: _real_time(clip, largest[ROUGH_DF, "spd"], "df"),
-        MABA: _real_time(clip, largest[MABA, "spd"], "maba"),
+        name: _real_time(clip, largest[name, "spd"], "maba" if name == MABA else "df")
+        for name in REACH_WAYS
     }
     limit = 2.0 * JOINTS[1] / (3.0 * JOINTS[0])
-    item = Item(
-        "Y6",
-        "Dog: largest stable step, and dogs in real time",
-        "Fig. 1",
-        f"The largest step of a ladder from {step(LADDER[0])} to {step(LADDER[-1])} s at which the "
-        "canter stays stable under the paper's gains. Explicit PD is bounded by its damping: "
-        f"kd h < 2 m, and the lightest axis of our dog has m = {0.5 * JOINTS[1] * pd:.1e} kg·m². "
-        "SPD in the paper's form is bounded by 3 kp h² < 4 m + 2 kd h, for light links "
-        f"{step(limit)} s, whoever solves it; the implicit form has no bound. DF standalone hands "
-        "a torque from one solve to another, and its rounding errors return a step later, the "
-        "larger the step (Y3). MABA hands over nothing. Then steps a second on one thread, "
-        f"{MANY} dogs in a batch of float32 for MABA, {FEW} for DF.",
+    item.text += (
+        f" The ladder is from {step_text(LADDER[0])} to {step_text(LADDER[-1])} s. Explicit PD is "
+        "bounded by its damping: kd h < 2 m, and the lightest axis of our dog has m = "
+        f"{0.5 * JOINTS[1] * pd:.1e} kg·m². The bound of SPD for light links is {step_text(limit)} "
+        "s."
     )
-    item.claims = _claims(pd, largest, dogs, limit)
-    rows: list[list[Any]] = [["PD, explicit", step(pd), None, None]]
+    _claim_steps(item, pd, largest, limit)
+    item.claim(
+        "dogs in real time on one thread",
+        "a number in Fig. 1, not in the text",
+        f"{dogs[MABA]:,.0f} with MABA, {dogs[DF]:,.0f} with DF",
+        "over 1000, and over ten times those of DF",
+        dogs[MABA] > max(1000.0, 10.0 * dogs[DF]),
+    )
+    rows: list[list[Any]] = [["PD, explicit", step_text(pd), None, None]]
     for name in REACH_WAYS:
-        rows.append([name, *(step(largest[name, form]) for form in FORMS), dogs[name]])
+        rows.append([name, *(step_text(largest[name, form]) for form in FORMS), dogs[name]])
     columns = ["method", "largest stable step [s]", "implicit form", "dogs in real time"]
-    item.tables = [Table("one thread", columns, rows)]
-    return item
+    item.table("one thread", columns, rows)
 
 
-def _claims(
-    pd: float, largest: dict[tuple[str, str], float], dogs: dict[str, float], limit: float
-) -> list[Claim]:
+def _claim_steps(
+    item: Item, pd: float, largest: dict[tuple[str, str], float], limit: float
+) -> None:
     df, rough, maba = (largest[name, "spd"] for name in REACH_WAYS)
-    ours = largest[DF, "implicit"], largest[MABA, "implicit"]
-    return [
-        Claim("PD needs by far the smallest steps", "PD < SPD < MABA",
-              f"{step(pd)} s, MABA {step(maba)} s", "below a tenth of MABA's", pd < 0.1 * maba),
-        Claim("DF standalone in float32 takes smaller steps than MABA", "smaller",
-              f"{step(df)} and {step(maba)} s", "smaller", df < maba,
-              why="" if df < maba else f"both end at the bound of the form, {step(limit)} s: ours "
-              f"rounds too little to fail before. With {ROUGH} units of rounding DF ends at "
-              f"{step(rough)} s"),
-        Claim("the same without that bound, in the implicit form", "-",
-              f"{step(ours[0])} and {step(ours[1])} s", "smaller", ours[0] < ours[1]),
-        Claim("dogs in real time on one thread", "a number in Fig. 1, not in the text",
-              f"{dogs[MABA]:,.0f} with MABA, {dogs[DF]:,.0f} with DF",
-              "over 1000, and over ten times those of DF",
-              dogs[MABA] > max(1000.0, 10.0 * dogs[DF])),
-    ]  # fmt: skip
+    item.claim(
+        "PD needs by far the smallest steps",
+        "PD < SPD < MABA",
+        f"{step_text(pd)} s, MABA {step_text(maba)} s",
+        "below a tenth of MABA's",
+        pd < 0.1 * maba,
+    )
+    why = (
+        f"both end at the bound of the form, {step_text(limit)} s: ours rounds too little to fail "
+        f"before. With {ROUGH} units of rounding DF ends at {step_text(rough)} s"
+    )
+    item.claim(
+        "DF standalone in float32 takes smaller steps than MABA",
+        "smaller",
+        f"{step_text(df)} and {step_text(maba)} s",
+        "smaller",
+        df < maba,
+        "" if df < maba else why,
+    )
+    df, maba = largest[DF, "implicit"], largest[MABA, "implicit"]
+    item.claim(
+        "the same without that bound, in the implicit form",
+        "-",
+        f"{step_text(df)} and {step_text(maba)} s",
+        "smaller",
+        df < maba,
+    )
 
 
 def _real_time(clip: poise.Clip, dt: float, method: str) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 
 import poise
 from poise.experiments import figures
-from poise.experiments.report import Claim, Item, Table
+from poise.experiments.report import Item, experiment
 from poise.experiments.yin2020.setup import METHODS, Case, Tracker, clip_of, table_2
 from poise.math.arrays import Progress
 from poise.trials.timing import best_of
@@ -49,45 +49,40 @@ def step_times(
     return {method: seconds / ROWS for method, seconds in took.items()}
 
 
-def y4(progress: Progress) -> Item:
-    """Simulated frames per second."""
+@experiment("Y4", "Frames per second", "Table 2")
+def y4(item: Item, progress: Progress) -> None:
+    """One character, one thread, float64; steps of 1/30 s, the dog's 1/240 s. Absolute numbers
+    depend on the machine and on what else a frame does: compare the leads of MABA over the best of
+    the others.
+    """
     cases, rows = table_2(), list[list[Any]]()
     for k, case in enumerate(cases):
         clip, dt = clip_of(case.model, case.motion), _step_of(case.model)
         rates = {m: 1.0 / took for m, took in step_times(clip, dt, METHODS).items()}
         rows.append(_row(case, rates))
         progress((k + 1) / len(cases))
-    item = Item(
-        "Y4",
-        "Frames per second",
-        "Table 2",
-        "One character, one thread, float64; steps of 1/30 s, the dog's 1/240 s. Absolute numbers "
-        "depend on the machine and on what else a frame does: compare the leads of MABA over the "
-        "best of the others.",
-    )
     leads, printed = [row[-2] for row in rows], [row[-1] for row in rows]
     fastest = sum(lead > 1.0 for lead in leads)
-    ahead = sum(a >= b for a, b in zip(leads, printed, strict=True))
-    item.claims = [
-        Claim("MABA is the fastest", "in every row", f"in {fastest} of {len(rows)} rows", "all",
-              fastest == len(rows)),
-        Claim("its lead over the best of the others", _range(printed, "x"), _range(leads, "x"),
-              "at least the paper's in every row", ahead == len(rows),
-              why="our frame holds nothing but the step, the paper's a whole engine's"),
-    ]  # fmt: skip
-    columns = [
-        "",
-        *(f"{m.upper()}, here" for m in METHODS),
-        *(f"{m.upper()}, paper" for m in METHODS),
-        "lead, here",
-        "lead, paper",
-    ]
-    item.tables = [Table("frames per second", columns, rows)]
-    return item
+    here = f"in {fastest} of {len(rows)} rows"
+    item.claim("MABA is the fastest", "in every row", here, "all", fastest == len(rows))
+    item.claim(
+        "its lead over the best of the others",
+        _range(printed, "x"),
+        _range(leads, "x"),
+        "at least the paper's in every row",
+        all(a >= b for a, b in zip(leads, printed, strict=True)),
+        "our frame holds nothing but the step, the paper's a whole engine's",
+    )
+    columns = [f"{m.upper()}, {where}" for where in ("here", "paper") for m in METHODS]
+    item.table("frames per second", ["", *columns, "lead, here", "lead, paper"], rows)
 
 
-def y5(progress: Progress) -> Item:
-    """What the SPD computation adds to a step."""
+@experiment("Y5", "Share of the SPD computation", "Table 3")
+def y5(item: Item, progress: Progress) -> None:
+    """What a step takes beyond one under given forces, as a share of it [%]. In the last column
+    what MABA takes beyond explicit PD, which has to find the same errors of pose and velocity;
+    below zero it is faster.
+    """
     rows: list[list[Any]] = []
     for k, (model, printed) in enumerate(EXTRA.items()):
         clip = clip_of(model, {"humanoid": "walk", "dog": "dog-trot"}.get(model, "snake-slither"))
@@ -95,43 +90,34 @@ def y5(progress: Progress) -> Item:
         # small differences need many windows, large ones few
         took = step_times(clip, dt, ("maba", PLAIN, BARE), windows=CLOSE)
         took |= step_times(clip, dt, ("df", "sf"))
-        shares = [100.0 * (1.0 - took[BARE] / took[m]) for m in ("df", "sf", "maba")]
-        rows.append([model, *shares, *printed, 100.0 * (1.0 - took[PLAIN] / took["maba"])])
+        extra = [100.0 * (1.0 - took[BARE] / took[m]) for m in ("df", "sf", "maba")]
+        rows.append([model, *extra, *printed, 100.0 * (1.0 - took[PLAIN] / took["maba"])])
         progress((k + 1) / len(EXTRA))
-    item = Item(
-        "Y5",
-        "Share of the SPD computation",
-        "Table 3",
-        "What a step takes beyond one under given forces, as a share of it [%]. In the last column "
-        "what MABA takes beyond explicit PD, which has to find the same errors of pose and "
-        "velocity; below zero it is faster.",
-    )
-    item.claims = _claims_of_shares(rows)
-    names = ("DF", "SF", "MABA")
-    columns = ["model", *(f"{n}, here" for n in names), *(f"{n}, paper" for n in names)]
-    columns.append("MABA beyond PD, here")
-    item.tables = [Table("share of a step [%]", columns, rows)]
-    return item
-
-
-def _claims_of_shares(rows: list[list[Any]]) -> list[Claim]:
     maba, others = [row[3] for row in rows], [x for row in rows for x in row[1:3]]
     beyond = [row[-1] for row in rows]
-    return [
-        Claim("MABA adds little, the others much", "1.7 to 3.7 % / 18.2 to 86.3 %",
-              f"{_range(maba, '%')} / {_range(others, '%')}",
-              "MABA below a third of the others in every row",
-              all(3.0 * row[3] < min(row[1:3]) for row in rows),
-              why="a step here takes microseconds, so that finding errors of pose, which any PD "
-              "does, is a larger share of it than of an engine's frame"),
-        Claim("solving it inside the dynamics adds next to nothing", "two lines of ABA change",
-              f"{_range(beyond, '%')} beyond explicit PD", "below 5 % in every row",
-              max(beyond) < 5.0),
-    ]  # fmt: skip
+    item.claim(
+        "MABA adds little, the others much",
+        "1.7 to 3.7 % / 18.2 to 86.3 %",
+        f"{_range(maba, '%')} / {_range(others, '%')}",
+        "MABA below a third of the others in every row",
+        all(3.0 * row[3] < min(row[1:3]) for row in rows),
+        "a step here takes microseconds, so that finding errors of pose, which any PD does, is a "
+        "larger share of it than of an engine's frame",
+    )
+    item.claim(
+        "solving it inside the dynamics adds next to nothing",
+        "two lines of ABA change",
+        f"{_range(beyond, '%')} beyond explicit PD",
+        "below 5 % in every row",
+        max(beyond) < 5.0,
+    )
+    columns = [f"{name}, {where}" for where in ("here", "paper") for name in ("DF", "SF", "MABA")]
+    item.table("share of a step [%]", ["model", *columns, "MABA beyond PD, here"], rows)
 
 
-def y8(progress: Progress) -> Item:
-    """Cost against the number of joints."""
+@experiment("Y8", "Cost against size", "ours")
+def y8(item: Item, progress: Progress) -> None:
+    """Chains of ball joints; one step, one thread."""
     curves: dict[str, tuple[list[float], list[float]]] = {m: ([], []) for m in ("maba", "sf", "df")}
     for k, joints in enumerate(CHAINS):
         clip = clip_of(f"snake-{6 + 3 * joints}", "snake-slither")
@@ -141,16 +127,15 @@ def y8(progress: Progress) -> Item:
             curves[method][1].append(1e6 * took)
         progress((k + 1) / len(CHAINS))
     slopes = {method: _slope(*curve) for method, curve in curves.items()}
-    item = Item("Y8", "Cost against size", "ours", "Chains of ball joints; one step, one thread.")
-    item.claims = [
-        Claim("MABA is linear, DF and SF are up to cubic", "O(n) / O(n³)",
-              ", ".join(f"{method.upper()} {slope:.2f}" for method, slope in slopes.items()),
-              "log-log slope of the larger half at most 1.1 / over 2",
-              slopes["maba"] <= 1.1 and min(slopes["sf"], slopes["df"]) > 2.0)
-    ]  # fmt: skip
+    item.claim(
+        "MABA is linear, DF and SF are up to cubic",
+        "O(n) / O(n³)",
+        ", ".join(f"{method.upper()} {slope:.2f}" for method, slope in slopes.items()),
+        "log-log slope of the larger half at most 1.1 / over 2",
+        slopes["maba"] <= 1.1 and min(slopes["sf"], slopes["df"]) > 2.0,
+    )
     shown = {method.upper(): curve for method, curve in curves.items()}
-    item.figures = {"Y8": figures.lines({"": shown}, x="ball joints", y="µs", log="xy", height=4.0)}
-    return item
+    item.figures["Y8"] = figures.lines({"": shown}, x="ball joints", y="µs", log="xy", height=4.0)
 
 
 def _steps(clip: poise.Clip, dt: float, method: str) -> Callable[[], None]:

@@ -8,22 +8,17 @@ is skipped.
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from poise.control.registry import make_controller
-from poise.errors import Diverged
-from poise.experiments.report import Claim, Item, Table
+from poise.experiments.report import Claim, Item, Table, data_folder, experiment
 from poise.experiments.yin2020.setup import Tracker
 from poise.math.arrays import Progress
-from poise.recording import Recording
-from poise.simulation.run import run
 from poise.simulation.world import World
-from poise.trials.comparison import Outcome, attempt, evaluate
+from poise.trials.comparison import Outcome, attempt, evaluate, record_run
 from poise.trials.trial import Trial, prepare_trial
 
 DT = 1 / 60  # [s]
@@ -39,23 +34,19 @@ PAPER = "MABA, the paper's gains"
 AIR, GROUND = "in the air", "on the ground"
 
 
-def y9(progress: Progress) -> Item:
-    """Tables of errors: in the air as in the paper, and on the ground."""
-    item = Item(
-        "Y9",
-        "Clips that others recorded",
-        "ours",
-        "Each is followed by a character made from its own skeleton, at 1/60 s, the root held; "
-        "joints of 16 Hz, and the paper's gains. Raw files are smoothed before, as poise track "
-        "does. In the air nothing touches, as in the paper. On the ground, joints hold at their "
-        "limits, and links do not pass through each other, however much a clip asks for that: the "
-        "largest errors are there, mostly of hands and feet.",
-    )
+@experiment("Y9", "Clips that others recorded", "ours")
+def y9(item: Item, progress: Progress) -> None:
+    """Each is followed by a character made from its own skeleton, at 1/60 s, the root held; joints
+    of 16 Hz, and the paper's gains. Raw files are smoothed before, as poise track does. In the air
+    nothing touches, as in the paper. On the ground, joints hold at their limits, and links do not
+    pass through each other, also where they do in a clip: the largest errors are there, mostly of
+    hands and feet.
+    """
     folder = data_folder()
-    if folder is None:
+    found = [folder / name for name in CLIPS if (folder / name).is_file()] if folder else []
+    if not found:
         item.text += " Skipped: no data folder; set POISE_DATA to one with deepmimic and cmu_bvh."
-        return item
-    found = [folder / name for name in CLIPS if (folder / name).is_file()]
+        return
     runs: dict[tuple[str, str], list[Outcome]] = {}
     for k, path in enumerate(found):
         flying = prepare_trial(path, root="held", dt=DT, ground=False)
@@ -66,12 +57,10 @@ def y9(progress: Progress) -> Item:
             outcome = attempt(replace(standing, controller=name))
             runs.setdefault((name, GROUND), []).append(outcome)
         progress((k + 1) / len(found))
-    item.claims = [_claim(f"{name} follows all of them {where}", tries)
-                   for (name, where), tries in runs.items()]  # fmt: skip
-    item.tables = [Table(f"{name}, {where}", COLUMNS, [_row(one) for one in tries])
-                   for (name, where), tries in runs.items()]  # fmt: skip
+    for (name, where), tries in runs.items():
+        item.claims.append(_claim(f"{name} follows all of them {where}", tries))
+        item.table(f"{name}, {where}", COLUMNS, [_row(one) for one in tries])
     item.tables.append(_worst(runs["spd", AIR]))
-    return item
 
 
 def in_the_air(trial: Trial, name: str) -> Outcome:
@@ -88,19 +77,7 @@ def in_the_air(trial: Trial, name: str) -> Outcome:
         controller = make_controller(
             name, world, root=trial.root, frequency=trial.options["frequency"]
         )
-    recording, lost = Recording(world), None
-    try:
-        run(world, controller, trial.clip, trial.time, record=recording)
-    except Diverged as error:
-        lost = error.time
-    return evaluate(trial, recording, lost)
-
-
-def data_folder() -> Path | None:
-    """The folder of clips that are not ours, or None."""
-    named = os.environ.get("POISE_DATA")
-    folder = Path(named) if named else Path("..") / "shared" / "data"
-    return folder if any((folder / name).is_file() for name in CLIPS) else None
+    return evaluate(trial, *record_run(world, controller, trial.clip, trial.time))
 
 
 COLUMNS = (

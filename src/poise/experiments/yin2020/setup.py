@@ -1,8 +1,7 @@
-"""What the experiments of yin2020 share: models, gains, methods, and the rows of its tables."""
+"""Models, gains and methods of yin2020, and the rows of its tables."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 from collections.abc import Sequence
 from importlib import resources
@@ -15,7 +14,9 @@ import poise
 from poise.control.gains import root_slices
 from poise.math.arrays import Floats
 from poise.model.scene import scene_of
+from poise.motion.slither import slither
 from poise.simulation.controller import Requirements
+from poise.trials.comparison import record_run
 
 ROOT = (20000.0, 2000.0)  # kp, kd of the root
 JOINTS = (75000.0, 4000.0)  # kp [N·m/rad], kd [N·m·s/rad] of the joints
@@ -51,8 +52,6 @@ def table_2() -> list[Case]:
 def clip_of(model: str, motion: str) -> poise.Clip:
     """The motion on the model."""
     if motion == "snake-slither":
-        from poise.motion.slither import slither
-
         return slither(poise.load_character(model))
     return poise.load_clip(motion, poise.load_character(model))
 
@@ -133,9 +132,9 @@ class Rounded:
 
     def __call__(self, state: Any, target: Any) -> poise.Command:
         """The command with a torque that is off by some units."""
-        _, told = self._servo.explain(state, target)
-        off = np.abs(self._K * told["acceleration"]) * self._rng.uniform(-1.0, 1.0, self._K.shape)
-        return poise.Command(force=told["torque"] + self._size * off)
+        _, found = self._servo.explain(state, target)
+        off = np.abs(self._K * found["acceleration"]) * self._rng.uniform(-1.0, 1.0, self._K.shape)
+        return poise.Command(force=found["torque"] + self._size * off)
 
 
 def dense(world: poise.World, form: str, dtype: str) -> poise.StablePD:
@@ -170,9 +169,7 @@ def follow(
         servo = Rounded(world, units, form)
     elif way == "DF":
         servo = dense(world, form, dtype)
-    recording = poise.Recording(world, fps=min(1.0 / dt, 240.0))
-    with contextlib.suppress(poise.Diverged):
-        poise.run(world, servo, clip, clip.duration, record=recording)
+    recording, _ = record_run(world, servo, clip, clip.duration, fps=min(1.0 / dt, 240.0))
     return Run(recording.time, recording.q)
 
 
@@ -208,14 +205,14 @@ def own_units(clip: poise.Clip, dt: float) -> float:
 def limb_error(clip: poise.Clip, link: str, run: Run) -> Floats:
     """Distance between where a link is and should be, relative to the root (k,) [m]."""
     index = [one.name for one in clip.character.links].index(link)
-    return np.asarray(_apart(clip, run)[:, index])
+    return np.asarray(_link_errors(clip, run)[:, index])
 
 
 def is_stable(clip: poise.Clip, run: Run) -> bool:
     """Whether a run reached its end with every link near its place."""
     if run.time[-1] < clip.duration - 0.1 or not np.isfinite(run.q).all():
         return False
-    return bool(_apart(clip, run).max() < NEAR)
+    return bool(_link_errors(clip, run).max() < NEAR)
 
 
 def largest_step(clip: poise.Clip, steps: Sequence[float], way: str, **options: Any) -> float:
@@ -233,7 +230,7 @@ def largest_step(clip: poise.Clip, steps: Sequence[float], way: str, **options: 
     return 0.0
 
 
-def _apart(clip: poise.Clip, run: Run) -> Floats:
+def _link_errors(clip: poise.Clip, run: Run) -> Floats:
     """Distance of each link from its place, relative to the root, shape (k, nl) [m]."""
     at, _ = poise.dynamics.forward_kinematics(clip.character, run.q)
     goal, _ = poise.dynamics.forward_kinematics(clip.character, clip.q(run.time))
