@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.anatomy.feet import ContactPoint, feet_of, has_free_root, positions, tip_of
+from poise.anatomy.feet import ContactPoint, feet_of, has_free_root, positions, tip_middle
 from poise.anatomy.names import role_of
 from poise.anatomy.rest_pose import RestPose, rest_pose
 from poise.errors import ClipError, PoiseError, unknown_name
@@ -318,8 +318,8 @@ def place_of(character: Character, name: str) -> tuple[str, tuple[float, float, 
         known = dict.fromkeys((*links, *character.limbs, *hands))
         raise PoiseError(f"goal: {unknown_name('link', name, known)}")
     last = character.limbs[limb][-1]
-    tip = np.mean([point.pos for point in tip_of(character, last)], axis=0)
-    return last, (float(tip[0]), float(tip[1]), float(tip[2]))
+    x, y, z = tip_middle(character, last)
+    return last, (x, y, z)
 
 
 # ---- by name

@@ -17,36 +17,20 @@ if TYPE_CHECKING:
     from poise.anatomy.skeleton import Bones
 
 RADII = {
-    "head": 0.055,
-    "neck": 0.030,
-    "trunk": 0.065,
-    "shoulder": 0.035,
-    "pelvis": 0.055,
-    "arm": 0.027,
-    "forearm": 0.022,
-    "hand": 0.014,
-    "thigh": 0.042,
-    "shank": 0.030,
-    "foot": 0.020,
-    "toe": 0.015,
+    "head": (0.055, 0.13),
+    "neck": (0.030, 0.13),
+    "trunk": (0.065, 0.19),
+    "shoulder": (0.035, 0.08),
+    "pelvis": (0.055, 0.15),
+    "arm": (0.027, 0.075),
+    "forearm": (0.022, 0.052),
+    "hand": (0.014, 0.045),
+    "thigh": (0.042, 0.125),
+    "shank": (0.030, 0.06),
+    "foot": (0.020, 0.04),
+    "toe": (0.015, 0.03),
 }
-"""Radii of the capsules, as fractions of stature."""
-
-FOUR_RADII = {
-    "head": 0.13,
-    "neck": 0.13,
-    "trunk": 0.19,
-    "shoulder": 0.08,
-    "pelvis": 0.15,
-    "arm": 0.075,
-    "forearm": 0.052,
-    "hand": 0.045,
-    "thigh": 0.125,
-    "shank": 0.06,
-    "foot": 0.04,
-    "toe": 0.03,
-}
-"""Radii of quadrupeds, as fractions of the trunk."""
+"""Radii of the capsules of people, as fractions of stature, and of quadrupeds, of the trunk."""
 
 ENDS = {"head": 0.13, "neck": 0.05, "hand": 0.10, "foot": 0.12}
 """Lengths of ends that the skeleton leaves open, as fractions of stature."""
@@ -63,11 +47,9 @@ ANKLE = 0.039  # height of the ankle, as a fraction of stature
 
 def _radius(bones: Bones, i: int, length: float) -> float:
     """Radius of the capsule of a bone."""
-    if bones.parts[i] in RADII and bones.stature is not None:
-        radius = RADII[bones.parts[i]] * bones.stature
-    elif bones.parts[i] in FOUR_RADII and bones.trunk is not None:
-        radius = FOUR_RADII[bones.parts[i]] * bones.trunk
-    else:
+    person, quadruped = RADII.get(bones.parts[i], (0.0, 0.0))
+    radius = person * (bones.stature or 0.0) or quadruped * (bones.trunk or 0.0)
+    if not radius:
         return min(0.2 * length, 0.05 * bones.height)
     thick = bones.parts[i] in ("head", "trunk", "pelvis")
     return radius if thick else min(radius, 0.5 * length)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +15,6 @@ from poise.anatomy.feet import ContactPoint
 from poise.errors import ClipError, unknown_name
 from poise.math.arrays import runs
 from poise.model.character import Character
-
-
-class Phase(NamedTuple):
-    """A time in which something stands: frames start to stop - 1."""
-
-    what: str
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +72,9 @@ class ContactSchedule:
         """Whether nothing stands, shape (frames,)."""
         return np.asarray(~self.on.any(axis=1))
 
-    def phases(self, foot: str) -> list[Phase]:
-        """Times in which a foot stands."""
-        return [Phase(foot, a, b) for a, b in runs(self.standing(foot))]
+    def phases(self, foot: str) -> list[tuple[int, int]]:
+        """Times in which a foot stands: first frame, frame after the last."""
+        return runs(self.standing(foot))
 
     def point_phases(self) -> list[tuple[int, int, int]]:
         """Times in which each point stands: its index, first frame, frame after the last."""

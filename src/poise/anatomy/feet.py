@@ -93,6 +93,11 @@ def tip_of(character: Character, name: str) -> list[ContactPoint]:
     return [ContactPoint(name, name, tuple(end[k].tolist())) for k in _corners(turned)]
 
 
+def tip_middle(character: Character, name: str) -> Vector:
+    """The middle of a link's outer end, in its frame [m]."""
+    return tuple(np.mean([point.pos for point in tip_of(character, name)], axis=0).tolist())
+
+
 def positions(character: Character, points: Sequence[ContactPoint], q: ArrayLike) -> Floats:
     """Where points are in the world [m], shape (..., points, 3)."""
     p, R = dynamics.forward_kinematics(character, q)

@@ -84,11 +84,14 @@ def _character(bones: Bones, name: str, mass: float | None) -> Character:
     index = [i for i in range(bones.n) if bones.kept[i]]
     shapes = {i: shapes_of(bones, i) for i in index}
     masses = _masses(bones, shapes, mass)
+    # the lowest point is on the ground
+    rest = bones.rig.rest
+    low = min(lowest_z(shape) + rest[i][2] for i in index for shape in shapes[i])
     links = []
     for i in index:
         parent = bones.rig.joints[i].parent
         above = bones.owner[parent] if parent >= 0 else -1
-        pos = bones.rig.rest[i] - bones.rig.rest[above] if above >= 0 else np.zeros(3)
+        pos = rest[i] - rest[above] if above >= 0 else np.array([0.0, 0.0, rest[i][2] - low])
         links.append(
             Link.from_shapes(
                 bones.rig.names[i],
@@ -99,12 +102,6 @@ def _character(bones: Bones, name: str, mass: float | None) -> Character:
                 joints=_joints(bones, i, above < 0),
             )
         )
-    low = min(lowest_z(shape) + bones.rig.rest[i][2] for i in index for shape in shapes[i])
-    base = (0.0, 0.0, float(bones.rig.rest[index[0]][2] - low))
-    root = links[0]
-    links[0] = Link.from_shapes(
-        root.name, None, root.shapes, mass=root.mass, pos=base, joints=root.joints
-    )
     return Character(name, tuple(links), _limbs(bones))
 
 
@@ -112,12 +109,11 @@ def _joints(bones: Bones, i: int, root: bool) -> list[Joint]:
     joint = bones.rig.joints[i]
     if root:
         return [Joint(joint.name, "free")]
-    slides: list[Joint] = []
-    if joint.name in bones.sliding:
-        slides = [
-            Joint(f"{joint.name}_slide_{'xyz'[k]}", "slide", axis=tuple(np.eye(3)[k].tolist()))
-            for k in range(3)
-        ]
+    slides = [
+        Joint(f"{joint.name}_slide_{name}", "slide", axis=tuple(axis))
+        for name, axis in zip("xyz", np.eye(3).tolist(), strict=True)
+        if joint.name in bones.sliding
+    ]
     turns = joint.turns
     if len(turns) in (1, 2) and bones.rig.kind in ("bvh", "amc"):
         names = [joint.name] if len(turns) == 1 else [f"{joint.name}_{'xyz'[k]}" for k in turns]
@@ -128,22 +124,16 @@ def _joints(bones: Bones, i: int, root: bool) -> list[Joint]:
 
 def _limbs(bones: Bones) -> dict[str, tuple[str, ...]]:
     limbs: dict[str, list[str]] = {}
-    for i in range(bones.n):
-        if not bones.kept[i]:
-            continue
-        part, side = bones.parts[i], side_of(bones.rig.names[i])
-        limb = {"pelvis": "torso", "trunk": "torso", "neck": "head", "head": "head"}.get(part)
-        arm, leg = ("{}_arm", "{}_leg")
-        if bones.trunk is not None:
-            arm, leg = ("front_{}_leg", "hind_{}_leg")
-        if part in ARM and side:
-            limb = arm.format(side)
-        if part in LEG and side:
-            limb = leg.format(side)
-        if is_tail(bones.rig.names[i]):
+    arm, leg = ("{}_arm", "{}_leg") if bones.trunk is None else ("front_{}_leg", "hind_{}_leg")
+    middle = {"pelvis": "torso", "trunk": "torso", "neck": "head", "head": "head"}
+    for name, part, kept in zip(bones.rig.names, bones.parts, bones.kept, strict=True):
+        side, limb = side_of(name), middle.get(part)
+        if is_tail(name):
             limb = "tail"
-        if limb:
-            limbs.setdefault(limb, []).append(bones.rig.names[i])
+        elif part in (*ARM, *LEG) and side:
+            limb = (arm if part in ARM else leg).format(side)
+        if limb and kept:
+            limbs.setdefault(limb, []).append(name)
     return {limb: tuple(names) for limb, names in limbs.items()}
 
 
@@ -310,12 +300,9 @@ class Bones:
 
     def _lowest(self, parts: tuple[str, ...]) -> float:
         """Height of the lowest joint or end of these parts in the rest pose [m]."""
-        low = []
-        for i in range(self.n):
-            if self.parts[i] in parts:
-                end = self.ends[i]
-                low.append(self.rig.rest[i][2] + (0.0 if end is None else min(end[2], 0.0)))
-        return float(min(low))
+        drops = [0.0 if end is None else min(end[2], 0.0) for end in self.ends]
+        low = self.rig.rest[:, 2] + drops
+        return float(low[[part in parts for part in self.parts]].min())
 
     def _links(self, part: str) -> list[int]:
         return [i for i in range(self.n) if self.kept[i] and self.parts[i] == part]

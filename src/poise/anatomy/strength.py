@@ -72,42 +72,28 @@ class Build:
 
     def masses(self, mass: float) -> dict[str, float]:
         """Masses of the segments [kg], which add up to the whole; rounded fractions nearly do."""
-        single = ("head", "chest", "spine", "pelvis")
-        total = sum(x * (1.0 if name in single else 2.0) for name, x in self.fractions.items())
+        total = sum(x * (1.0 if name in MIDDLE else 2.0) for name, x in self.fractions.items())
         return {name: mass * x / total for name, x in self.fractions.items()}
 
 
+MIDDLE = ("head", "chest", "spine", "pelvis")
+PAIRED = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot")
+"""Segments of the body: those of the middle, and one of each pair."""
+
+
+def _build(fractions: Vector, stature: float, head: float, trunk: Vector) -> Build:
+    return Build(dict(zip(MIDDLE + PAIRED, fractions, strict=True)), stature, head, trunk)
+
+
 # de Leva, Table 4; chest, spine and pelvis are his upper, middle and lower part of the trunk
-MALE = Build(
-    fractions={
-        "head": 6.94,
-        "chest": 15.96,
-        "spine": 16.33,
-        "pelvis": 11.17,
-        "upper_arm": 2.71,
-        "forearm": 1.62,
-        "hand": 0.61,
-        "thigh": 14.16,
-        "shin": 4.33,
-        "foot": 1.37,
-    },
+MALE = _build(
+    (6.94, 15.96, 16.33, 11.17, 2.71, 1.62, 0.61, 14.16, 4.33, 1.37),
     stature=1741.0,
     head=242.9,
     trunk=(145.7, 215.5, 242.1),
 )
-FEMALE = Build(
-    fractions={
-        "head": 6.68,
-        "chest": 15.45,
-        "spine": 14.65,
-        "pelvis": 12.47,
-        "upper_arm": 2.55,
-        "forearm": 1.38,
-        "hand": 0.56,
-        "thigh": 14.78,
-        "shin": 4.81,
-        "foot": 1.29,
-    },
+FEMALE = _build(
+    (6.68, 15.45, 14.65, 12.47, 2.55, 1.38, 0.56, 14.78, 4.81, 1.29),
     stature=1735.0,
     head=243.7,
     trunk=(181.5, 205.3, 228.0),

@@ -22,27 +22,13 @@ from poise.motion.clip import Clip
 if TYPE_CHECKING:
     from poise.motion.retargeting.matching import MapLike
 
-READERS = {
-    ".bvh": "bvh",
-    ".amc": "amc",
-    ".glb": "glb",
-    ".gltf": "glb",
-    ".npz": "npz",
-    ".txt": "deepmimic",
-    ".json": "deepmimic",
-}
+DEEPMIMIC = {".txt": "deepmimic", ".json": "deepmimic"}
+USD = {".usd": "usd", ".usda": "usd", ".usdc": "usd"}
+
+READERS = {".bvh": "bvh", ".amc": "amc", ".glb": "glb", ".gltf": "glb", ".npz": "npz", **DEEPMIMIC}
 """Modules of poise.motion.formats that read files, by their ending."""
 
-WRITERS = {
-    ".bvh": "bvh",
-    ".glb": "glb",
-    ".npz": "npz",
-    ".txt": "deepmimic",
-    ".json": "deepmimic",
-    ".usd": "usd",
-    ".usda": "usd",
-    ".usdc": "usd",
-}
+WRITERS = {".bvh": "bvh", ".glb": "glb", ".npz": "npz", **DEEPMIMIC, **USD}
 """Modules of poise.motion.formats that write files, by their ending."""
 
 
@@ -113,7 +99,7 @@ def read_motion(
 
     Args:
         source: As of `load_clip`, or a clip.
-        character: Onto whom it is read if its joints are those of the file and there is no map.
+        character: The character it is read onto if its joints are those of the file, without a map.
         map: As of `load_clip`.
         options: As of `load_clip`.
     """

@@ -193,25 +193,18 @@ def load_preprocessed(
         source, None if repair_feet and _has_skeleton(source) else character, map, options
     )
     ready = preprocess(clip, raw=raw, cutoff=cutoff, ground=ground, unit_given="unit" in options)
-    if character is None:
-        return _report_preparation(ready, source, raw, prepared)
-    if repair_feet and raw:
+    if repair_feet and raw and character is not None:
         same = ready.with_character(character)
         return same or repair_foot_contact(ready, character, progress, map=map)
     made = fit_to_character(ready, character, source, map, progress)
-    if not raw:
-        return made
-    captured = clip.with_frames(clip.frames[len(clip) - len(ready) :])
-    made = _fit_joints_and_feet(
-        made, lambda: fit_to_character(captured, character, source, map), ground
-    )
-    return _report_preparation(made, source, raw, prepared)
-
-
-def _report_preparation(clip: Clip, source: Any, raw: bool, prepared: OnPrepared | None) -> Clip:
+    if raw and character is not None:
+        captured = clip.with_frames(clip.frames[len(clip) - len(ready) :])
+        made = _fit_joints_and_feet(
+            made, lambda: fit_to_character(captured, character, source, map), ground
+        )
     if raw and prepared is not None:
-        prepared(source, clip.notes)
-    return clip
+        prepared(source, made.notes)
+    return made
 
 
 def preprocess(
@@ -239,10 +232,8 @@ def preprocess(
         if not unit_given:
             _note_unit(clip, notes)
         clip = _remove_spikes(_remove_added_pose(clip, notes), notes)
-    if cutoff is not None:
+    if raw or cutoff is not None:
         clip = _smooth(clip, cutoff, notes)
-    elif raw:
-        clip = _smooth_if_long(clip, notes)
     if raw and ground and has_free_root(clip.character):
         clip = _ground(clip, notes)
     return _with_notes(clip, notes)
@@ -354,19 +345,16 @@ def parse_cutoff(cutoff: float | str) -> float | None:
         ) from None
 
 
-def _smooth(clip: Clip, cutoff: float | str, notes: list[str]) -> Clip:
-    smooth, note = apply_cutoff(clip, cutoff)
+def _smooth(clip: Clip, cutoff: float | str | None, notes: list[str]) -> Clip:
+    """Smooths by a cutoff, or by default; then a clip that is too short stays as it is."""
+    try:
+        smooth, note = apply_cutoff(clip, "auto" if cutoff is None else cutoff)
+    except ClipError:
+        if cutoff is not None:
+            raise
+        smooth, note = clip, "not smoothed: it is too short"
     notes += [note] if note else []
     return smooth
-
-
-def _smooth_if_long(clip: Clip, notes: list[str]) -> Clip:
-    """Smooths by default; a clip that is too short stays as it is."""
-    try:
-        return _smooth(clip, "auto", notes)
-    except ClipError:
-        notes.append("not smoothed: it is too short")
-        return clip
 
 
 def _ground(clip: Clip, notes: list[str]) -> Clip:

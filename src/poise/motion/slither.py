@@ -128,6 +128,3 @@ def _belly(character: Character, spacing: float) -> tuple[ContactPoint, ...]:
         ContactPoint(link.name, link.name, (-spacing / 2.0, 0.0, -height))
         for link in character.links
     )
-
-
-__all__ = ["slither"]

@@ -8,6 +8,7 @@ and some thirty times a second makes a snapshot that any thread may read.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
@@ -16,10 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import NamedTuple
 
-from poise.control.registry import CONTROLLERS
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.model.character import Character
@@ -192,36 +190,11 @@ class Session:
     def curves(self) -> dict[str, Floats]:
         """Curves of the last seconds of the watched character.
 
-        `poise.studio.measures` has their names: KEYS and STANCE.
+        `poise.studio.measures` has their names: KEYS.
         """
         now = self._newest
         character = min(now.controls.watch, now.measures.index.count - 1)
-        time = now.measures.time
-        return {**self.series.curves(character, time), **self.series.stance(character, time)}
-
-    @property
-    def characters(self) -> tuple[str, ...]:
-        """Names of the characters."""
-        return self.library.characters
-
-    @property
-    def clips(self) -> tuple[str, ...]:
-        """Names of the clips."""
-        return self.library.clips
-
-    def clips_for(self, character: str) -> tuple[str, ...]:
-        """Clips that a character can follow, its own first."""
-        return self.library.clips_for(character)
-
-    @property
-    def controllers(self) -> tuple[str, ...]:
-        """Names of the controllers."""
-        return tuple(CONTROLLERS)
-
-    @property
-    def out(self) -> Path:
-        """The folder for files."""
-        return self.folder.path
+        return self.series.curves(character, now.measures.time)
 
     # ---- the thread
 
@@ -264,14 +237,10 @@ class Session:
     def _next_tasks(self, timeout: float) -> list[Task]:
         """All tasks of the queue, waiting so long [s] for the first."""
         found: list[Task] = []
-        try:
-            found.append(
-                self._queue.get(timeout=timeout) if timeout > 0 else self._queue.get_nowait()
-            )
+        with contextlib.suppress(queue.Empty):
+            found.append(self._queue.get(timeout=max(timeout, 0.0)))
             while len(found) < MAX_QUEUED:
                 found.append(self._queue.get_nowait())
-        except queue.Empty:
-            pass
         return found
 
     def _do(self, task: Task) -> None:
@@ -443,7 +412,7 @@ class Session:
             # at the same time after its start
             start = 0.0 if playback is None else playback.start
             beside.show_time(beside.start + measures.time - start)
-        rates = self._pace.rates()
+        pace, step_rate, load = self._pace.rates()
         watched = min(self.controls.watch, measures.index.count - 1)
         snapshot = Snapshot(
             number=self._number,
@@ -458,9 +427,9 @@ class Session:
             frames=len(shown),
             start=shown.start,
             end=shown.end,
-            pace=rates.pace,
-            step_rate=rates.step_rate,
-            load=rates.load,
+            pace=pace,
+            step_rate=step_rate,
+            load=load,
             diverged="" if playback is not None or looks_back else simulation.diverged,
             trail=self.series.trail(watched, measures.time),
             recording=simulation.history.take is not None,
@@ -472,14 +441,6 @@ class Session:
         )
         self._pace.worked(began)
         return snapshot
-
-
-class Rates(NamedTuple):
-    """Rates of the last second: see `Snapshot`."""
-
-    pace: float = 0.0
-    step_rate: float = 0.0
-    load: float = 0.0
 
 
 class Pace:
@@ -523,15 +484,13 @@ class Pace:
         while self._work[0][0] < now - RATE_WINDOW:
             self._work.popleft()
 
-    def rates(self) -> Rates:
-        """Rates over the last second, or as long as there were any."""
-        if len(self._work) < 2:
-            return Rates()
+    def rates(self) -> tuple[float, float, float]:
+        """Pace, step rate and load over the last second: see `Snapshot`."""
         now = self.clock()
         work = [one for one in self._work if one[0] >= now - RATE_WINDOW]
         if len(work) < 2 or now - work[-1][0] > 0.5 * RATE_WINDOW:
-            return Rates()
+            return 0.0, 0.0, 0.0
         # the first one began before the time that is counted
         span = max(now - work[0][0], 1e-9)
         _, busy, simulated, steps = (sum(column) for column in zip(*work[1:], strict=True))
-        return Rates(simulated / span, steps / span, min(busy / span, 1.0))
+        return simulated / span, steps / span, min(busy / span, 1.0)

@@ -6,6 +6,7 @@ import html
 import math
 import os
 import re
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.simulation.contact import default_projectiles
 from poise.simulation.pushes import Push
-from poise.view.camera import AZIMUTH, ELEVATION, frame
+from poise.view.camera import AZIMUTH, ELEVATION, Camera, frame
 from poise.view.drawing import (
     GHOST,
     GHOST_OPACITY,
@@ -35,7 +36,6 @@ from poise.view.drawing import (
     hull_points,
     static_drawing,
 )
-from poise.view.html_recorder import HtmlRecorder
 from poise.view.overlays import (
     POINT,
     PUSH,
@@ -101,21 +101,22 @@ def save_html(
     shown = [as_recording(one) for one in (recording, beside) if one is not None]
     lines = [Timeline(one, copy=copy, fps=fps) for one in shown]
     labels = _names(lines, names) + _captions(lines[0], captions)
-    page = _page(lines, ghost, forces, center_of_mass, pushes, color, labels, progress)
+    page = _page(
+        lines, labels, forces, progress,
+        ghost=ghost, center_of_mass=center_of_mass, pushes=pushes, color=color,
+    )  # fmt: skip
     whole = re.sub("<title>.*?</title>", f"<title>{html.escape(title)}</title>", page, count=1)
     write_atomically(path, whole.encode())
 
 
 def _page(
     lines: list[Timeline],
-    ghost: bool,
-    forces: bool | float,
-    center_of_mass: bool,
-    pushes: Sequence[Push],
-    color: Colors,
     labels: Sequence[Label],
+    forces: bool | float,
     progress: Callable[[float], None] | None,
+    **looks: Any,
 ) -> str:
+    """The page of one or two recordings; `looks` are arguments of Playback."""
     first = lines[0].recording
     hulls = [hull_of_motion(line) for line in lines]
     offsets = _offsets(lines, hulls)
@@ -130,12 +131,9 @@ def _page(
     stage.update("ground", ground_drawing(first.settings, low, high))
     stage.update("obstacles", static_drawing(first.settings))
     plays = [
-        Playback(
-            stage, line, name, ghost=ghost, forces=force_scale(line.recording, forces),
-            center_of_mass=center_of_mass, pushes=pushes, color=color, offset=by,
-        )
+        Playback(stage, line, name, forces=force_scale(line.recording, forces), offset=by, **looks)
         for line, name, by in zip(lines, ("recording", "beside"), offsets, strict=False)
-    ]  # fmt: skip
+    ]
     for i, (text, at) in enumerate(labels):
         recorder.scene.add_label(f"/names/{i}", text, position=at)
     count = max(map(len, lines))
@@ -309,3 +307,67 @@ def hull_of_motion(timeline: Timeline, most: int = 48) -> Floats:
     middle = forward_kinematics(scene, q[some])[0].mean(axis=1)
     near = np.linalg.norm(middle - middle[0], axis=1) <= FARTHEST
     return np.concatenate([hull_points(drawing_of(scene, q[k])) for k in some[near]])
+
+
+# ---- the file
+
+
+class HtmlRecorder:
+    """Records the messages of a viser scene over time; opens no port.
+
+    Attributes:
+        scene: viser's interface to the scene, as `server.scene`.
+    """
+
+    def __init__(self) -> None:
+        from viser import SceneApi, ViserServer
+        from viser.infra import StateSerializer, WebsockMessageHandler
+        from viser.infra._async_message_buffer import AsyncMessageBuffer
+
+        missing: Any = None
+
+        class Recorder(WebsockMessageHandler):
+            """Receives the messages of a scene and sends them nowhere."""
+
+            def queue_message(self, message: Any) -> None:
+                for handle in self._record_handles:
+                    handle._insert_message(message)
+
+            def get_message_buffer(self) -> Any:
+                # messages for pages that connect later: stays empty
+                return AsyncMessageBuffer(event_loop=missing, persistent_messages=False)
+
+        class Owner(ViserServer):
+            """The owner of a scene that is not served."""
+
+            def __init__(self, recorder: Any) -> None:
+                self._websock_server = recorder
+                self._scene_lifecycle_lock = threading.RLock()
+
+        self._recorder = Recorder()
+        self._serializer: StateSerializer = self._recorder.get_message_serializer(
+            filter=lambda message: message.include_in_scene_serialization
+        )
+        self.scene = SceneApi(Owner(self._recorder), missing, missing)
+        self.scene.set_up_direction("+z")
+
+    def look(self, camera: Camera) -> None:
+        """Sets the initial camera.
+
+        Args:
+            camera: See `render`.
+        """
+        from viser import InitialCameraConfig
+
+        view = InitialCameraConfig(broadcast=self._recorder.queue_message)
+        view.position, view.look_at = np.array(camera.eye), np.array(camera.target)
+        view.up = np.array(camera.up)
+        view.fov, view.near = camera.fov, 0.05
+
+    def wait(self, duration: float) -> None:
+        """Advances the time of the recording [s]."""
+        self._serializer.insert_sleep(duration)
+
+    def html(self) -> str:
+        """The whole file; call it once, at the end."""
+        return self._serializer.as_html()

@@ -9,7 +9,7 @@ From a sketch with contacts to a motion that could be true: the terms and stages
 
 First the feet: standing points come to rest on the ground where they stand on average, others stay
 above it. Then the forces: the ground must explain the motion. Between rounds the places where feet
-stand move to where the motion wants them.
+stand move to where the motion has them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.anatomy import feet
 from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import positions
 from poise.errors import ClipError, unknown_name
 from poise.math.arrays import Floats, runs
 from poise.model.character import Character
@@ -45,7 +46,7 @@ from poise.motion.keyframes import Keyframes
 
 # refinement
 
-EASE = 0.5
+RAMP = 0.5
 """How much less the ground's residual counts in the round before."""
 
 IMPACT = 0.05
@@ -72,7 +73,7 @@ class Options:
         lean: Weight of 0.1 rad off the sketch, of the root's rotation.
         joints: Weights of single joints, by name or by its end ("ankle").
         strength: Largest torques of single joints, by name or by its end ("ankle") [N m/kg].
-        human: Share of a strong person's torques that joints may have, by direction; 0: any.
+        human: Fraction of a strong person's torques that joints may have, by direction; 0: any.
         stand: Weight of a centimetre of a standing point off its place.
         clearance: Height of swinging feet [m].
         limits: Weight of 0.1 rad beyond a joint's limits.
@@ -141,25 +142,26 @@ def refine(
     motion = Motion(character, np.array(sketch, dtype=np.float64), fps, travel)
     task = _Task(character, np.array(sketch), fps, contacts, options, travel, hold)
     for stage in range(options.rounds + 1):
-        # the ground's share grows from round to round, so that none jumps far
-        share = 0.0 if stage == 0 else EASE ** max(options.rounds - 2 - stage, 0)
+        # the ground's weight grows from round to round, so that none jumps far
+        weight = 0.0 if stage == 0 else RAMP ** max(options.rounds - 2 - stage, 0)
         if stage == 0 or options.settle:
             task.anchor(motion)
-        found = optimize(
+        motion = optimize(
             motion,
-            task.terms(share),
+            task.terms(weight),
             spacing=options.spacing,
             symmetry=symmetry,
             fixed=fixed,
             iterations=options.iterations,
-            watch=None if watch is None else _watch_stage(watch, f"round {stage}"),
-        )
-        motion = found.motion
+            watch=partial(_watch_stage, watch, stage) if watch else None,
+        ).motion
     return motion
 
 
-def _watch_stage(watch: Callable[[str, float], None], stage: str) -> Callable[[int, float], None]:
-    return lambda iteration, cost: watch(f"{stage}, step {iteration}", cost)
+def _watch_stage(
+    watch: Callable[[str, float], None], stage: int, iteration: int, cost: float
+) -> None:
+    watch(f"round {stage}, step {iteration}", cost)
 
 
 def value_for_joint(values: Mapping[str, float], joint: str) -> float | None:
@@ -168,36 +170,30 @@ def value_for_joint(values: Mapping[str, float], joint: str) -> float | None:
     return values[max(fits, key=len)] if fits else None
 
 
+@dataclass
 class _Task:
     """A sketch, its contacts and where they stand."""
 
-    def __init__(
-        self,
-        character: Character,
-        sketch: Floats,
-        fps: float,
-        contacts: ContactSchedule,
-        options: Options,
-        travel: Travel | None,
-        hold: Floats | None,
-    ) -> None:
-        self.character, self.sketch, self.fps, self.options = character, sketch, fps, options
-        self.points, self.on, self.travel = contacts.points, contacts.on, travel
-        self.hold = np.ones((len(sketch), character.nv)) if hold is None else hold
-        self.anchors = np.zeros((len(sketch), len(self.points), 3))
+    character: Character
+    sketch: Floats
+    fps: float
+    contacts: ContactSchedule
+    options: Options
+    travel: Travel | None
+    hold: Floats | None
+
+    def __post_init__(self) -> None:
+        self.points, self.on = self.contacts.points, self.contacts.on
+        self.anchors = np.zeros((len(self.sketch), len(self.points), 3))
 
     def anchor(self, motion: Motion) -> None:
         """Let points stand where they are on average, at height 0."""
-        at = feet.positions(self.character, self.points, motion.q)
+        at = positions(self.character, self.points, motion.q)
         k = len(at)
         for i in range(len(self.points)):
             for frames, cycles in self._phases(i):
-                shifts = np.array(
-                    [
-                        travel_power(self.travel, int(c))[0] if self.travel else np.zeros(3)
-                        for c in cycles
-                    ]
-                )
+                travel = self.travel or Travel()
+                shifts = np.array([travel_power(travel, int(cycle))[0] for cycle in cycles])
                 mean = (at[frames % k, i] + shifts).mean(axis=0)
                 mean[2] = 0.0
                 self.anchors[frames % k, i] = mean - shifts
@@ -210,33 +206,33 @@ class _Task:
             found = [*found[1:-1], (found[-1][0], k + found[0][1])]
         return [(np.arange(a, b), np.arange(a, b) // k) for a, b in found]
 
-    def terms(self, share: float) -> list[Term]:
-        """What counts; `share` of what has to do with forces, which mean little until they are
-        those of the ground."""
+    def terms(self, force_weight: float) -> list[Term]:
+        """What counts; `force_weight` weights what has to do with forces, which mean little until
+        they are those of the ground."""
         options = self.options
         weights = np.repeat(self.on[..., None], 3, axis=2).astype(np.float64)
         terms = [
             spacetime_terms.standing(self.points, self.anchors, weights, weight=options.stand),
             spacetime_terms.above(self.points, self._least(), weight=5.0),
-            spacetime_terms.near(self.sketch, self.hold * self._keep()),
+            spacetime_terms.near(self.sketch, self._keep()),
             spacetime_terms.limits(weight=options.limits),
             spacetime_terms.smooth(options.jerk),
         ]
         if options.rest and self.travel is None:
             terms.append(spacetime_terms.at_rest(self._resting(), weight=5.0))
-        if options.press and share:
-            terms.append(spacetime_terms.pressing(share * options.press * self._steady()))
+        if options.press and force_weight:
+            terms.append(spacetime_terms.pressing(force_weight * options.press * self._steady()))
         if options.center:
             terms.append(self._center())
-        if share:
+        if force_weight:
             terms.append(
                 spacetime_terms.ground(
                     self.points,
                     self.on,
-                    weight=share * options.residual,
-                    torque=share * options.torque,
+                    weight=force_weight * options.residual,
+                    torque=force_weight * options.torque,
                     bounds=self._strength(),
-                    strict=share,
+                    strict=force_weight,
                     friction=options.friction,
                 )
             )
@@ -261,7 +257,7 @@ class _Task:
         return steady
 
     def _keep(self) -> Floats:
-        """Weights of the sketch, (nv,)."""
+        """Weights of the sketch, (nv,) or (k, nv)."""
         weights = np.full(self.character.nv, self.options.keep)
         for joint in self.character.joints:
             at = self.character.v_slice(joint)
@@ -273,7 +269,7 @@ class _Task:
             if joint.kind == "ball" and joint.limits is not None and joint.limits[0] < HARDLY:
                 # a knee bends about one axis
                 weights[at] *= np.where(np.abs(joint.axis) > 0.5, 1.0, STIFF)
-        return weights
+        return weights if self.hold is None else self.hold * weights
 
     def _strength(self) -> tuple[Floats, Floats]:
         """Least and largest torques [N m], (nv,) each."""
@@ -395,14 +391,9 @@ def options_of(source: str, given: Mapping[str, Any]) -> Options:
     for name, value in given.items():
         if name not in known:
             raise ClipError(f"{source}: options: {unknown_name('option', name, known)}")
-        desired: Any = (
-            Mapping
-            if name in ("joints", "strength")
-            else bool
-            if known[name] == "bool"
-            else (int, float)
-        )
-        if not isinstance(value, desired) or (desired == (int, float) and isinstance(value, bool)):
+        kinds: dict[Any, Any] = {"bool": bool, "int": (int, float), "float": (int, float)}
+        kind = kinds.get(known[name], Mapping)
+        if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
             raise ClipError(f"{source}: options: {name} is {value!r:.40}, it must be {known[name]}")
         if known[name] == "int" and value != int(value):
             raise ClipError(f"{source}: options: {name} is {value}, it must be a whole number")
@@ -417,10 +408,4 @@ def _clip(keys: Keyframes, motion: Motion, contacts: ContactSchedule, cycles: in
         frames = np.concatenate([repeat_cycles(motion, 0, cycles), last])
         on = np.concatenate([np.tile(on, (cycles, 1)), on[:1]])
     # quaternions of many cycles drift off their sign; a clip aligns them
-    return Clip(
-        keys.character,
-        frames,
-        keys.fps,
-        name=keys.name,
-        contacts=replace(contacts, on=on),
-    )
+    return Clip(keys.character, frames, keys.fps, name=keys.name, contacts=replace(contacts, on=on))

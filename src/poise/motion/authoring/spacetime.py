@@ -27,9 +27,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solveh_banded
 from scipy.sparse import csr_array, eye_array, kron, vstack
 
@@ -77,20 +78,20 @@ class Basis:
         return (self.frames - 2) // self.spacing + 4
 
     @cached_property
-    def index(self) -> np.ndarray:
-        """Splines that act at each frame, (frames, 4)."""
+    def _first(self) -> NDArray[Any]:
+        """Number of the first spline that acts at each frame, (frames,)."""
         first = np.arange(self.frames) // self.spacing
-        if not self.periodic:
-            first = np.minimum(first, self.size - 4)
-        index: np.ndarray = (first[:, None] + np.arange(4)) % self.size
-        return index
+        return first if self.periodic else np.minimum(first, self.size - 4)
+
+    @cached_property
+    def index(self) -> NDArray[Any]:
+        """Splines that act at each frame, (frames, 4)."""
+        return np.asarray((self._first[:, None] + np.arange(4)) % self.size)
 
     @cached_property
     def weights(self) -> Floats:
         """Their values and first three derivatives, (4 derivatives, frames, 4)."""
-        i = np.arange(self.frames)
-        first = i // self.spacing if self.periodic else np.minimum(i // self.spacing, self.size - 4)
-        u = i / self.spacing - first
+        u = np.arange(self.frames) / self.spacing - self._first
         one, rate = np.ones_like(u), self.fps / self.spacing
         value = [(1 - u) ** 3, 3 * u**3 - 6 * u**2 + 4, -3 * u**3 + 3 * u**2 + 3 * u + 1, u**3]
         slope = [-3 * (1 - u) ** 2, 9 * u**2 - 12 * u, -9 * u**2 + 6 * u + 3, 3 * u**2]
@@ -185,7 +186,7 @@ class System:
 
 
 def _band(H: Floats) -> Floats:
-    """Blocks (size, 4, n, n) as the upper band that LAPACK wants, (4 n, size n)."""
+    """Blocks (size, 4, n, n) as the upper band that LAPACK expects, (4 n, size n)."""
     size, _, n, _ = H.shape
     band = np.zeros((4 * n, size * n))
     row, column = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
@@ -214,6 +215,8 @@ def _dense(H: Floats) -> Floats:
 
 
 # motions and the optimization
+
+UP = (0.0, 0.0, 1.0)
 
 
 class Travel(NamedTuple):
@@ -287,7 +290,7 @@ def repeat_cycles(motion: Motion, first: int, cycles: int) -> Floats:
     for cycle in range(first, first + cycles):
         q = motion.q.copy()
         shift, turn = travel_power(motion.travel, cycle)
-        yaw = rotation.turn((0.0, 0.0, 1.0), turn)
+        yaw = rotation.turn(UP, turn)
         q[:, :3] = rotation.rotate(yaw, q[:, :3]) + shift
         q[:, 3:7] = rotation.multiply(yaw, q[:, 3:7])
         out.append(q)
@@ -299,11 +302,9 @@ def travel_power(travel: Travel, cycle: int) -> tuple[Floats, float]:
     shift = np.zeros(3)
     for _ in range(abs(cycle)):
         if cycle > 0:
-            yaw = rotation.turn((0.0, 0.0, 1.0), travel.turn)
-            shift = rotation.rotate(yaw, shift) + travel.shift
+            shift = rotation.rotate(rotation.turn(UP, travel.turn), shift) + travel.shift
         else:
-            yaw = rotation.turn((0.0, 0.0, 1.0), -travel.turn)
-            shift = rotation.rotate(yaw, shift - np.array(travel.shift))
+            shift = rotation.rotate(rotation.turn(UP, -travel.turn), shift - np.array(travel.shift))
     return shift, travel.turn * cycle
 
 
@@ -346,7 +347,7 @@ def optimize(
         symmetry: The matrix that mirrors a step, (nv, nv): the second half of a loop mirrors the
             first; in other motions both sides move alike.
         iterations: At most so many.
-        tolerance: Stop where a step gains less than this share of the cost.
+        tolerance: Stop where a step gains less than this fraction of the cost.
         fixed: Velocities that stay zero.
         watch: Called with the iteration and its cost.
     """
@@ -357,23 +358,21 @@ def optimize(
     costs, damping = [cost], 1e-3
     for iteration in range(iterations):
         system = System(*_normal_equations(motion, terms, basis, ways), basis.periodic, fold)
-        gained = False
         for _ in range(8):
             c = system.solve(damping)
             new = motion.moved(_steps(basis, c @ ways.T))
             new_cost, new_parts = _cost(new, terms)
             if new_cost < cost:
-                gained = True
                 break
             damping *= 6.0
-        if not gained:
+        else:
             break
-        share = (cost - new_cost) / cost
+        gain = (cost - new_cost) / cost
         motion, cost, parts, damping = new, new_cost, new_parts, max(damping / 4.0, 1e-8)
         costs.append(cost)
         if watch is not None:
             watch(iteration, cost)
-        if share < tolerance:
+        if gain < tolerance:
             break
     return Result(motion, costs, parts)
 
@@ -409,20 +408,18 @@ def _normal_equations(
     plain = np.zeros((k, 4, 4, nv))
     for term in terms:
         for rows in term(motion, True):
-            pairs = zip(basis.weights, rows[1:], strict=True)
-            diagonal = [(B, D) for B, D in pairs if D is not None and D.ndim == 2]
-            if diagonal:
+            given = [(B, D) for B, D in zip(basis.weights, rows[1:], strict=True) if D is not None]
+            if any(D.ndim == 2 for _, D in given):
                 # each number of the step by itself; that joints turn meanwhile is left out
-                J = sum(B[:, :, None] * D[:, None] for B, D in diagonal)
+                J = sum(B[:, :, None] * D[:, None] for B, D in given)
                 sides += (J * rows.r[:, None]) @ ways
                 plain += J[:, :, None] * J[:, None]
                 continue
             # derivatives by d and its first three rates
             D = [None if x is None else x @ ways for x in rows[1:]]
-            if rows.a is not None:
-                D[0], D[1] = _sum(D[0], rows.a @ dw), _sum(D[1], rows.a @ w)
-            if rows.v is not None:
-                D[0] = _sum(D[0], rows.v @ w)
+            turning = [(0, rows.a, dw), (1, rows.a, w), (0, rows.v, w)]
+            for i, by, cross in ((i, by, x) for i, by, x in turning if by is not None):
+                D[i] = by @ cross if D[i] is None else D[i] + by @ cross
             J = sum(
                 B[:, None, :, None] * x[:, :, None]
                 for B, x in zip(basis.weights, D, strict=True)
@@ -437,17 +434,18 @@ def _normal_equations(
     return assemble(basis, blocks, sides)
 
 
-def _sum(x: Floats | None, more: Floats) -> Floats:
-    return more if x is None else x + more
-
-
 def cross_matrices(motion: Motion, rate: Floats) -> Floats:
     """Of each frame the matrix of w x: zero but for joints that turn as a ball, (k, nv, nv)."""
     out = np.zeros((len(rate), motion.character.nv, motion.character.nv))
     for _, _, at in configuration.rotations(motion.character):
-        x, y, z = rate[:, at].T
-        i = at.start
-        out[:, i, i + 1], out[:, i + 1, i] = -z, z
-        out[:, i, i + 2], out[:, i + 2, i] = y, -y
-        out[:, i + 1, i + 2], out[:, i + 2, i + 1] = -x, x
+        out[:, at, at] = skew(rate[:, at])
+    return out
+
+
+def skew(x: Floats) -> Floats:
+    """Matrices (..., 3, 3) of x x, of vectors (..., 3)."""
+    out = np.zeros((*x.shape, 3))
+    out[..., 0, 1], out[..., 1, 0] = -x[..., 2], x[..., 2]
+    out[..., 0, 2], out[..., 2, 0] = x[..., 1], -x[..., 1]
+    out[..., 1, 2], out[..., 2, 1] = -x[..., 0], x[..., 0]
     return out

@@ -16,15 +16,15 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
 from poise import dynamics
-from poise.anatomy import feet
-from poise.anatomy.feet import ContactPoint
+from poise.anatomy.feet import ContactPoint, positions
+from poise.anatomy.rest_pose import rest_pose
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
 from poise.model import configuration
 from poise.model.character import Character
 from poise.motion.authoring import ground_forces
 from poise.motion.authoring.ground_forces import G
-from poise.motion.authoring.spacetime import Motion, Rows, Term, cross_matrices
+from poise.motion.authoring.spacetime import Motion, Rows, Term, cross_matrices, skew
 from poise.motion.limits import excesses
 
 CENTIMETRE = 0.01
@@ -66,7 +66,7 @@ def ground(
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         character = motion.character
-        found = _ground_forces(motion, points, on, friction, barrier)
+        found = _ground_forces(motion, points, on, friction=friction, barrier=barrier)
         w = np.broadcast_to(100.0 * weights, len(motion.q))
         r = found.residual * w[:, None]
         scale = 1.0 / (character.mass * 9.81)
@@ -105,7 +105,7 @@ def standing(
     """
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
-        at = _points(motion, points)
+        at = positions(motion.character, points, motion.q)
         scale = weights * weight / CENTIMETRE
         r = ((at - anchors) * scale).reshape(len(at), -1)
         if not derivatives:
@@ -129,7 +129,7 @@ def above(
     """
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
-        z = _points(motion, points)[..., 2] - ground
+        z = positions(motion.character, points, motion.q)[..., 2] - ground
         missing = np.maximum(least - z, 0.0)
         r = missing * weight / CENTIMETRE
         if not derivatives:
@@ -222,31 +222,16 @@ def at_rest(frames: Sequence[int], *, weight: float = 1.0) -> Term:
 
 
 def _ground_forces(
-    motion: Motion,
-    points: Sequence[ContactPoint],
-    on: Mask,
-    friction: float,
-    barrier: float,
+    motion: Motion, points: Sequence[ContactPoint], on: Mask, **options: float
 ) -> ground_forces.GroundForces:
     key = f"explained {id(points)} {id(on)}"
     if key not in motion.cache:
         motion.cache[key] = ground_forces.find_ground_forces(
-            motion.character,
-            motion.q,
-            motion.v,
-            motion.a,
-            points,
-            on,
-            friction=friction,
-            barrier=barrier,
+            motion.character, motion.q, motion.v, motion.a, points, on, **options
         )
     found = motion.cache[key]
     assert isinstance(found, ground_forces.GroundForces)
     return found
-
-
-def _points(motion: Motion, points: Sequence[ContactPoint]) -> Floats:
-    return feet.positions(motion.character, points, motion.q)
 
 
 def _point_jacobians(motion: Motion, points: Sequence[ContactPoint]) -> Floats:
@@ -295,9 +280,9 @@ def _wrenches(
     """Forces at points as wrenches on the links, at their origins, (..., nl, 6)."""
     p, R = dynamics.forward_kinematics(character, q)
     out = np.zeros((*p.shape[:-1], 6))
-    where = {link.name: i for i, link in enumerate(character.links)}
+    index = rest_pose(character).index
     for i, point in enumerate(points):
-        at = where[point.link]
+        at = index[point.link]
         out[..., at, :3] += forces[:, i]
         out[..., at, 3:] += np.cross(rotation.rotate(R[..., at, :], point.pos), forces[:, i])
     return out
@@ -318,15 +303,6 @@ def _wrench(motion: Motion, found: ground_forces.GroundForces, D: Three) -> Thre
     by_q[:, 3:, :3] -= skew(left[:, :3])
     by_q[:, 3:, 3:6] -= R @ skew(left[:, 3:6])
     return by_q, by_v, by_a
-
-
-def skew(x: Floats) -> Floats:
-    """Matrices (..., 3, 3) of x x, of vectors (..., 3)."""
-    out = np.zeros((*x.shape, 3))
-    out[..., 0, 1], out[..., 1, 0] = -x[..., 2], x[..., 2]
-    out[..., 0, 2], out[..., 2, 0] = x[..., 1], -x[..., 1]
-    out[..., 1, 2], out[..., 2, 1] = -x[..., 0], x[..., 0]
-    return out
 
 
 def _project(
@@ -359,16 +335,12 @@ def mirror_matrix(character: Character, pairs: Mapping[str, str]) -> Floats:
     S = np.zeros((character.nv, character.nv))
     for joint in character.joints:
         rows, columns = character.v_slice(pairs[joint.name]), character.v_slice(joint)
-        if joint.kind == "free":
-            signs = [1.0, -1.0, 1.0, -1.0, 1.0, -1.0]
-        elif joint.kind == "ball":
-            signs = [-1.0, 1.0, -1.0]
+        moves, turns = np.array([1.0, -1.0, 1.0]), np.array([-1.0, 1.0, -1.0])
+        if joint.kind in ("free", "ball"):
+            signs = np.concatenate([moves, turns])[-joint.nv :]
         else:
-            other = np.array(character.joint(pairs[joint.name]).axis)
-            turned = np.array(joint.axis) * (
-                [-1.0, 1.0, -1.0] if joint.kind == "hinge" else [1.0, -1.0, 1.0]
-            )
-            signs = [float(np.sign(turned @ other))]
+            image = np.array(joint.axis) * (turns if joint.kind == "hinge" else moves)
+            signs = np.sign([image @ character.joint(pairs[joint.name]).axis])
         S[rows, columns] = np.diag(signs)
     return S
 

@@ -6,7 +6,6 @@ A clip as the checks see it: flights, contacts, the forces that explain it; and 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,9 +13,9 @@ import numpy as np
 from scipy.signal import savgol_filter
 
 from poise import dynamics
-from poise.anatomy import feet
-from poise.anatomy.body import body_of
+from poise.anatomy.body import SIDES, body_of
 from poise.anatomy.contact_schedule import ContactSchedule
+from poise.anatomy.feet import feet_of, has_free_root, positions
 from poise.anatomy.rest_pose import size_of
 from poise.math.arrays import Floats, Mask, runs
 from poise.motion.authoring import ground_forces
@@ -106,15 +105,29 @@ def spans(bad: tuple[Span, ...], most: int = 6) -> str:
     return ", ".join(shown) + " s" + more
 
 
-@dataclass(frozen=True, eq=False)
 class Analysis:
-    """Quantities of a clip that checks need, computed at first use."""
+    """Quantities of a clip that checks need; those that take long are computed at first use.
 
-    clip: Clip
+    Attributes:
+        clip: The clip.
+        q: Its frames, shape (k, nq).
+        times: Of the frames [s], shape (k,).
+        free: Whether the root is free.
+        size: Of the character [m].
+        parts: Stretches without a cut: first frame, frame after the last.
+        jumps: Frames at which the pose is not what it was before: cuts.
+        whole: Frames that are not beside a cut, shape (k,).
+    """
 
-    @cached_property
-    def times(self) -> Floats:
-        return np.arange(len(self.clip)) / self.clip.fps
+    def __init__(self, clip: Clip) -> None:
+        self.clip, self.q = clip, clip.frames
+        self.times = np.arange(len(clip)) / clip.fps
+        self.free, self.size = has_free_root(clip.character), size_of(clip.character)
+        self.parts = smoothing.uncut_segments(clip)
+        self.jumps = [a for a, _ in self.parts[1:]]
+        self.whole = np.ones(len(clip), dtype=bool)
+        for frame in self.jumps:
+            self.whole[max(frame - CUT, 0) : frame + CUT] = False
 
     @cached_property
     def contacts(self) -> ContactSchedule:
@@ -125,32 +138,19 @@ class Analysis:
         character, own = self.clip.character, self.clip.contacts
         if own is not None and not own.detected:
             return own
-        points = feet.feet_of(character) if own is None else own.points
+        points = feet_of(character) if own is None else own.points
         standing = {point.link for point in points}
         if not standing:
             return ContactSchedule((), np.zeros((len(self.clip), 0), dtype=bool))
         body = body_of(character)
         # of a dog the hands are feet, or carry them
         carriers = standing | {character.link(name).parent for name in standing}
-        solid = {link.name for link in character.links if link.shapes} - carriers
-        arms = [body.chain("arm", side) for side in ("left", "right")]
-        hands = [arm[-1] for arm in arms if arm and arm[-1] in solid]
+        hands = [name for side in SIDES for name in body.chain("arm", side)[-1:]]
+        hands = [x for x in hands if character.link(x).shapes and x not in carriers]
         return detect_contacts(self.clip, points, also=hands)
 
     @cached_property
-    def q(self) -> Floats:
-        return self.clip.frames
-
-    @cached_property
-    def v(self) -> Floats:
-        return self._rates[0]
-
-    @cached_property
-    def a(self) -> Floats:
-        return self._rates[1]
-
-    @cached_property
-    def _rates(self) -> tuple[Floats, Floats]:
+    def rates(self) -> tuple[Floats, Floats]:
         """Velocities and accelerations, (k, nv) each, of the stretches between cuts."""
         v, a = np.zeros((2, len(self.q), self.clip.character.nv))
         for start, stop in self.parts:
@@ -160,21 +160,11 @@ class Analysis:
         return v, a
 
     @cached_property
-    def free(self) -> bool:
-        """Whether the root is free."""
-        joints = self.clip.character.joints
-        return bool(joints) and joints[0].kind == "free"
-
-    @cached_property
-    def size(self) -> float:
-        """Of the character [m]."""
-        return size_of(self.clip.character)
-
-    @cached_property
     def spin(self) -> Floats:
         """Angular momentum about the center of mass [N m s], (k, 3)."""
-        A, _ = dynamics.centroidal_momentum(self.clip.character, self.q, self.v)
-        return np.asarray(np.einsum("kcv,kv->kc", A[:, 3:], self.v))
+        v, _ = self.rates
+        A, _ = dynamics.centroidal_momentum(self.clip.character, self.q, v)
+        return np.asarray(np.einsum("kcv,kv->kc", A[:, 3:], v))
 
     @cached_property
     def center(self) -> Floats:
@@ -183,14 +173,9 @@ class Analysis:
 
     @cached_property
     def explained(self) -> ground_forces.GroundForces:
+        points, on = self.contacts.points, self.contacts.on
         return ground_forces.find_ground_forces(
-            self.clip.character,
-            self.q,
-            self.v,
-            self.a,
-            self.contacts.points,
-            self.contacts.on,
-            friction=FRICTION,
+            self.clip.character, self.q, *self.rates, points, on, friction=FRICTION
         )
 
     @cached_property
@@ -199,24 +184,6 @@ class Analysis:
         left = self.explained.residual
         force, moment = (np.linalg.norm(x, axis=1) for x in (left[:, :3], left[:, 3:]))
         return np.asarray(np.maximum(force, moment))
-
-    @cached_property
-    def parts(self) -> list[tuple[int, int]]:
-        """Stretches without a cut: first frame, frame after the last."""
-        return smoothing.uncut_segments(self.clip)
-
-    @cached_property
-    def jumps(self) -> list[int]:
-        """Frames at which the pose is not what it was before: cuts."""
-        return [a for a, _ in self.parts[1:]]
-
-    @cached_property
-    def whole(self) -> Mask:
-        """Frames that are not beside a cut, (k,)."""
-        mask = np.ones(len(self.q), dtype=bool)
-        for frame in self.jumps:
-            mask[max(frame - CUT, 0) : frame + CUT] = False
-        return mask
 
     @cached_property
     def flights(self) -> list[tuple[int, int]]:
@@ -243,27 +210,19 @@ class Analysis:
             return Finding(claim, None, where="no frame to look at")
         inside = np.where(where, size, -np.inf)
         k = int(inside.argmax())
-        return Finding(
-            claim,
-            bool(size[k] <= bound),
-            float(size[k]),
-            bound,
-            unit,
-            float(self.times[k]),
-            what,
-            self.spans(np.asarray(inside > bound)),
-        )
+        value, time = float(size[k]), float(self.times[k])
+        bad = self.spans(np.asarray(inside > bound))
+        return Finding(claim, value <= bound, value, bound, unit, time, what, bad)
 
     def spans(self, bad: Mask) -> tuple[Span, ...]:
         """Stretches of frames as times [s]; those close to each other are one."""
-        joined: list[list[float]] = []
+        joined: list[Span] = []
         for a, b in runs(bad):
             start, stop = float(self.times[a]), float(self.times[b - 1])
             if joined and start - joined[-1][1] < BRIDGE:
-                joined[-1][1] = stop
-            else:
-                joined.append([start, stop])
-        return tuple((a, b) for a, b in joined)
+                start = joined.pop()[0]
+            joined.append((start, stop))
+        return tuple(joined)
 
     def mask(self, stretches: list[tuple[int, int]]) -> Mask:
         """Frames in some stretches, (k,)."""
@@ -329,7 +288,7 @@ def check_standing_feet(analysis: Analysis) -> Finding:
         return Finding(claim, None, where="it slides")
     if not contacts.on.any():
         return Finding(claim, None, where="nothing stands")
-    at = feet.positions(analysis.clip.character, contacts.points, analysis.q)
+    at = positions(analysis.clip.character, contacts.points, analysis.q)
     on = contacts.on
     if contacts.detected:
         still = STILL * math.sqrt(ground_forces.G * analysis.size)

@@ -141,26 +141,21 @@ RANGES: dict[str, Ranges] = {
 
 def scale_ranges(gait: str, leg: float) -> Ranges:
     """The ranges of a gait for a leg of another length [m]."""
-    ranges = RANGES[gait]
     size = leg / LEG["dog" if gait.startswith("dog") else "person"]
-    speed, cadence, length, duty = ranges
+    factors = math.sqrt(size), 1.0 / math.sqrt(size), size, 1.0
     return Ranges(
-        _times(speed, math.sqrt(size)),
-        _times(cadence, 1.0 / math.sqrt(size)),
-        _times(length, size),
-        duty,
+        *(
+            one._replace(least=one.least * factor, most=one.most * factor)
+            for one, factor in zip(RANGES[gait], factors, strict=True)
+        )
     )
-
-
-def _times(x: Range, factor: float) -> Range:
-    return x._replace(least=x.least * factor, most=x.most * factor)
 
 
 # strides and gaits
 
 MIRROR = 2.0  # [degrees]
 UNEVEN = 0.25  # strides of a gait differ by less from their median
-APART = 0.12  # of half a stride: the feet of a pair in a symmetrical gait
+HALF = 0.12  # of half a stride: the feet of a pair in a symmetrical gait
 TOGETHER = 0.125  # of a stride: Hildebrand's eighths
 LOOP = 20.0  # [degrees]: joints of a loop differ by less from its first frame to its last
 EVEN = 0.06  # of half the height: places of both sides at rest
@@ -205,7 +200,7 @@ class Stride:
         """Whether the feet of each pair are half a stride apart."""
         limbs = {limb for limb, _ in self.phases}
         lags = [abs(self.lag((limb, "left"), (limb, "right"))) for limb in limbs]
-        return all(lag > 0.5 - APART for lag in lags)
+        return all(lag > 0.5 - HALF for lag in lags)
 
     @cached_property
     def name(self) -> str:
@@ -213,8 +208,8 @@ class Stride:
         duty = float(np.mean(list(self.duty.values())))
         if self.legs == 2:
             return ("walk" if duty > 0.5 else "run") if self.symmetrical else ""
-        left, right = (self._apart(side, side) for side in ("left", "right"))
-        crossed = self._apart("left", "right"), self._apart("right", "left")
+        left, right = (self._lag(side, side) for side in ("left", "right"))
+        crossed = self._lag("left", "right"), self._lag("right", "left")
         if self.symmetrical:
             if max(left, right) < TOGETHER:
                 return "dog pace"
@@ -223,7 +218,7 @@ class Stride:
             return "dog walk" if duty > 0.5 else ""
         return "dog canter" if min(crossed) < TOGETHER else "dog gallop"
 
-    def _apart(self, hind: str, fore: str) -> float:
+    def _lag(self, hind: str, fore: str) -> float:
         return abs(self.lag(("leg", hind), ("arm", fore)))
 
 
@@ -351,11 +346,9 @@ def mirrors(analysis: Analysis, stride: Stride) -> Finding:
     except ClipError as error:
         return Finding(claim, None, where=str(error))
     joint = max(off, key=lambda name: float(off[name].max()))
-    size = np.zeros(len(analysis.q))
+    size, where = np.zeros(len(analysis.q)), np.zeros(len(analysis.q), dtype=bool)
     frames = np.rint(times * clip.fps).astype(int)
-    size[frames] = np.max(list(off.values()), axis=0)
-    where = np.zeros(len(size), dtype=bool)
-    where[frames] = True
+    size[frames], where[frames] = np.max(list(off.values()), axis=0), True
     return analysis.found(claim, size, MIRROR, "degrees", where, joint)
 
 

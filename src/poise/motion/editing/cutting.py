@@ -25,6 +25,8 @@ from poise.motion.foot_contact.detect import detect_contacts, ground_height
 
 UP = (0.0, 0.0, 1.0)
 
+POINT = "three finite numbers x, y, z [m]"
+
 MOST_FRAMES = 10_000_000
 """No edit makes a longer clip than this."""
 
@@ -129,10 +131,10 @@ def _at_times(clip: Clip, t: Floats, fps: float) -> Clip:
 
 def translate(clip: Clip, by: Sequence[float]) -> Clip:
     """The clip shifted by x, y, z [m]."""
-    shift = _three(by, "by")
+    shift = _vector(by, "by", POINT, 3)
     frames = clip.frames.copy()
     frames[:, _root(clip, "move")] += shift
-    return clip.with_frames(frames, contacts=clip.contacts)
+    return clip.replace(q=frames)
 
 
 def turn(clip: Clip, angle: float, about: Sequence[float] | None = None) -> Clip:
@@ -145,10 +147,8 @@ def turn(clip: Clip, angle: float, about: Sequence[float] | None = None) -> Clip
     """
     angle = check_angle(angle, "angle")
     root = _root(clip, "turn")
-    center = clip.frames[0, root] if about is None else _three(about, "about")
-    return clip.with_frames(
-        transform_frames(clip.frames, angle, center, center), contacts=clip.contacts
-    )
+    center = clip.frames[0, root] if about is None else _vector(about, "about", POINT, 3)
+    return clip.replace(q=transform_frames(clip.frames, angle, center, center))
 
 
 def place(
@@ -166,14 +166,12 @@ def place(
     here = clip.frames[0, root]
     there = here.copy()
     if position is not None:
-        there[:2] = _ground_point(position)
+        there[:2] = _vector(position, "position", "two finite numbers x, y [m]", 2, 3)[:2]
     turn = 0.0
     if heading is not None:
         heading = check_angle(heading, "heading")
-        turn = heading - heading_of(clip, clip.frames[0])
-    return clip.with_frames(
-        transform_frames(clip.frames, turn, here, there), contacts=clip.contacts
-    )
+        turn = heading - float(root_yaw(clip.character, clip.frames[0]))
+    return clip.replace(q=transform_frames(clip.frames, turn, here, there))
 
 
 def ground_clip(clip: Clip, ground: float = 0.0) -> Clip:
@@ -187,17 +185,7 @@ def ground_clip(clip: Clip, ground: float = 0.0) -> Clip:
     ground = number(ground, "ground", positive=False, unit="m")
     contacts = clip.contacts or detect_contacts(clip)
     rise = ground - ground_height(clip, contacts)
-    up = translate(clip, (0.0, 0.0, rise))
-    return up.with_frames(up.frames, contacts=contacts)
-
-
-def heading_of(clip: Clip, q: ArrayLike) -> Any:
-    """Which way the root looks in poses (..., nq), from its rest pose counterclockwise [rad].
-
-    It is the turn about the vertical that is left when the root is brought upright the short way.
-    """
-    _root(clip, "have a heading")
-    return root_yaw(clip.character, q)
+    return translate(clip, (0.0, 0.0, rise)).replace(contacts=contacts)
 
 
 def transform_frames(frames: Floats, angle: float, here: Floats, there: Floats) -> Floats:
@@ -231,16 +219,9 @@ def check_angle(value: Any, name: str) -> float:
     return angle
 
 
-def _ground_point(value: Any) -> Floats:
-    """x and y of a place; a z beside them does not count."""
-    array = floats(value, "position")
-    if array.shape not in ((2,), (3,)) or not np.isfinite(array).all():
-        raise ClipError(f"position must be two finite numbers x, y [m], got {value!r:.80}")
-    return array[:2]
-
-
-def _three(value: Sequence[float], name: str) -> Floats:
+def _vector(value: Any, name: str, what: str, *sizes: int) -> Floats:
+    """Finite numbers, as many as one of the sizes; of a place on the ground z does not count."""
     array = floats(value, name)
-    if array.shape != (3,) or not np.isfinite(array).all():
-        raise ClipError(f"{name} must be three finite numbers x, y, z [m], got {value!r:.80}")
+    if array.shape not in [(size,) for size in sizes] or not np.isfinite(array).all():
+        raise ClipError(f"{name} must be {what}, got {value!r:.80}")
     return array

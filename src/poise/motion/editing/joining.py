@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from poise.anatomy.body import root_yaw
 from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import has_free_root, positions
 from poise.errors import ClipError
@@ -22,7 +23,7 @@ from poise.math import rotation
 from poise.math.arrays import Floats, count, number, runs
 from poise.model import configuration
 from poise.motion.clip import Clip
-from poise.motion.editing.cutting import UP, check_angle, heading_of, resample, transform_frames
+from poise.motion.editing.cutting import UP, check_angle, resample, transform_frames
 from poise.motion.foot_contact.locking import lock_blended_feet, lock_points
 
 Travel = tuple[float, Floats, Floats]
@@ -226,7 +227,7 @@ def _travel(clip: Clip, a: Floats, b: Floats) -> Travel:
     if not has_free_root(clip.character):
         return 0.0, here, there
     there[2] = here[2]
-    turn = float(heading_of(clip, b) - heading_of(clip, a))
+    turn = float(root_yaw(clip.character, b) - root_yaw(clip.character, a))
     return turn, here, there
 
 

@@ -276,7 +276,7 @@ def prepare_balance(
     moved = measure.center_of_mass(clip.character, q)[:, :2] - center
     notes.append(_describe_shift(clip, q, moved))
     report(1.0)
-    made = clip if q is clip.frames else clip.with_frames(q, contacts=clip.contacts)
+    made = clip if q is clip.frames else clip.replace(q=q)
     return PreparedClip(made, moved, (*notes, *_describe_unsupported(made)))
 
 
@@ -315,21 +315,16 @@ def _level_feet(clip: Clip, notes: list[str], progress: Progress) -> Clip:
     same = clip.contacts is not None and (contacts.on == clip.contacts.on).all()
     if same and _is_level(clip):
         return clip
-    if not _has_legs(clip.character, contacts):
+    body = body_of(clip.character)
+    if not any(is_on_limb(body, foot) for foot in contacts.feet):
         notes.append(f"feet are left as they are: {clip.character.name!r} has no pair of legs")
-        return clip.with_frames(clip.frames, contacts=clip.contacts or contacts)
+        return clip.replace(contacts=clip.contacts or contacts)
     clip = hold_standing_feet(clip, contacts)
     made = retarget(clip, clip.character, level_feet=True, keep_feet=True, progress=progress).clip
     flat = clip.with_frames(made.frames, contacts=made.contacts)
     away = np.abs(flat.frames[:, :3] - clip.frames[:, :3]).max()
     notes.append(f"feet that stand are level and still; hips moved by up to {1e3 * away:.0f} mm")
     return flat
-
-
-def _has_legs(character: Character, contacts: ContactSchedule) -> bool:
-    """Whether anything that stands is at the end of a leg or an arm."""
-    body = body_of(character)
-    return any(is_on_limb(body, foot) for foot in contacts.feet)
 
 
 def _is_level(clip: Clip) -> bool:

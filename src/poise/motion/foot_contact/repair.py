@@ -6,6 +6,8 @@ in deep poses all feet float. These errors are corrected before a clip is prepar
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from poise import dynamics, measure
@@ -57,8 +59,8 @@ def repair_foot_contact(
         progress: Called with the finished fraction, 0 to 1.
         map: As of `retarget`.
     """
-    firm = hold_standing_feet(clip, repair_schedule(clip))
-    return firm.retargeted(character, map=map, level_feet=True, progress=progress)
+    held = hold_standing_feet(clip, repair_schedule(clip))
+    return held.retargeted(character, map=map, level_feet=True, progress=progress)
 
 
 def hold_standing_feet(clip: Clip, contacts: ContactSchedule) -> Clip:
@@ -76,7 +78,7 @@ def hold_standing_feet(clip: Clip, contacts: ContactSchedule) -> Clip:
     for foot in contacts.feet:
         i, low = index[foot], at[:, contacts.of(foot), 2].max(axis=1)
         place, turn, weight = p[:, i].copy(), R[:, i].copy(), np.zeros(len(p))
-        for _, a, b in contacts.phases(foot):
+        for a, b in contacts.phases(foot):
             flat = a + np.flatnonzero(low[a:b] <= np.percentile(low[a:b], 30.0))
             middle = np.median(p[flat, i], axis=0)
             best = flat[np.argmin(np.linalg.norm(p[flat, i] - middle, axis=1))]
@@ -124,7 +126,7 @@ def repair_schedule(clip: Clip) -> ContactSchedule:
     contacts = clip.contacts or detect_contacts(clip)
     at = positions(clip.character, contacts.points, clip.frames)
     on = _drop_hovering(contacts, at)
-    contacts = ContactSchedule(contacts.points, on, contacts.sliding, contacts.detected)
+    contacts = replace(contacts, on=on)
     on = np.array(on)
     floats = _is_floating(clip, contacts)
     for foot in contacts.feet:
@@ -138,7 +140,7 @@ def repair_schedule(clip: Clip) -> ContactSchedule:
             stays = away.max() < PLAY and low[span].max() < LOW
             if stays or (away[-1] < STRAYS and floats[a:b].any()):
                 on[a:b, mine] = True
-    return ContactSchedule(contacts.points, on, contacts.sliding, contacts.detected)
+    return replace(contacts, on=on)
 
 
 def _drop_hovering(contacts: ContactSchedule, at: Floats) -> Mask:
@@ -147,7 +149,7 @@ def _drop_hovering(contacts: ContactSchedule, at: Floats) -> Mask:
     low = {foot: at[:, contacts.of(foot), 2].min(axis=1) for foot in contacts.feet}
     for foot in contacts.feet:
         others = [low[other] for other in contacts.feet if other != foot]
-        for _, a, b in contacts.phases(foot):
+        for a, b in contacts.phases(foot):
             below = min((float(np.median(other[a:b])) for other in others), default=np.inf)
             if float(np.median(low[foot][a:b])) > max(below, 0.0) + HOVERS:
                 on[a:b, contacts.of(foot)] = False

@@ -1,7 +1,7 @@
 """Goals of inverse kinematics: the place of a point, the orientation or the direction of a link.
 
 Each goal has a target and a weight for every frame; a frame of weight 0 has no effect, and its
-target may be anything. The cost of a frame is the sum of weight times squared miss.
+target may be anything. The cost of a frame is the sum of weight times squared residual.
 `solver` evaluates them.
 
 `Report` has the residuals of a solution.
@@ -182,17 +182,19 @@ class Report:
     def check(self, tolerance: float = 0.005, angle: float = 0.1, fps: float | None = None) -> None:
         """Raise ClipError if a goal is missed by more than a tolerance [m] or angle [rad]."""
         bad = []
-        for name, frame, miss, unit in self.worst():
-            if miss > (tolerance if unit == "m" else angle):
+        for name, frame, residual, unit in self.worst():
+            if residual > (tolerance if unit == "m" else angle):
                 when = f"frame {frame}" if fps is None else f"{frame / fps:.3f} s"
-                far = f"{1000 * miss:.1f} mm" if unit == "m" else f"{np.degrees(miss):.1f} degrees"
-                bad.append(f"{name} at {when} by {far}")
+                bad.append(f"{name} at {when} by {_length_or_angle(residual, unit)}")
         if bad:
             raise ClipError("targets out of reach: " + "; ".join(bad))
 
     def __str__(self) -> str:
-        rows = []
-        for name, frame, miss, unit in self.worst():
-            far = f"{1000 * miss:8.1f} mm" if unit == "m" else f"{np.degrees(miss):8.1f} deg"
-            rows.append(f"{name:24} {far} at frame {frame}")
-        return "\n".join(rows)
+        return "\n".join(
+            f"{name:24} {_length_or_angle(residual, unit):>16} at frame {frame}"
+            for name, frame, residual, unit in self.worst()
+        )
+
+
+def _length_or_angle(value: float, unit: str) -> str:
+    return f"{1000 * value:.1f} mm" if unit == "m" else f"{np.degrees(value):.1f} degrees"

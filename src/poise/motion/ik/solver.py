@@ -70,9 +70,9 @@ class Equations:
         self.along = unit / np.linalg.norm(unit, axis=1, keepdims=True)
 
     def cost(self, placed: Placed, frames: Frames) -> Floats:
-        """Weighted squared misses of the frames (k,)."""
+        """Weighted squared residuals of the frames (k,)."""
         found: Floats = np.zeros(len(placed.p))
-        for group, e in self._misses(placed, frames):
+        for group, e in self._residuals(placed, frames):
             found += np.einsum("kn,kni,kni->k", group.weight[frames], e, e)
         return found
 
@@ -81,7 +81,7 @@ class Equations:
 
         All about the origin of the first link.
         """
-        (_, e), (_, turn), (_, aim) = self._misses(placed, frames)
+        (_, e), (_, turn), (_, aim) = self._residuals(placed, frames)
         k, n = placed.p.shape[:2]
         w = self.points.weight[frames]
         r = self._at(placed) - placed.p[:, :1]
@@ -111,16 +111,16 @@ class Equations:
         cost += np.einsum("kn,kni,kni->k", w_aim, aim, aim)
         return cost, G, f
 
-    def misses(self, placed: Placed) -> Floats:
-        """How far goals are missed, 0 where the weight is, shape (goals, k) [m, rad]."""
+    def residuals(self, placed: Placed) -> Floats:
+        """Residuals of the goals, 0 where the weight is, shape (goals, k) [m, rad]."""
         found = {}
-        for group, e in self._misses(placed, slice(None)):
+        for group, e in self._residuals(placed, slice(None)):
             far = np.where(group.weight > 0.0, np.linalg.norm(e, axis=-1), 0.0)
             found.update({id(x): far[:, i] for i, x in enumerate(group.goals)})
         return np.array([found[id(x)] for x in self.goals]).reshape(len(self.goals), len(placed.p))
 
-    def _misses(self, placed: Placed, frames: Frames) -> list[tuple[_Group, Floats]]:
-        """Of points, turns and aims: the group, and its misses (k, goals, 3) [m, rad]."""
+    def _residuals(self, placed: Placed, frames: Frames) -> list[tuple[_Group, Floats]]:
+        """Of points, turns and aims: the group, and its residuals (k, goals, 3) [m, rad]."""
         e = self.place[frames] - self._at(placed)
         e[:, self.above, :2] = 0.0
         e[:, self.above] = np.maximum(e[:, self.above], 0.0)
@@ -267,12 +267,7 @@ class _Solver:
     """One chunk of frames."""
 
     def __init__(
-        self,
-        character: Character,
-        goals: list[Checked],
-        stay: Floats,
-        limits: bool | float,
-        k: int,
+        self, character: Character, goals: list[Checked], stay: Floats, limits: bool | float, k: int
     ) -> None:
         self.character, self.stay = character, stay
         self.hard = limits is True
@@ -421,6 +416,6 @@ def _report(
     character: Character, goals: list[Checked], q: Floats, rounds: NDArray[np.int64]
 ) -> Report:
     tree = tree_of(character)
-    miss = Equations(tree, goals, len(q)).misses(tree.places(q))
+    residual = Equations(tree, goals, len(q)).residuals(tree.places(q))
     units = tuple("m" if isinstance(item.goal, Place | Above) else "rad" for item in goals)
-    return Report(tuple(item.name for item in goals), units, miss, rounds)
+    return Report(tuple(item.name for item in goals), units, residual, rounds)

@@ -15,15 +15,15 @@ still jumps, since its joints are at their limits, is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from poise.anatomy.feet import feet_of, positions, tip_of
+from poise.anatomy.feet import feet_of, positions, tip_middle, tip_of
 from poise.anatomy.rest_pose import rest_pose
 from poise.errors import ClipError
 from poise.io.yaml_nodes import Node, Reader
@@ -36,19 +36,14 @@ from poise.motion.editing.mirroring import Mirror
 from poise.motion.ik.goals import Place
 from poise.motion.keyframes.keys import Keyframes, Reach, Stand
 from poise.motion.keyframes.targets import (
-    FIRM,
-    MISS,
+    TOLERANCE,
+    WEIGHT,
     dofs_of_link,
     joints_at_limit,
     limb_of,
     solve_limbs,
-    tip,
     unreachable_error,
 )
-
-if TYPE_CHECKING:
-    from poise.motion.keyframes.keys import Keyframes, Stand
-
 
 # reading
 
@@ -73,9 +68,13 @@ class StandReader(Reader):
         """The character in the mirror."""
         return Mirror.of(self.character)
 
-    def mirror_link(self, name: str) -> str:
-        """The link on the other side."""
-        return self.mirror.pairs[name]
+    @contextmanager
+    def mirror_errors(self, node: Node | int) -> Iterator[None]:
+        """Reports that something has no mirror image as an error at a node or line."""
+        try:
+            yield
+        except ClipError as error:
+            raise self.error(node, f"mirror: {error}") from error
 
     def stands(self, found: dict[str, Node]) -> tuple[Stand, ...]:
         """Contacts with their footholds."""
@@ -94,7 +93,7 @@ class StandReader(Reader):
         if self.mirrored:
             stances = self.with_images(stances, nodes)
         for foot, of in stances.items():
-            self.check_apart(foot, of)
+            self.check_no_overlap(foot, of)
         return tuple(stand for of in stances.values() for stance in of for stand in stance)
 
     def contacts_of(self, foot: str, node: Node) -> list[Stand]:
@@ -160,10 +159,8 @@ class StandReader(Reader):
         """Stances of both halves of a mirrored loop."""
         out = {foot: list(of) for foot, of in stances.items()}
         for foot, of in stances.items():
-            try:
-                other = self.mirror_link(foot)
-            except ClipError as error:
-                raise self.error(nodes[foot], f"mirror: {error}") from error
+            with self.mirror_errors(nodes[foot]):
+                other = self.mirror.pairs[foot]
             for stance in of:
                 out.setdefault(other, []).append([self.stand_image(s, other) for s in stance])
         return out
@@ -177,7 +174,7 @@ class StandReader(Reader):
             stand, foot=other, start=stand.start + half, stop=stand.stop + half, foothold=spot
         )
 
-    def check_apart(self, foot: str, stances: list[list[Stand]]) -> None:
+    def check_no_overlap(self, foot: str, stances: list[list[Stand]]) -> None:
         """Two stances of a foot must not touch, nor the last one the first of the next cycle."""
         spans = sorted(
             (min(s.start for s in x), max(s.stop for s in x), x[0].line) for x in stances
@@ -243,27 +240,20 @@ def place_feet(keys: Keyframes, times: Floats, q: Floats) -> Floats:
     if not stands:
         return q
     character = keys.character
-    goals: list[Place] = []
-    owners: list[Stand] = []
-    for stand in stands:
-        for goal in _of_stand(keys, stand, times):
-            goals.append(goal)
-            owners.append(stand)
+    owned = [(stand, goal) for stand in stands for goal in _stand_goals(keys, stand, times)]
+    goals = [goal for _, goal in owned]
     feet = dict.fromkeys(stand.foot for stand in stands)
     free = {foot: limb_of(character, foot) for foot in feet}
     moving = [link for limb in free.values() for link in limb]
-    solved, miss = solve_limbs(character, q, goals, moving)
+    solved, residual = solve_limbs(character, q, goals, moving)
     soft = [goal for foot in feet for goal in _rolling(keys, foot, times, solved)]
     if soft:
-        solved, miss = solve_limbs(character, q, [*goals, *soft], moving, len(goals))
-    worst = int(miss.max(axis=1).argmax())
-    if miss[worst].max() > MISS:
-        i, stand, goal = int(miss[worst].argmax()), owners[worst], goals[worst]
-        target = tuple(np.asarray(goal.target)[i].tolist())
-        raise unreachable_error(
-            f"{keys.source}:{stand.foothold_line}: foothold of {stand.foot!r} at {times[i]:.3f} s",
-            character, solved[i], goal.link, goal.point, target, float(miss[worst, i]),
-        )  # fmt: skip
+        solved, residual = solve_limbs(character, q, [*goals, *soft], moving, len(goals))
+    worst = int(residual.max(axis=1).argmax())
+    if residual[worst].max() > TOLERANCE:
+        i, (stand, goal) = int(residual[worst].argmax()), owned[worst]
+        at = f"{keys.source}:{stand.foothold_line}: foothold of {stand.foot!r} at {times[i]:.3f} s"
+        raise unreachable_error(at, character, solved[i], goal, i, residual[worst, i])
     step = configuration.difference(character, solved, q)
     for foot, limb in free.items():
         of = [s for s in stands if s.foot == foot]
@@ -292,34 +282,34 @@ def _rolling(keys: Keyframes, foot: str, times: Floats, q: Floats) -> list[Place
         part = [of.index(i) for i in keys.points_of(foot, stand.part)]
         down = np.asarray(keys.standing(stand, times).any(axis=1))
         on[:, part] |= down[:, None]
-    share = _share(on, keys.loop is not None)
+    free = _freedom(on, keys.loop is not None)
     at = positions(keys.character, [keys.points[i] for i in of], q)
     goals = []
     for stance in stances_of(stands):
         start, stop = min(s.start for s in stance), max(s.stop for s in stance)
-        whole = _of_stand(keys, replace(stance[0], part="", start=start, stop=stop), times)
+        whole = _stand_goals(keys, replace(stance[0], part="", start=start, stop=stop), times)
         for i, goal in enumerate(whole):
             flat = np.asarray(goal.target)
-            target = flat + share[:, None] * (at[:, i] - flat)
-            up = ~on[:, i] & (share < 1.0)
+            target = flat + free[:, None] * (at[:, i] - flat)
+            up = ~on[:, i] & (free < 1.0)
             goals.append(Place(goal.link, target, goal.point, np.asarray(goal.weight) * up * SOFT))
     return goals
 
 
-def _share(on: Mask, loop: bool) -> Floats:
+def _freedom(on: Mask, loop: bool) -> Floats:
     """How free a foot is (k,): 0 next to frames in which all of it stands, to 1 at the far end."""
     k = len(on)
     if loop:
         on = np.concatenate([on[:-1], on[:-1], on[:-1]])
     flat = np.asarray(on.all(axis=1))
     some = on.any(axis=1) & ~flat
-    share = np.ones(len(on))
+    free = np.ones(len(on))
     for a, b in runs(some):
         way = np.arange(1, b - a + 1) / (b - a + 1)
         for edge, x in ((a - 1, way), (b, way[::-1])):
             if 0 <= edge < len(on) and flat[edge]:
-                share[a:b] *= x * x * (3.0 - 2.0 * x)
-    return share[k - 1 : 2 * k - 1] if loop else share
+                free[a:b] *= x * x * (3.0 - 2.0 * x)
+    return free[k - 1 : 2 * k - 1] if loop else free
 
 
 def _check_steady(
@@ -350,13 +340,12 @@ def _check_steady(
     )
 
 
-def _of_stand(keys: Keyframes, stand: Stand, times: Floats) -> list[Place]:
+def _stand_goals(keys: Keyframes, stand: Stand, times: Floats) -> list[Place]:
     """Goals of a stand's points."""
     assert stand.foothold is not None
     character = keys.character
     on = keys.standing(stand, times)
     x, y, *yaw = stand.foothold
-    spots: list[tuple[str, Vector, Floats]] = []
     if yaw:
         points = [keys.points[i] for i in keys.points_of(stand.foot, stand.part)]
         rest = positions(character, points, character.rest_q)
@@ -367,7 +356,7 @@ def _of_stand(keys: Keyframes, stand: Stand, times: Floats) -> list[Place]:
         flat = rotation.rotate(rotation.turn((0.0, 0.0, 1.0), yaw[0]), flat) + [x, y, 0.0]
         spots = [(p.link, p.pos, spot) for p, spot in zip(points, flat, strict=True)]
     else:
-        spots = [(stand.foot, tip(character, stand.foot), np.array([x, y, 0.0]))]
+        spots = [(stand.foot, tip_middle(character, stand.foot), np.array([x, y, 0.0]))]
     goals = []
     for link, point, spot in spots:
         target = np.tile(spot, (len(times), 1))
@@ -376,7 +365,7 @@ def _of_stand(keys: Keyframes, stand: Stand, times: Floats) -> list[Place]:
                 shift, angle = travel_power(keys.loop, cycle)
                 turn = rotation.turn((0.0, 0.0, 1.0), angle)
                 target[on[:, cycle + 1]] = rotation.rotate(turn, spot) + shift
-        goals.append(Place(link, target, point, FIRM * on.any(axis=1)))
+        goals.append(Place(link, target, point, WEIGHT * on.any(axis=1)))
     return goals
 
 

@@ -15,11 +15,11 @@ docs/keyframes.md describes the format. Every error names the file and the line.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,24 +74,20 @@ def parse_keyframes(
     return _File(name, character).keyframes(text)
 
 
-@dataclass
-class _Draft:
-    """Keys of one track while they are read."""
+class _Key(NamedTuple):
+    """One key of a track as it is read: angles [degrees] as written, value as the track has it."""
 
-    times: list[float]
-    values: list[Floats]
-    angles: list[tuple[float, ...]]
-    hold: list[float]
-    lines: list[int]
+    time: float
+    value: Floats
+    angles: tuple[float, ...]
+    hold: float
+    line: int
 
-    def track(self, mirrored: _Draft | None = None) -> Track:
-        drafts = [self] if mirrored is None else [self, mirrored]
-        times = np.array([t for d in drafts for t in d.times])
-        order = np.argsort(times)
-        values = np.array([x for d in drafts for x in d.values])
-        hold = np.array([x for d in drafts for x in d.hold])
-        lines = [x for d in drafts for x in d.lines]
-        return Track(times[order], values[order], hold[order], tuple(lines[i] for i in order))
+
+def _track(keys: Sequence[_Key]) -> Track:
+    """A track of keys, in the order of time."""
+    times, values, _, hold, lines = zip(*sorted(keys, key=lambda key: key.time), strict=True)
+    return Track(np.array(times), np.array(values), np.array(hold), lines)
 
 
 class _File(StandReader):
@@ -112,7 +108,7 @@ class _File(StandReader):
         self.mirrored = "mirror" in found and self.halved(found["mirror"])
         self.duration = self.lasts(found, root)
         self.check_times()
-        self.drafts: dict[str, _Draft] = {}
+        self.drafts: dict[str, list[_Key]] = {}
         self.reaches: list[Reach] = []
         for time, node, key in self.keys:
             self.key(time, node, key)
@@ -124,11 +120,9 @@ class _File(StandReader):
             character=self.character,
             fps=fps,
             duration=self.duration,
-            joints=MappingProxyType(
-                {k: x for k, x in tracks.items() if k not in ("root pos", "root turn")}
-            ),
-            root_pos=tracks.get("root pos"),
-            root_turn=tracks.get("root turn"),
+            root_pos=tracks.pop("root pos", None),
+            root_turn=tracks.pop("root turn", None),
+            joints=MappingProxyType(tracks),
             stands=stands,
             reaches=reaches,
             loop=self.loop,
@@ -159,14 +153,12 @@ class _File(StandReader):
         if node.kind != "mapping":
             raise self.error(node, f"loop must be 'none' or {{travel: ..., turn: ...}}, got {node}")
         found = self.mapping(node, "loop", ("travel", "turn"))
-        shift = (0.0, 0.0, 0.0)
-        if "travel" in found:
-            x, y, z = self.vector(found["travel"], "travel", 3)
-            shift = (x, y, z)
+        shift = self.vector(found["travel"], "travel", 3) if "travel" in found else (0.0, 0.0, 0.0)
         turn = self.number(found["turn"], "turn", -180.0, 180.0) if "turn" in found else 0.0
         if (any(shift) or turn) and not has_free_root(self.character):
             raise self.error(node, f"loop: {self.character.name!r} has no free root to travel")
-        return Travel(shift, float(np.radians(turn)))
+        x, y, z = shift
+        return Travel((x, y, z), float(np.radians(turn)))
 
     def halved(self, node: Node) -> bool:
         word = self.text(node, "mirror")
@@ -226,7 +218,7 @@ class _File(StandReader):
                 raise self.error(node, f"time {time:g} s is after the end, {self.duration:g} s")
 
     def key(self, time: float, node: Node, found: dict[str, Node]) -> None:
-        """Take one key apart into the tracks."""
+        """Divides one key among the tracks."""
         hold = self.number(found["hold"], "hold", 0.0, 1.0) if "hold" in found else 1.0
         if "root" in found:
             if not has_free_root(self.character):
@@ -234,11 +226,11 @@ class _File(StandReader):
             root = self.mapping(found["root"], "root", ("pos", "turn"))
             if "pos" in root:
                 pos = self.vector(root["pos"], "root pos", 3)
-                self.add("root pos", time, np.array(pos), (), hold, root["pos"])
+                self.add("root pos", _Key(time, np.array(pos), (), hold, root["pos"].line))
             if "turn" in root:
                 angles = self.vector(root["turn"], "root turn", 3)
                 turn = rotation.multiply(_turned(angles), self.character.rest_q[3:7])
-                self.add("root turn", time, turn, angles, hold, root["turn"])
+                self.add("root turn", _Key(time, turn, angles, hold, root["turn"].line))
         if "joints" in found:
             names = [joint.name for joint in self.character.joints if joint.kind != "free"]
             for name, value in self.mapping(found["joints"], "joints", names, (), "joint").items():
@@ -265,7 +257,7 @@ class _File(StandReader):
             number = self.number(node, what)
             value = np.array([number if joint.kind == "slide" else np.radians(number)])
         self.check_limits(joint, value, node)
-        self.add(joint.name, time, value, angles, hold, node)
+        self.add(joint.name, _Key(time, value, angles, hold, node.line))
 
     def check_limits(self, joint: Joint, value: Floats, node: Node) -> None:
         if joint.limits is None:
@@ -301,67 +293,50 @@ class _File(StandReader):
             raise self.error(node, f"reach of {link!r}: no joint moves it but the root")
         self.reaches.append(Reach(link, time, target, node.line))
 
-    def add(
-        self,
-        name: str,
-        time: float,
-        value: Floats,
-        angles: tuple[float, ...],
-        hold: float,
-        node: Node,
-    ) -> None:
-        draft = self.drafts.setdefault(name, _Draft([], [], [], [], []))
-        if angles and draft.angles:
-            steps = [abs(a - b) for a, b in zip(angles, draft.angles[-1], strict=True)]
+    def add(self, name: str, key: _Key) -> None:
+        """Adds a key to a track; angles that turn too far to be clear are refused."""
+        draft = self.drafts.setdefault(name, [])
+        if key.angles and draft and draft[-1].angles:
+            steps = [abs(a - b) for a, b in zip(key.angles, draft[-1].angles, strict=True)]
             if max(steps) >= 180.0:
                 raise self.error(
-                    node,
+                    key.line,
                     f"{name}: turns by {max(steps):g} degrees about {'xyz'[int(np.argmax(steps))]} "
-                    f"since {draft.times[-1]:g} s; less than 180 is clear, put a key between",
+                    f"since {draft[-1].time:g} s; less than 180 is clear, put a key between",
                 )
-        for items, item in zip(
-            (draft.times, draft.values, draft.angles, draft.hold, draft.lines),
-            (time, value, angles, hold, node.line),
-            strict=True,
-        ):
-            items.append(item)  # type: ignore[attr-defined]
+        draft.append(key)
 
     # both halves
 
     def tracks(self) -> dict[str, Track]:
-        if not self.mirrored:
-            return {name: draft.track() for name, draft in self.drafts.items()}
-        images: dict[str, _Draft] = {}
-        for name, draft in self.drafts.items():
-            other, values = self.image(name, draft)
-            times = [t + self.duration / 2.0 for t in draft.times]
-            images[other] = _Draft(times, list(values), draft.angles, draft.hold, draft.lines)
-        empty = _Draft([], [], [], [], [])
-        names = dict.fromkeys((*self.drafts, *images))
-        return {name: self.drafts.get(name, empty).track(images.get(name, empty)) for name in names}
+        """Tracks of all keys, by joint, "root pos" and "root turn"."""
+        found = {name: list(keys) for name, keys in self.drafts.items()}
+        if self.mirrored:
+            for name, keys in self.drafts.items():
+                other, values = self.image(name, keys)
+                found.setdefault(other, []).extend(
+                    key._replace(time=key.time + self.duration / 2.0, value=value)
+                    for key, value in zip(keys, values, strict=True)
+                )
+        return {name: _track(keys) for name, keys in found.items()}
 
-    def image(self, name: str, draft: _Draft) -> tuple[str, Floats]:
+    def image(self, name: str, keys: Sequence[_Key]) -> tuple[str, Floats]:
         """Name and values of a track in the mirror, half a cycle on."""
-        values = np.array(draft.values)
+        values = np.array([key.value for key in keys])
         if name == "root pos":
             return name, self.half_on(values)
         if name == "root turn":
             return name, self.mirror.turn(values)
-        try:
-            return self.mirror.joint(name).name, self.mirror.values(name, values)
-        except ClipError as error:
-            raise self.error(draft.lines[0], f"mirror: {error}") from error
+        with self.mirror_errors(keys[0].line):
+            name, values = self.mirror.joint(name).name, self.mirror.values(name, values)
+        return name, values
 
-    def both_sides(self, reaches: Iterable[Reach]) -> tuple[Reach, ...]:
-        reaches = list(reaches)
-        if not self.mirrored:
-            return tuple(reaches)
+    def both_sides(self, reaches: Sequence[Reach]) -> tuple[Reach, ...]:
+        """The reaches of both halves of a mirrored loop."""
         images = []
-        for reach in reaches:
-            try:
-                link = self.mirror_link(reach.link)
-            except ClipError as error:
-                raise self.error(reach.line, f"mirror: {error}") from error
+        for reach in reaches if self.mirrored else ():
+            with self.mirror_errors(reach.line):
+                link = self.mirror.pairs[reach.link]
             target = tuple(self.half_on(np.array(reach.target)).tolist())
             time = reach.time + self.duration / 2.0
             images.append(replace(reach, link=link, time=time, target=target))
@@ -386,10 +361,7 @@ class _File(StandReader):
 
 def _turned(angles: tuple[float, ...]) -> Floats:
     """Roll about x, then pitch about y, then yaw about z [degrees]: yaw * pitch * roll."""
-    x, y, z = (
-        rotation.turn(axis, np.radians(angle))
-        for axis, angle in zip(np.eye(3), angles, strict=True)
-    )
+    x, y, z = map(rotation.turn, np.eye(3), np.radians(angles))
     return rotation.multiply(z, rotation.multiply(y, x))
 
 

@@ -51,18 +51,20 @@ class Track:
     hold: Floats
     lines: tuple[int, ...]
 
-    def with_keys(self, times: Floats, values: Floats, lines: tuple[int, ...]) -> Track:
-        """With these keys besides, in place of those at the same times; they hold fully."""
-        kept = [i for i, t in enumerate(self.times) if np.abs(times - t).min() > 1e-9]
-        all_times = np.concatenate([self.times[kept], times])
-        order = np.argsort(all_times)
-        all_lines = (*(self.lines[i] for i in kept), *lines)
-        return Track(
-            all_times[order],
-            np.concatenate([self.values[kept], values])[order],
-            np.concatenate([self.hold[kept], np.ones(len(times))])[order],
-            tuple(all_lines[i] for i in order),
+    def with_keys(self, more: Track) -> Track:
+        """With the keys of another track besides, in place of those at the same times."""
+        kept = [i for i, t in enumerate(self.times) if np.abs(more.times - t).min() > 1e-9]
+        times, values, hold, lines = (
+            np.concatenate([np.asarray(old)[kept], new])
+            for old, new in (
+                (self.times, more.times),
+                (self.values, more.values),
+                (self.hold, more.hold),
+                (self.lines, more.lines),
+            )
         )
+        order = np.argsort(times)
+        return Track(times[order], values[order], hold[order], tuple(lines[order].tolist()))
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import dynamics
-from poise.anatomy.feet import ContactPoint, positions, tip_of
+from poise.anatomy.feet import ContactPoint, positions, tip_middle
+from poise.anatomy.rest_pose import rest_pose
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, Mask
 from poise.model import configuration
-from poise.model.character import Character, Link, Vector
+from poise.model.character import Character, Link
 from poise.motion import ik, limits
 from poise.motion.ik.goals import Place
 
 if TYPE_CHECKING:
     from poise.motion.keyframes.keys import Keyframes, Track
 
-MISS = 0.002
-"""A target that is missed by more than this is out of reach [m]."""
+TOLERANCE = 0.002
+"""A target with a larger residual is out of reach [m]."""
 
 NEAR = np.radians(0.5)
 """A joint this close to its limit is at it [rad]."""
@@ -33,7 +34,7 @@ NEAR = np.radians(0.5)
 CLOSE = 1e-6
 """A target that is met so closely needs no further round [m]."""
 
-FIRM = 1e5
+WEIGHT = 1e5
 """Weight of a target [1/m^2]; that of a step of the limb is 1e-3, of all else as good as fixed."""
 
 
@@ -53,18 +54,16 @@ def meet_reaches(keys: Keyframes, times: Floats, q: Floats) -> Mapping[str, Trac
     for reach in keys.reaches:
         at = np.isclose(times, reach.time, atol=1e-9)
         target = np.tile(np.array(reach.target), (len(times), 1))
-        goals.append(Place(reach.link, target, tip(character, reach.link), FIRM * at))
+        goals.append(Place(reach.link, target, tip_middle(character, reach.link), WEIGHT * at))
         for link in limb_of(character, reach.link):
             moving.setdefault(link.name, np.zeros(len(times), dtype=bool))[at] = True
     free = [character.link(name) for name in moving]
-    q, miss = solve_limbs(character, q, goals, free)
-    for reach, far in zip(keys.reaches, miss.max(axis=1), strict=True):
-        if far > MISS:
+    q, residual = solve_limbs(character, q, goals, free)
+    for reach, goal, far in zip(keys.reaches, goals, residual.max(axis=1), strict=True):
+        if far > TOLERANCE:
             i = int(np.abs(times - reach.time).argmin())
-            raise unreachable_error(
-                f"{keys.source}:{reach.line}: reach of {reach.link!r} at {reach.time:g} s",
-                character, q[i], reach.link, tip(character, reach.link), reach.target, far,
-            )  # fmt: skip
+            where = f"{keys.source}:{reach.line}: reach of {reach.link!r} at {reach.time:g} s"
+            raise unreachable_error(where, character, q[i], goal, i, far)
     out = dict(keys.joints)
     for link in free:
         at = moving[link.name]
@@ -73,10 +72,9 @@ def meet_reaches(keys: Keyframes, times: Floats, q: Floats) -> Mapping[str, Trac
             for t in times[at]
         )
         for joint in link.joints:
-            values = q[at, character.q_slice(joint)]
+            new = Track(times[at], q[at, character.q_slice(joint)], np.ones(len(lines)), lines)
             old = out.get(joint.name)
-            new = Track(times[at], values, np.ones(len(values)), lines)
-            out[joint.name] = old.with_keys(times[at], values, lines) if old else new
+            out[joint.name] = old.with_keys(new) if old else new
     return out
 
 
@@ -88,17 +86,10 @@ def joints_at_limit(character: Character, q: Floats, limb: Sequence[Link]) -> li
     return list(dict.fromkeys(x.joint for x in over if x.joint in ours and x.value[0] > -NEAR))
 
 
-def tip(character: Character, name: str) -> Vector:
-    """The middle of a link's outer end, in its frame [m]."""
-    points = np.array([point.pos for point in tip_of(character, name)])
-    return tuple(points.mean(axis=0).tolist())
-
-
 def limb_of(character: Character, name: str) -> list[Link]:
     """The links that move to bring a link somewhere, outermost last: its limb down to it."""
-    chain = [character.link(name)]
-    while chain[0].parent is not None:
-        chain.insert(0, character.link(chain[0].parent))
+    above = reversed(rest_pose(character).ancestors(name))
+    chain = [character.link(link) for link in (*above, name)]
     limbs = [set(limb) for limb in character.limbs.values() if name in limb]
     if limbs:
         smallest = min(limbs, key=len)
@@ -115,13 +106,13 @@ def solve_limbs(
     q: Floats,
     goals: Sequence[Place],
     free: Sequence[Link],
-    firm: int | None = None,
+    required: int | None = None,
 ) -> tuple[Floats, Floats]:
     """Poses that meet the goals by moving the free links alone; residuals (goals, k) [m].
 
-    Only the first `firm` goals must be met and have residuals; all unless given.
+    Only the first `required` goals must be met and have residuals; all unless given.
     """
-    firm = len(goals) if firm is None else firm
+    required = len(goals) if required is None else required
     posture = np.full(character.nv, 1e9)
     posture[[i for link in free for i in dofs_of_link(character, link)]] = 1e-3
     fixed = np.ones(character.nq, dtype=bool)
@@ -130,7 +121,7 @@ def solve_limbs(
     best: tuple[Floats, Floats] | None = None
     # a stretched limb may be pushed against its stops: then all frames start again, bent
     for start in (q, _bend(character, q, free)):
-        out, miss, open_ = start.copy(), np.empty((firm, len(q))), np.arange(len(q))
+        out, residual, open_ = start.copy(), np.empty((required, len(q))), np.arange(len(q))
         for _ in range(3):
             # again from where it came to, so that the posture does not pull
             selected = [_at(goal, open_) for goal in goals]
@@ -139,13 +130,13 @@ def solve_limbs(
             )
             # ik cuts all joints to their limits; those that are not ours stay as keyed
             new[:, fixed] = q[open_][:, fixed]
-            out[open_], miss[:, open_] = new, _residuals(character, selected[:firm], new)
-            open_ = np.flatnonzero(miss.max(axis=0) > CLOSE)
+            out[open_], residual[:, open_] = new, _residuals(character, selected[:required], new)
+            open_ = np.flatnonzero(residual.max(axis=0) > CLOSE)
             if not len(open_):
                 break
-        if best is None or miss.max() < best[1].max():
-            best = out, miss
-        if miss.max() < MISS:
+        if best is None or residual.max() < best[1].max():
+            best = out, residual
+        if residual.max() < TOLERANCE:
             break
     assert best is not None
     return best
@@ -162,8 +153,7 @@ def _residuals(character: Character, goals: Sequence[Place], q: Floats) -> Float
     at = positions(character, [ContactPoint(x.link, x.link, x.point) for x in goals], q)
     off = np.array([x.target for x in goals]) - at.transpose(1, 0, 2)
     on = np.array([x.weight for x in goals]) > 0.0
-    miss: Floats = np.linalg.norm(off, axis=2) * on
-    return miss
+    return np.asarray(np.linalg.norm(off, axis=2) * on)
 
 
 def _bend(character: Character, q: Floats, free: Sequence[Link]) -> Floats:
@@ -189,21 +179,21 @@ def dofs_of_link(character: Character, link: Link) -> list[int]:
 
 
 def unreachable_error(
-    at: str,
-    character: Character,
-    q: Floats,
-    link: str,
-    point: Vector,
-    target: Sequence[float],
-    miss: float,
+    at: str, character: Character, q: Floats, goal: Place, frame: int, residual: float
 ) -> ClipError:
-    """An error with the residual of a target and the reach of its limb."""
-    chain = limb_of(character, link)
-    start, length = _length(character, q, chain, link, point)
-    far = float(np.linalg.norm(np.array(target) - start))
-    first = next((joint.name for x in chain for joint in x.joints), "nothing")
+    """An error with the residual of a goal in a frame, of pose q (nq,), and its limb's reach."""
+    chain = limb_of(character, goal.link)
+    p, R = dynamics.forward_kinematics(character, q)
+    index = rest_pose(character).index
+    joints = [(index[link.name], joint) for link in chain for joint in link.joints]
+    fixed = [(i, joint.pos) for i, joint in joints] + [(index[goal.link], goal.point)]
+    spots = np.array([p[i] + rotation.rotate(R[i], np.array(point)) for i, point in fixed])
+    # of the stretched limb
+    length = float(np.linalg.norm(np.diff(spots, axis=0), axis=1).sum())
+    far = float(np.linalg.norm(np.asarray(goal.target)[frame] - spots[0]))
+    first = joints[0][1].name if joints else "nothing"
     text = (
-        f"{at} misses by {1000 * miss:.0f} mm: it lies {far:.3f} m from joint {first!r}, "
+        f"{at} misses by {1000 * residual:.0f} mm: it lies {far:.3f} m from joint {first!r}, "
         f"and the largest reach is {length:.3f} m"
     )
     if far > length:
@@ -211,19 +201,3 @@ def unreachable_error(
     tight = joints_at_limit(character, q, chain)
     names = f": at its limit: {', '.join(tight)}" if tight else ""
     return ClipError(f"{text}; the joints do not bend so{names}")
-
-
-def _length(
-    character: Character, q: Floats, chain: Sequence[Link], link: str, point: Vector
-) -> tuple[Floats, float]:
-    """Where a chain's first joint is [m], and how far its end is from there when stretched [m]."""
-    p, R = dynamics.forward_kinematics(character, q)
-    names = [x.name for x in character.links]
-    spots = []
-    for x in chain:
-        i = names.index(x.name)
-        spots += [p[i] + rotation.rotate(R[i], np.array(joint.pos)) for joint in x.joints]
-    i = names.index(link)
-    spots.append(p[i] + rotation.rotate(R[i], np.array(point)))
-    steps = np.diff(np.array(spots), axis=0)
-    return spots[0], float(np.linalg.norm(steps, axis=1).sum())

@@ -9,6 +9,7 @@ ground are kept above it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -90,14 +91,14 @@ def smooth_corrections(
             iterations=12,
             tolerance=1e-3,
             near=True,
-            progress=_from(done, rounds, progress),
+            progress=partial(_report_round, progress, done, rounds),
         )
     return q
 
 
-def _from(done: int, rounds: int, progress: Progress) -> Progress:
-    """Progress of one of several rounds."""
-    return lambda share: progress((done + share) / rounds)
+def _report_round(progress: Progress, done: int, rounds: int, part: float) -> None:
+    """Reports the progress of one of several rounds."""
+    progress((done + part) / rounds)
 
 
 def clearance_goals(character: Character, q: Floats, without: Collection[str]) -> list[ik.Goal]:
@@ -139,7 +140,7 @@ def bend_elbows(body: Body, q: Floats, goals: Sequence[ik.Goal], fps: float) -> 
     if not watched:
         return q
     q = q.copy()
-    where = {link.name: i for i, link in enumerate(body.character.links)}
+    where = body.rest.index
     p, R = dynamics.forward_kinematics(body.character, q)
     for side in SIDES:
         arm, lower = (body.get("arm", side, role) for role in ("arm", "forearm"))

@@ -157,14 +157,8 @@ def retarget(
     )
     _, report = ik.solve(character, q, body_goals + first_goals, limits=False, iterations=0)
     report = replace(report, iterations=first.iterations)
-    made = Clip(
-        character,
-        q,
-        clip.fps,
-        name=clip.name,
-        contacts=target_schedule(feet, found.target, desired),
-        notes=clip.notes,
-    )
+    contacts = target_schedule(feet, found.target, desired)
+    made = clip.replace(character=character, q=q, source=None, contacts=contacts)
     return Retargeted(made, found, report, desired.scale)
 
 
@@ -261,13 +255,9 @@ def pose_of(character: Character, desired: DesiredMotion) -> Floats:
     """Poses (k, nq) whose links are turned as desired, as far as each joint by itself can."""
     k = len(desired.p)
     q = np.tile(character.rest_q, (k, 1))
-    now: dict[str, Floats] = {}
+    now: dict[str | None, Floats] = {None: np.tile([1.0, 0.0, 0.0, 0.0], (k, 1))}
     for i, link in enumerate(character.links):
-        if link.parent is None:
-            above = np.tile([1.0, 0.0, 0.0, 0.0], (k, 1))
-        else:
-            above = now[link.parent]
-        base = multiply(above, link.quat)
+        base = multiply(now[link.parent], link.quat)
         R = multiply(conjugate(base), desired.R[:, i])
         if link.joints and link.joints[0].kind == "free":
             at = character.q_slice(link.joints[0])
@@ -320,16 +310,6 @@ def on_rig(
     """
     if not isinstance(like, Clip):
         like = load_clip(like)
-    q, contacts = clip.frames, clip.contacts
     if not clip.character.same_body(like.character):
-        made = retarget(clip, like.character, map=map, progress=progress).clip
-        q, contacts = made.frames, made.contacts
-    return Clip(
-        like.character,
-        q,
-        clip.fps,
-        source=like.source,
-        name=clip.name,
-        contacts=contacts,
-        notes=clip.notes,
-    )
+        clip = retarget(clip, like.character, map=map, progress=progress).clip
+    return clip.replace(character=like.character, source=like.source)
