@@ -29,8 +29,7 @@ from poise.math.rotation import quat_from_matrix
 from poise.model.character import Character, Joint, Link
 from poise.model.joint import SIZES
 from poise.reference.spatial import Array
-from poise.reference.tree import Body as Jointed
-from poise.reference.tree import build_tree
+from poise.reference.tree import build_tree, mass_properties
 
 WORLD = -1
 
@@ -288,15 +287,13 @@ def tree_of(character: Character, *, gravity: Any = GRAVITY) -> Tree:
     """
     flat = build_tree(character)
     names = _body_names(character)
-    centers = [_center(body) for body in flat.bodies]
+    masses = [mass_properties(body) for body in flat.bodies]
+    centers = [c for _, _, c, _ in masses]
     bodies = []
     for i, body in enumerate(flat.bodies):
-        joint, c = body.joint, centers[i]
-        anchor = np.asarray(joint.pos if joint.kind in ("ball", "hinge") else (0.0, 0.0, 0.0))
+        joint, (mass, anchor, c, inertia) = body.joint, masses[i]
         start = body.X_PJ.p + body.X_PJ.R @ anchor
         p = start if body.parent == WORLD else start - centers[body.parent]
-        mass = float(body.inertia[3, 3])
-        spread = mass * ((c @ c) * np.eye(3) - np.outer(c, c))
         bodies.append(
             Body(
                 names[i],
@@ -306,7 +303,7 @@ def tree_of(character: Character, *, gravity: Any = GRAVITY) -> Tree:
                 p=None if joint.kind == "free" else p,
                 r=c - anchor,
                 mass=mass,
-                inertia=body.inertia[:3, :3] - spread if mass > 0 else np.zeros((3, 3)),
+                inertia=inertia,
                 rest=body.X_PJ.R,
                 armature=joint.armature,
             )
@@ -395,16 +392,6 @@ def _body_names(character: Character) -> list[str]:
             # a joint may be called as another link is
             names.append(f"{link.name}.{joint.name}" if joint.name in taken else joint.name)
     return names
-
-
-def _center(body: Jointed) -> Array:
-    """Mass center in the body's frame; a body without mass has it at its joint."""
-    mass = body.inertia[3, 3]
-    if mass > 0:
-        # the spatial inertia holds m [c]x
-        c: Array = body.inertia[[2, 0, 1], [4, 5, 3]] / mass
-        return c
-    return np.asarray(body.joint.pos if body.joint.kind in ("ball", "hinge") else (0.0, 0.0, 0.0))
 
 
 def _arm(origin: Array, centers: list[Array], body: int) -> Vec:

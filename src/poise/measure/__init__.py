@@ -13,12 +13,12 @@ are undefined, as the center of pressure of a foot in the air, are NaN; a force 
 
 from __future__ import annotations
 
+from poise.dynamics import center_of_mass
 from poise.math.polygon import Polygons, convex_hulls
 from poise.math.polygon import edge_distance as support_margin
 from poise.measure.centroid import (
     Energy,
     Momentum,
-    center_of_mass,
     center_of_mass_velocity,
     energy,
     external_rate,

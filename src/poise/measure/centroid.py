@@ -54,11 +54,6 @@ def mass(character: SceneLike) -> Floats:
     return total
 
 
-def center_of_mass(character: SceneLike, q: ArrayLike) -> Floats:
-    """Center of mass of the scene [m], shape (..., 3)."""
-    return dynamics.center_of_mass(character, q)
-
-
 def center_of_mass_velocity(character: SceneLike, q: ArrayLike, v: ArrayLike) -> Floats:
     """Velocity of the center of mass [m/s], shape (..., 3)."""
     return momentum(character, q, v).linear / mass(character)[..., None]

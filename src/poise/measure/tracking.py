@@ -82,11 +82,7 @@ def by_link(character: SceneLike, error: TrackingError) -> dict[str, dict[str, S
     """Each link's errors over all leading axes: degrees, and metres relative to the root."""
     names = scene_of(character).forest.link_names
     return {
-        name: {
-            "rotation": summary(error.rotation[..., i]),
-            "position": summary(error.position[..., i]),
-            "world": summary(error.world[..., i]),
-        }
+        name: {key: summary(values[..., i]) for key, values in error._asdict().items()}
         for i, name in enumerate(names)
     }
 

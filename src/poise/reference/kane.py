@@ -45,6 +45,7 @@ from poise.reference.tree import (
     build_tree,
     check_length,
     external_forces,
+    mass_properties,
     place_bodies,
 )
 
@@ -121,12 +122,8 @@ def kane_inverse_dynamics(
 
 def body_arms(body: Body, at: Placed) -> Arms:
     """Joint, center of mass, axis and inertia of a body in the world."""
-    R, mass = at.X_WB.R, float(body.inertia[3, 3])
-    # the spatial inertia holds m [c]x, and I about the origin; without mass, c is the joint
-    m_c = body.inertia[[2, 0, 1], [4, 5, 3]]
-    anchor = np.zeros(3) if body.joint.kind in ("free", "slide") else np.asarray(body.joint.pos)
-    c = m_c / mass if mass > 0 else anchor
-    inertia = body.inertia[:3, :3] - mass * ((c @ c) * np.eye(3) - np.outer(c, c))
+    mass, anchor, c, inertia = mass_properties(body)
+    R = at.X_WB.R
     return Arms(
         joint=at.X_WB.p + R @ anchor,
         center=at.X_WB.p + R @ c,

@@ -118,6 +118,20 @@ def build_tree(character: Character) -> Tree:
     )
 
 
+def mass_properties(body: Body) -> tuple[float, Array, Array, Array]:
+    """Mass [kg], anchor of the joint and center of mass [m], inertia about it [kg·m²].
+
+    In the body's frame, shapes (), (3,), (3,) and (3, 3); without mass, the center is the anchor.
+    """
+    mass = float(body.inertia[3, 3])
+    anchored = body.joint.kind in ("ball", "hinge")
+    anchor = np.asarray(body.joint.pos, dtype=float) if anchored else np.zeros(3)
+    # the spatial inertia holds m [c]x, and I about the origin
+    c: Array = body.inertia[[2, 0, 1], [4, 5, 3]] / mass if mass > 0 else anchor
+    inertia = body.inertia[:3, :3] - mass * ((c @ c) * np.eye(3) - np.outer(c, c))
+    return mass, anchor, c, inertia
+
+
 def joint_pose(joint: Joint, q: Array) -> Pose:
     """The body's frame after the joint has moved by q, in its frame at q = 0."""
     axis, r = np.asarray(joint.axis, dtype=float), np.asarray(joint.pos, dtype=float)

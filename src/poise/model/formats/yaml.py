@@ -183,7 +183,8 @@ class CharacterReader(Reader):
     def link(self, node: Node) -> Link:
         found = self.mapping(node, "a link", LINK_KEYS, ("name",))
         at = f"link {self.named(found['name'], node)!r}: "
-        values = self.values(found, at, texts=("name", "parent"), vectors={"pos": 3, "quat": 4})
+        text, vector = self.text, self.vector
+        values = self.values(found, at, name=text, parent=text, pos=vector, quat=vector)
         for key, read in (("joints", self.joint), ("shapes", self.shape)):
             if key in found:
                 items = self.items(found[key], at + key)
@@ -200,10 +201,7 @@ class CharacterReader(Reader):
         values[given[0]] = self.number(found[given[0]], at + given[0])
         massless = values.get("mass") == 0.0
         if massless or ("mass" in values and "inertia" in found):
-            if "inertia" in found:
-                values["inertia"] = self.inertia(found["inertia"], at + "inertia")
-            values |= self.values(found, at, vectors={"com": 3})
-            return Link, values
+            return Link, values | self.values(found, at, com=self.vector, inertia=self.inertia)
         for key in ("com", "inertia"):
             if key in found:
                 raise self.error(found[key], f"{at}{key} needs mass and inertia beside it")
@@ -214,26 +212,18 @@ class CharacterReader(Reader):
     def joint(self, node: Node, at: str) -> Joint:
         found = self.mapping(node, f"{at}a joint", JOINT_KEYS, ("name", "kind"))
         at = f"joint {self.named(found['name'], node)!r}: "
-        values = self.values(
-            found,
-            at,
-            texts=("name", "kind"),
-            numbers=("armature", "damping", "stiffness"),
-            vectors={"axis": 3, "pos": 3, "limits": None},
-        )
-        for key in ("reference", "effort"):
-            if key in found:
-                scalar = found[key].kind == "scalar"
-                values[key] = (self.number if scalar else self.vector)(found[key], at + key)
+        text, number, vector, either = self.text, self.number, self.vector, self.number_or_vector
+        values = self.values(found, at, name=text, kind=text, armature=number, damping=number)
+        values |= self.values(found, at, stiffness=number, axis=vector, pos=vector, limits=vector)
+        values |= self.values(found, at, reference=either, effort=either)
         return self.make(Joint, values, found, node)
 
     def shape(self, node: Node, at: str) -> Shape:
         found = self.mapping(node, f"{at}a shape", SHAPE_KEYS, ("kind",))
         at = f"{at}a shape"
-        vectors = {"size": None, "pos": 3, "quat": 4, "color": None}
-        values = self.values(found, f"{at}'s ", texts=("kind",), vectors=vectors)
-        if "vertices" in found:
-            values["vertices"] = self.vertices(found["vertices"], f"{at}'s vertices")
+        vector = self.vector
+        values = self.values(found, f"{at}'s ", kind=self.text, vertices=self.vertices)
+        values |= self.values(found, f"{at}'s ", size=vector, pos=vector, quat=vector, color=vector)
         # a mesh has vertices instead of a size
         needed = "vertices" if values["kind"] == "mesh" else "size"
         if needed not in found:
@@ -257,25 +247,10 @@ class CharacterReader(Reader):
     # values
 
     def values(
-        self,
-        found: Mapping[str, Node],
-        at: str,
-        texts: Iterable[str] = (),
-        numbers: Iterable[str] = (),
-        vectors: Mapping[str, int | None] | None = None,
+        self, found: Mapping[str, Node], at: str, **readers: Callable[[Node, str], Any]
     ) -> dict[str, Any]:
-        """Read those of the named keys that are there."""
-        values: dict[str, Any] = {}
-        for key in texts:
-            if key in found:
-                values[key] = self.text(found[key], at + key)
-        for key in numbers:
-            if key in found:
-                values[key] = self.number(found[key], at + key)
-        for key, size in (vectors or {}).items():
-            if key in found:
-                values[key] = self.vector(found[key], at + key, size)
-        return values
+        """The values of those of the named keys that are there, each by its reader."""
+        return {key: read(found[key], at + key) for key, read in readers.items() if key in found}
 
     def texts(self, node: Node, what: str) -> tuple[str, ...]:
         return tuple(self.text(item, what) for item in self.items(node, what))
@@ -293,6 +268,9 @@ class CharacterReader(Reader):
         if size is not None and len(items) != size:
             raise self.error(node, f"{what} must be {size} numbers, got {len(items)}")
         return tuple(self.number(item, f"{what}[{i}]") for i, item in enumerate(items))
+
+    def number_or_vector(self, node: Node, what: str) -> float | tuple[float, ...]:
+        return self.number(node, what) if node.kind == "scalar" else self.vector(node, what)
 
     def inertia(self, node: Node, what: str) -> Any:
         """Three numbers are the diagonal, six xx yy zz xy xz yz, nine the rows."""

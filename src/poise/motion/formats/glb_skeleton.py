@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -233,19 +234,19 @@ class Motion:
 
     # the animation
 
+    @cached_property
+    def key_times(self) -> list[Floats]:
+        """Times of the keys of each channel [s]."""
+        return [channel.times for channels in self.channels.values() for channel in channels]
+
     def _span(self) -> tuple[float, float]:
         """Time of the first key and of the last [s]."""
-        times = [channel.times for channels in self.channels.values() for channel in channels]
-        if not times:
-            return 0.0, 0.0
-        return min(float(t[0]) for t in times), max(float(t[-1]) for t in times)
+        starts, ends = ([float(t[k]) for t in self.key_times] for k in (0, -1))
+        return min(starts, default=0.0), max(ends, default=0.0)
 
     def fps(self) -> float:
         """The rate of the keys: that of the channel with the most of them [Hz]."""
-        all_channels = [channel for channels in self.channels.values() for channel in channels]
-        if not all_channels:
-            return USUAL_FPS
-        times = max((channel.times for channel in all_channels), key=len)
+        times = max(self.key_times, key=len, default=np.zeros(0))
         steps = np.diff(times)
         # a few keys, as an animator sets them, show no rate
         if len(steps) == 0 or np.median(steps) > 0.11:
@@ -262,8 +263,7 @@ class Motion:
         if not 0.0 < fps <= MOST_FPS:
             self.file.fail(f"a rate of {fps:g} frames per second is absurd; give fps")
         frames = (self.end - self.start) * fps
-        all_keys = [c.times for channels in self.channels.values() for c in channels]
-        keys = sum(map(len, all_keys))
+        keys = sum(map(len, self.key_times))
         most = min(MOST_POSES, FREE_POSES + POSES_PER_KEY * keys)
         if frames * joints > most:
             self.file.fail(
@@ -272,8 +272,8 @@ class Motion:
             )
         t = self.start + np.arange(round(frames) + 1) / fps
         # on a key to the precision of the file means on it
-        if all_keys:
-            dense = max(all_keys, key=len)
+        if self.key_times:
+            dense = max(self.key_times, key=len)
             near = np.clip(np.searchsorted(dense, t), 1, max(len(dense) - 1, 1))
             for i in (near - 1, np.minimum(near, len(dense) - 1)):
                 close = np.abs(dense[i] - t) < 1e-3 / fps + 2e-7 * np.abs(t)
