@@ -42,8 +42,8 @@ const CollisionModel& CollisionModelReader::read(nb::handle source, const Model&
     view_.sweeps = nb::cast<int>(source.attr("sweeps"));
     check_range(view_.sweeps, 1, 10001, "collision_model.sweeps");
     view_.stiffness = nb::cast<double>(source.attr("stiffness"));
-    view_.damping = nb::cast<double>(source.attr("damping"));
-    view_.viscosity = nb::cast<double>(source.attr("viscosity"));
+    view_.damping = view_.stiffness / 100.0;
+    view_.viscosity = view_.stiffness / 25.0;
     read_colliders(source.attr("colliders"), model);
     read_probes(source.attr("probes"));
     read_pairs(source, n);

@@ -36,7 +36,7 @@ from poise.simulation.contact import (
 
 # what the core reads of a CollisionModel
 READ_BY_CORE = {
-    "": "model sweeps surfaces friction restitution stiffness damping viscosity pair_points "
+    "": "model sweeps surfaces friction restitution stiffness pair_points "
     "projectiles projectile_colliders projectile_probes projectile_pairs",
     "colliders": "body link surface kind size p E reach",
     "probes": "collider point axis numbers",

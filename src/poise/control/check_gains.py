@@ -69,7 +69,10 @@ def check_gains(
     """
     scene = scene_of(character)
     forest = scene.forest
-    step = _step(character, dt)
+    dt = getattr(character, "dt", None) if dt is None else dt
+    if dt is None:
+        raise PoiseError("check_gains needs dt: check_gains(character, 1/60), or give it the World")
+    step = number(dt, "dt")
     form = dynamics.FORMS[choice(form, "form", dynamics.FORMS)]
     method = dynamics.METHODS[choice(method, "method", dynamics.METHODS)]
     if dtype is None:
@@ -100,14 +103,6 @@ def check_gains(
         feedback=np.asarray(1.0 / echo.margin),
         scene=scene,
     )
-
-
-def _step(character: Any, dt: float | None) -> float:
-    if dt is None:
-        dt = getattr(character, "dt", None)
-    if dt is None:
-        raise PoiseError("check_gains needs dt: check_gains(character, 1/60), or give it the World")
-    return number(dt, "dt")
 
 
 def _gains(

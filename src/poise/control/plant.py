@@ -181,7 +181,7 @@ class Plant(Sealed):
             self._check_clip(given.clip)
             if given.time is not None:
                 given.clip.check_followable(given.time)
-        return self._cut(given)
+        return given if self.is_whole else self._cut(given)
 
     def _cut(self, given: Target) -> Target:
         """The parts' entries of a target of the whole scene; one of the parts as it is."""

@@ -16,7 +16,6 @@ A smooth blend has no kinks, stays between its keys and rests at each of them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from poise.math.arrays import Floats, Ints, choice, finite, floats, number
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.simulation.command import Command
 from poise.simulation.controller import Requirements
+from poise.simulation.pushes import parse_times
 
 BLENDS: dict[str, Callable[[Floats], Floats]] = {
     "smooth": lambda u: u * u * (3.0 - 2.0 * u),
@@ -289,9 +289,6 @@ PIN = "pinned"
 
 FORM = "NAME[:LIMB][@TIME[+DURATION]], as in limp:left_arm@1s+0.5s"
 
-_NUMBER = r"(?:\d+\.?\d*|\.\d+)"
-_WHEN = re.compile(rf"({_NUMBER}) ?s?(?:\+({_NUMBER}) ?s?)?")
-
 
 @dataclass(frozen=True)
 class ProfileSpec:
@@ -328,20 +325,18 @@ class ProfileSpec:
 
 
 def parse_profile(text: str) -> ProfileSpec:
-    """Read a profile: `NAME[:LIMB][@TIME[+DURATION]]`, times in s.
+    """Read a profile: `NAME[:LIMB][@TIME[+DURATION]]`, times in s or ms.
 
     Args:
         text: As `limp:left_arm@1s+0.5s`.
     """
     what, at, time = text.strip().partition("@")
     name, _, limb = what.partition(":")
-    when = _WHEN.fullmatch(time.strip()) if at else None
-    if not name.strip() or (at and when is None):
+    when = parse_times(time) if at else (0.0, None)
+    if not name.strip() or when is None:
         raise PoiseError(f"profile {text!r:.80}: it must be {FORM}; names: {', '.join(RECIPES)}")
-    given = {} if when is None else {"at": float(when[1])}
-    if when is not None and when[2] is not None:
-        given["hold"] = float(when[2])
-    return ProfileSpec(name.strip(), limb.strip() or None, **given)
+    start, hold = when
+    return ProfileSpec(name.strip(), limb.strip() or None, start, 1.0 if hold is None else hold)
 
 
 def apply_profiles(controller: Any, character: SceneLike, specs: Sequence[ProfileSpec]) -> Any:

@@ -34,10 +34,7 @@ class ServoOptions(ControllerOptions):
     """Options of the controllers that pull joints to a target."""
 
     root: str = option(
-        "free",
-        "Root: unactuated, soft spring, or stiff spring.",
-        kind="word",
-        words=ROOTS,
+        "free", "Root: unactuated, soft spring, or stiff spring.", kind="word", words=ROOTS
     )
     frequency: ArrayLike = option(
         FREQUENCY,

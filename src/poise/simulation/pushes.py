@@ -125,9 +125,10 @@ def parse_push(text: str) -> Push:
     rest, at, time = text.strip().rpartition("@")
     if not at:
         raise PoiseError(f"{where}: its time is missing: {FORM}")
-    when = _WHEN.fullmatch(time.strip())
+    when = parse_times(time)
     if when is None:
         raise PoiseError(f"{where}: {time!r:.40} is no time, such as 1s or 1s+0.1s: {FORM}")
+    start, duration = when
     words = rest.split(":")
     place = next((i for i in (-1, -2) if len(words) > -i and _FORCE.fullmatch(words[i])), None)
     if place is None:
@@ -139,8 +140,8 @@ def parse_push(text: str) -> Push:
             link.strip(),
             float(force[1]) * (1e3 if force[2] == "kN" else 1.0),
             _direction(words[-1].strip()) if place == -2 else "forward",
-            _seconds(when[1], when[2]),
-            DURATION if when[3] is None else _seconds(when[3], when[4]),
+            start,
+            DURATION if duration is None else duration,
         )
     except PoiseError as error:
         raise PoiseError(f"{where}: {error}") from None
@@ -153,5 +154,10 @@ def _direction(text: str) -> str | tuple[float, float, float]:
     return text
 
 
-def _seconds(value: str, unit: str | None) -> float:
-    return float(value) * (1e-3 if unit == "ms" else 1.0)
+def parse_times(text: str) -> tuple[float, float | None] | None:
+    """Start and duration [s] of `TIME[+DURATION]`, in s or ms; None where it is something else."""
+    when = _WHEN.fullmatch(text.strip())
+    if when is None:
+        return None
+    unit = [1e-3 if name == "ms" else 1.0 for name in (when[2], when[4])]
+    return float(when[1]) * unit[0], None if when[3] is None else float(when[3]) * unit[1]

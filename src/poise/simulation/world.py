@@ -357,9 +357,7 @@ class World:
     # ---- what happens
 
     def reset(
-        self,
-        state: State | Mapping[str, State] | None = None,
-        where: ArrayLike | None = None,
+        self, state: State | Mapping[str, State] | None = None, where: ArrayLike | None = None
     ) -> None:
         """Put copies into a state; their clocks and memory come with it.
 
@@ -383,8 +381,7 @@ class World:
         time = state.time
         if where is not None:
             q, v = self._spread(q, where, "state.q"), self._spread(v, where, "state.v")
-            if time.ndim == 1:
-                time = self._spread(time[:, None], where, "state.time")[:, 0]
+            time = self._spread_time(time, where)
             memory = None if memory is None else self._spread(memory, where, "state.memory")
         if time.shape not in ((), (1,), (self._n,)):
             raise PoiseError(f"state.time has shape {time.shape}, expected () or ({self._n},)")
@@ -479,9 +476,7 @@ class World:
         """
         if force is None and torque is None:
             raise PoiseError("a push needs a force or a torque")
-        index = self.scene.link_index(link)
-        if point is None:
-            point = self.scene.forest.link_com[index]
+        index, point = self._point_of(link, point)
         if at is not None:
             at = number(at, "at", positive=False)
         if not (isinstance(duration, float) and duration == math.inf):
@@ -543,9 +538,7 @@ class World:
             damping: [N·s/m]; None is critical for that mass.
             where: Indices or mask of the copies; None is all.
         """
-        index = self.scene.link_index(link)
-        if point is None:
-            point = self.scene.forest.link_com[index]
+        index, point = self._point_of(link, point)
         mass = self._mass_with(index)
         if stiffness is None:
             stiffness = mass * (2.0 * math.pi * 1.5) ** 2
@@ -601,12 +594,10 @@ class World:
         self._leave()
         index = self._core.throw_projectile(q, v, self._mask(where))
         if index < 0:
-            count = 0 if self._touch is None else self._touch.projectiles
             if self._touch is None:
                 raise PoiseError("nothing to throw: this world is built with contact=None")
-            why = (
-                "this world has no projectiles" if not count else f"all {count} projectiles are out"
-            )
+            count = self._touch.projectiles
+            why = f"all {count} projectiles are out" if count else "this world has no projectiles"
             raise PoiseError(f"nothing left to throw: {why}; World(projectiles=...) sets how many")
         return self.scene.nl + int(index)
 
@@ -682,9 +673,7 @@ class World:
                     )
                 array[:, at] = new
             if state.clip is not None or np.any(state.time):
-                time = state.time
-                if where is not None and time.ndim == 1:
-                    time = self._spread(time[:, None], where, "state.time")[:, 0]
+                time = state.time if where is None else self._spread_time(state.time, where)
                 clocks[name] = np.broadcast_to(time, (self._n,))
         first = next(iter(clocks.values()), self._core.time())
         for name, clock in clocks.items():
@@ -697,6 +686,11 @@ class World:
 
     def _character(self, part: str) -> Character:
         return self._scene.characters[list(self._scene.forest.parts).index(part)]
+
+    def _point_of(self, link: str | int, point: ArrayLike | None) -> tuple[int, ArrayLike]:
+        """Index of a link, and a point in its frame: its center of mass if None."""
+        index = self.scene.link_index(link)
+        return index, self.scene.forest.link_com[index] if point is None else point
 
     def _mass_with(self, link: int) -> float:
         """Mass of the part of the scene that a link belongs to [kg]."""
@@ -753,6 +747,10 @@ class World:
         spread = np.repeat(array[:1], self._n, axis=0)
         spread[copies] = array
         return spread
+
+    def _spread_time(self, time: Floats, where: ArrayLike) -> Floats:
+        """Clocks of the copies that `where` names as clocks of all; a number as it is."""
+        return time if not time.ndim else self._spread(time[:, None], where, "state.time")[:, 0]
 
     # ---- copies and pickles
 

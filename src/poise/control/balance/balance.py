@@ -314,17 +314,11 @@ class Balance(ActsOnPlant, Sealed):
         params.linear_gains = [float(k) for k in self.linear_gains]
         params.support_gains = [float(k) for k in self.support_gains]
         params.limit_gains = [float(k) for k in self.soft_limits or (0.0, 0.0)]
-        params.linear_weight = self.linear_weight
-        params.gamma = self.gamma
-        params.goal_weight = self.goal_weight
-        params.max_cmp_offset = self.max_cmp_offset
-        params.margin = self.margin
+        for name in ("linear_weight", "gamma", "goal_weight", "max_cmp_offset", "margin"):
+            setattr(params, name, getattr(self, name))
         params.ground_height = self.ground
-        params.com_offset = (
-            [0.0, 0.0]
-            if isinstance(self.desired_com, str)
-            else [float(x) for x in self.desired_com]
-        )
+        offset = (0.0, 0.0) if params.follow_motion else self.desired_com
+        params.com_offset = [float(x) for x in offset]
         params.points = np.concatenate([self._soles.origins, self._goals.points])
         params.sole_points = self._soles.points
         params.goals = self._goals.desired

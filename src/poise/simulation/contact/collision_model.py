@@ -168,16 +168,6 @@ class CollisionModel(NamedTuple):
         return int(self.friction.shape[-1])
 
     @property
-    def damping(self) -> float:
-        """Of contact by penalty [N·s/m]."""
-        return self.stiffness / 100.0
-
-    @property
-    def viscosity(self) -> float:
-        """Of friction by penalty [N·s/m]."""
-        return self.stiffness / 25.0
-
-    @property
     def pair_points(self) -> Ints:
         """How many points each pair may meet in."""
         kind = self.colliders.kind

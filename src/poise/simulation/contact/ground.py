@@ -25,8 +25,7 @@ class Plane(Sealed):
     """
 
     _remedies = dict.fromkeys(
-        ("normal", "height"),
-        "make another Plane(normal, height), and a World(ground=...) with it",
+        ("normal", "height"), "make another Plane(normal, height), and a World(ground=...) with it"
     )
 
     def __init__(self, normal: Sequence[float] = (0.0, 0.0, 1.0), height: float = 0.0) -> None:
@@ -98,11 +97,8 @@ class CoreGround(NamedTuple):
 
 def core_ground(ground: GroundLike) -> CoreGround:
     """The ground as the core takes it, checked."""
-    plane, grid, none = (
-        np.array([0.0, 0.0, 1.0, 0.0]),
-        np.array([0.0, 0.0, 1.0, 1.0]),
-        np.zeros((2, 2)),
-    )
+    plane, grid = np.array([0.0, 0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0, 1.0])
+    none = np.zeros((2, 2))
     if ground is True:
         ground = Plane()
     if isinstance(ground, Plane):
