@@ -9,7 +9,7 @@ first and last pose and their velocities stay.
 
 The cutoff comes from residual analysis (Winter, 3.4.4.3): the residual between raw and filtered
 positions, over the cutoff, falls steeply while there is motion in it and as a line where there is
-only noise. That line, carried on to 0 Hz, is the noise of the clip; the cutoff is where the
+only noise. That line, extended to 0 Hz, is the noise of the clip; the cutoff is where the
 residual equals it. One cutoff serves the whole clip: a foot is the sum of the joints above it, and
 joints of different bandwidth would pull it about. The links of real takes need 4 to 9 Hz each,
 those of one take rarely for more than 2 Hz from their common one.
