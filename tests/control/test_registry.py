@@ -5,44 +5,22 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from own_controller import Hold, HoldOptions
 from typer.testing import CliRunner
 
 import poise
 from poise.cli import app
-from poise.control.options import ControllerOptions, option, parse_option
+from poise.control.options import parse_option
 from poise.control.registry import CONTROLLERS, ControllerEntry
 from poise.errors import PoiseError
-from poise.simulation.controller import Requirements
 from poise.trials.trial import Trial, prepare_trial
 
 # ---- a controller of one's own
-
-
-@dataclass(frozen=True)
-class HoldOptions(ControllerOptions):
-    """Options of Hold."""
-
-    gain: float = option(0.1, "Gain of the velocities.", unit="N·m·s/rad", low=0.0)
-
-
-class Hold:
-    """Damps every joint."""
-
-    requires = Requirements()
-
-    def __init__(self, source: Any, *, part: Any = None, gain: float = 0.1) -> None:
-        self.plant, self.gain = poise.control.Plant.of(source, part), gain
-
-    def __call__(self, state: Any, target: Any) -> poise.Command:
-        """The command."""
-        _, v = self.plant.own_state(state)
-        return self.plant.lift(poise.Command(force=-self.gain * v))
 
 
 @pytest.fixture

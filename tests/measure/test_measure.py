@@ -15,7 +15,6 @@ from poise.anatomy.feet import feet_of
 from poise.math.arrays import Floats
 from poise.motion.retargeting.matching import match
 from poise.motion.retargeting.transfer import limb_directions
-from poise.view import plots
 
 HUMANOID = load_character("humanoid")
 PAGE = Path(__file__).parents[2] / "docs" / "measures.md"
@@ -62,16 +61,6 @@ def test_signs_of_quaternions_do_not_matter() -> None:
 
 def test_a_summary_is_mean_percentile_and_largest() -> None:
     assert measure.summary(np.arange(101.0)) == (50.0, 95.0, 100.0)
-
-
-def test_a_tracking_plot_is_a_picture(tmp_path: Path) -> None:
-    time = np.linspace(0.0, 1.0, 20)
-    q = np.array([turned("left_shoulder", t) for t in time])
-    error = measure.tracking_error(HUMANOID, q, HUMANOID.rest_q)
-    plots.tracking(tmp_path / "a.png", HUMANOID, time, error, q, shade=(0.2, 0.4))
-    data = (tmp_path / "a.png").read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    assert len(data) > 10_000
 
 
 def sliding(k: int = 11) -> tuple[Floats, ContactSchedule]:

@@ -165,7 +165,7 @@ def test_pressure_is_where_it_was_planned_and_inside_the_support(stage: Stage) -
         assert (support.min(axis=0) <= measures.cop[0, :2]).all()
         assert (measures.cop[0, :2] <= support.max(axis=0)).all()
         assert (measures.margin[0] > 0.0).all()
-    curves = stage.studio.series.stance(0, measures.time)
+    curves = stage.studio.series.curves(0, measures.time)
     assert curves["com_margin"][-1] == pytest.approx(100.0 * measures.margin[0, 0])
     assert np.allclose([curves[f"linear_{x}"][-1] for x in "xyz"], measures.linear[0])
 

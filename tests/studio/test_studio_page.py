@@ -21,10 +21,11 @@ from websockets.sync.client import connect
 from poise.errors import PoiseError
 from poise.simulation.contact.contacts import Contacts
 from poise.studio import Studio, requests
-from poise.studio.marks import force_arrows, torque_colors
+from poise.studio.marks import torque_colors
 from poise.studio.page import free_port
 from poise.studio.readouts import fill_gaps, format_value, status
 from poise.studio.snapshot import Message
+from poise.view.overlays import arrow_vectors, pair_forces
 
 viser = pytest.importorskip("viser")
 
@@ -193,7 +194,8 @@ def test_forces_on_a_link_are_one_arrow() -> None:
         link=np.array([3, 3, 4]),
         other=np.array([-1, -1, -1]),
     )
-    start, way = force_arrows(contacts, 0.01, 2.0)
+    start, force = pair_forces(contacts)
+    way = arrow_vectors(force, 0.01, 2.0)
     assert np.allclose(start, [[0.75, 0.0, 0.0], [5.0, 5.0, 0.0]])
     # the second would be ten metres long
     assert np.allclose(way, [[0.0, 0.0, 0.4], [0.0, 0.0, 2.0]])
@@ -263,7 +265,7 @@ def test_a_control_shows_what_is_not_what_was_asked(studio: Studio) -> None:
 
 
 def test_a_file_is_saved_in_its_folder_whatever_its_name(studio: Studio) -> None:
-    out = studio.session.out
+    out = studio.session.folder.path
     before = set(out.parent.iterdir())
     with socket_of(studio) as page:
         page.send(msgspec.msgpack.encode(CAMERA))

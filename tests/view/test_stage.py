@@ -14,7 +14,7 @@ from poise.math.rotation import quat_matrix
 from poise.model.scene import scene_of
 from poise.view import arrow, drawing_of, marker
 from poise.view.drawing import Primitive
-from poise.view.html_recorder import HtmlRecorder
+from poise.view.html import HtmlRecorder
 from poise.view.mesh import parts_of, solid
 from poise.view.stage import Stage, linear_bytes
 

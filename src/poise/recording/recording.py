@@ -19,7 +19,7 @@ from poise.motion.clip import Clip
 from poise.recording import file, summary
 from poise.recording.columns import Array, Columns, Frame, contacts_in, read_frame
 from poise.simulation.command import Target
-from poise.simulation.contact import Contacts
+from poise.simulation.contact import Contacts, Projectiles
 from poise.simulation.state import State
 from poise.simulation.world import Loss, World
 from poise.simulation.world_config import WorldConfig
@@ -251,13 +251,13 @@ class Recording(Sealed):
         which, rows = self.columns.rows("contact", self._index(i))
         return contacts_in(which, rows).within(self.scene)
 
-    def thrown(self, i: int) -> Floats:
-        """Projectiles at frame i, as `World.thrown`: (projectiles, 14), or (n, projectiles, 14)."""
+    def projectile_state(self, i: int) -> Projectiles:
+        """Projectiles at frame i, as `World.projectile_state`; zero where not thrown."""
         which, rows = self.columns.rows("thrown", self._index(i))
-        projectiles = np.zeros((self.n, self.settings.waiting, 14))
-        projectiles[which[:, 0], which[:, 1], 0] = 1.0
-        projectiles[which[:, 0], which[:, 1], 1:] = rows
-        return projectiles[0] if self.n == 1 else projectiles
+        shape, at = (self.n, self.settings.waiting), (which[:, 0], which[:, 1])
+        state = Projectiles(np.zeros(shape, bool), np.zeros((*shape, 7)), np.zeros((*shape, 6)))
+        state.thrown[at], state.q[at], state.v[at] = True, rows[:, :7], rows[:, 7:]
+        return state.at(0) if self.n == 1 else state
 
     def world(self, i: int = 0, *, threads: int | None = None) -> World:
         """A world with the recorded world's settings, in the state of frame i.
@@ -290,8 +290,7 @@ class Recording(Sealed):
         name = next(iter(parts)) if name is None else name
         if name not in parts:
             raise PoiseError(unknown_name("part", name, parts))
-        if not isinstance(copy, (int, np.integer)) or not 0 <= copy < self.n:
-            raise PoiseError(f"copy is {copy!r:.80}; it must be 0 to {self.n - 1}")
+        self.check_copy(copy)
         if not all(isinstance(k, (int, np.integer, type(None))) for k in (start, stop)):
             raise PoiseError(f"start and stop must be frames, got {start!r:.80}, {stop!r:.80}")
         chosen = range(len(self))[start:stop]
@@ -344,11 +343,19 @@ class Recording(Sealed):
         column: Floats = self.columns.column(name)
         return column[:, 0] if self.n == 1 else column
 
+    def check_copy(self, copy: object) -> None:
+        """Raises unless it has a copy of that number."""
+        if not _is_whole(copy) or copy not in range(self.n):
+            raise PoiseError(f"copy is {copy!r:.80}; it must be 0 to {self.n - 1}")
+
     def _index(self, i: int) -> int:
-        whole = isinstance(i, (int, np.integer)) and not isinstance(i, bool)
-        if not whole or not -len(self) <= i < len(self):
+        if not _is_whole(i) or not -len(self) <= i < len(self):
             raise PoiseError(f"there is no frame {i!r:.80}; there are {len(self)}")
         return int(i) % len(self)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def load_recording(path: str | os.PathLike[str]) -> Recording:

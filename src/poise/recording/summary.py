@@ -205,12 +205,17 @@ def _root_wrench(recording: Recording) -> dict[str, float] | None:
 def _contact_fraction(recording: Recording) -> Floats:
     """The fraction of the frames in which each link has a contact, shape (nl,)."""
     touches = measure.closed(all_contacts(recording))
-    nl = recording.scene.nl
-    on = np.zeros((len(recording), nl), dtype=bool)
+    on = _in_contact(touches, len(recording), recording.scene.nl)
+    return np.asarray(on[1:].mean(axis=0) if len(on) > 1 else on.mean(axis=0))
+
+
+def _in_contact(touches: Contacts, frames: int, nl: int) -> Bools:
+    """Which links have a contact, shape (frames, nl)."""
+    on = np.zeros((frames, nl), dtype=bool)
     for link in (touches.link, touches.other):
         here = (link >= 0) & (link < nl)
         on[touches.copy[here], link[here]] = True
-    return np.asarray(on[1:].mean(axis=0) if len(on) > 1 else on.mean(axis=0))
+    return on
 
 
 def _contacts(recording: Recording, touching: Floats) -> dict[str, Any]:
@@ -307,7 +312,10 @@ def stance_of(recording: Recording, copy: int = 0) -> Stance:
     at, target_at = (positions(character, points, x) for x in (q, target))
     feet = tuple(dict.fromkeys(point.foot for point in points))
     owner = np.array([feet.index(point.foot) for point in points])
-    touching = _touching(character, one, frames, [point.link for point in points])
+    down = measure.closed(measure.ground_contacts(one))
+    names = [link.name for link in character.links]
+    links = [names.index(point.link) for point in points]
+    touching = _in_contact(down, frames, len(names))[:, links]
     standing = np.stack(
         [target_at[:, owner == i, 2].max(axis=1) < STANDING_HEIGHT for i in range(len(feet))],
         axis=1,
@@ -316,7 +324,7 @@ def stance_of(recording: Recording, copy: int = 0) -> Stance:
     low = np.minimum(measure.FALLEN, measure.head_height(character, target) - HEAD_DROP)
     return Stance(
         columns["time"][:, copy],
-        np.asarray((head < low) | measure.lying(recording.scene, one, copies=frames)),
+        np.asarray((head < low) | measure.body_on_ground(recording.scene, one, copies=frames)),
         head,
         com,
         reaction.point,
@@ -383,16 +391,6 @@ def _targets(recording: Recording, copy: int, q: Floats) -> Floats:
     return np.where(np.isfinite(target), target, start)
 
 
-def _touching(character: Character, touches: Any, frames: int, links: list[str]) -> Bools:
-    """Which points belong to a link with a ground contact, shape (k, points)."""
-    index = {link.name: i for i, link in enumerate(character.links)}
-    down = measure.closed(measure.ground_contacts(touches))
-    on = np.zeros((frames, len(character.links)), dtype=bool)
-    mine = (down.link >= 0) & (down.link < len(character.links))
-    on[down.copy[mine], down.link[mine]] = True
-    return np.asarray(on[:, [index[name] for name in links]])
-
-
 def _displacement(at: Floats, owner: NDArray[np.int64], standing: Bools) -> Floats:
     """Distance of each sole's center from where it began to stand; NaN while it does not stand."""
     out = np.full(standing.shape, np.nan)
@@ -423,7 +421,6 @@ def _tilt(
 
 def _rates(character: Character, q: Floats, interval: float) -> Floats:
     """Velocities of frames (k, nq), by finite differences."""
-
     if len(q) < 2:
         return np.zeros((len(q), character.nv))
     step = configuration.difference(character, q[1:], q[:-1]) / interval

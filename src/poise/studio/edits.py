@@ -15,7 +15,6 @@ from poise import dynamics, measure
 from poise.anatomy import body
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.math.rotation import quat_matrix
 from poise.simulation import pushes
 from poise.simulation.state import State
 from poise.simulation.world import World
@@ -42,7 +41,9 @@ def push(simulation: Simulation, request: Push) -> tuple[Edit, pushes.Push]:
     given = pushes.Push(name, force, direction, now, request.duration)
     given = given.in_world(heading(simulation, int(index.owner[link])))
     vector = given.force_vector()
-    point = None if request.at is None else _in_link(world, link, request.at)
+    point = None
+    if request.at is not None:
+        point = index.point_in_link(world.state.q, link, request.at)
 
     def edit(simulation: Simulation) -> None:
         simulation.world.push(link, vector, request.duration, point=point)
@@ -81,7 +82,7 @@ def throw(simulation: Simulation, request: Throw, character: int) -> Edit:
         link = index.link_index(request.link)
         character = max(int(index.owner[link]), 0)
     part, one = index.part(character), index.character
-    aim = _link_center(world, link)
+    aim = index.point(world.state.q, link, world.scene.forest.link_com[link])
     velocity = measure.momentum(one, world.state.q[part.q], world.state.v[part.v]).linear
     velocity = velocity / max(one.mass, 1e-9)
     if request.origin is None:
@@ -94,7 +95,7 @@ def throw(simulation: Simulation, request: Throw, character: int) -> Edit:
     thrown = _ballistic_velocity(start, aim, velocity, request.speed, world.gravity)
 
     def edit(simulation: Simulation) -> None:
-        if simulation.world.thrown[:, 0].all():
+        if simulation.world.projectile_state.thrown.all():
             _remove_farthest_ball(simulation.world, start)
         simulation.world.throw(start, thrown)
 
@@ -154,19 +155,6 @@ def _chest(simulation: Simulation, character: int) -> int:
     return first + int(np.argmax(mass))
 
 
-def _link_center(world: World, link: int) -> Floats:
-    place, turn = dynamics.forward_kinematics(world.scene, world.state.q)
-    center: Floats = place[link] + quat_matrix(turn[link]) @ world.scene.forest.link_com[link]
-    return center
-
-
-def _in_link(world: World, link: int, at: object) -> Floats:
-    """A point of the world in a link's frame [m]."""
-    place, turn = dynamics.forward_kinematics(world.scene, world.state.q)
-    point: Floats = quat_matrix(turn[link]).T @ (np.asarray(at, dtype=float) - place[link])
-    return point
-
-
 def _ballistic_velocity(
     start: Floats, aim: Floats, velocity: Floats, speed: float, gravity: Floats
 ) -> Floats:
@@ -189,7 +177,7 @@ def _ballistic_velocity(
 
 def _remove_farthest_ball(world: World, place: Floats) -> None:
     """Removes the ball that is farthest from a place; pushes and drags end with it."""
-    balls, state = world.thrown, world.state.copy()
-    farthest = int(np.linalg.norm(balls[:, 1:4] - place, axis=1).argmax())
+    balls, state = world.projectile_state, world.state.copy()
+    distance = np.linalg.norm(balls.q[:, :3] - place, axis=1)
     world.reset(State(state.q, state.v, state.time))
-    throw_again(world, np.delete(balls, farthest, axis=0))
+    throw_again(world, balls.at(np.arange(len(distance)) != distance.argmax()))

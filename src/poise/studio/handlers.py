@@ -17,10 +17,8 @@ from poise.anatomy.body import place_of
 from poise.control.options import parse_option
 from poise.control.profiles import ProfileSpec
 from poise.control.registry import find_controller
-from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Progress
-from poise.math.rotation import quat_matrix
 from poise.model.character import Character
 from poise.recording import Recording
 from poise.studio import edits, requests
@@ -28,7 +26,6 @@ from poise.studio.jobs import Material, save
 from poise.studio.library import Library
 from poise.studio.requests import Request
 from poise.studio.scene import MANAGED, Setup, check_controller, object_of, set_up
-from poise.studio.simulation import Simulation
 from poise.studio.snapshot import Controls
 
 if TYPE_CHECKING:
@@ -241,28 +238,16 @@ def set_friction(session: Session, request: requests.SetFriction) -> None:
     session.controls = replace(session.controls, friction=request.friction)
 
 
-def set_gains(session: Session, request: requests.SetGains) -> None:
-    """Changes the gains of a limb."""
-    _tune(session, request.limb, frequency=request.frequency, damping=request.damping)
-
-
-def set_strength(session: Session, request: requests.SetStrength) -> None:
-    """Changes the strength of a limb."""
-    _tune(session, request.limb, strength=request.value)
-
-
-def set_pin(session: Session, request: requests.SetPin) -> None:
-    """Changes the pins of a limb."""
-    _tune(session, request.limb, pin=request.value)
-
-
-def _tune(session: Session, limb: str | None, **values: float) -> None:
+def tune(
+    session: Session, request: requests.SetGains | requests.SetStrength | requests.SetPin
+) -> None:
+    """Changes gains, strength or pins of a limb."""
     session.show_live()
-    present = session.scene_controls
+    present, values = session.scene_controls, asdict(request)
     for name in values:
         if name in MANAGED and name not in present.entry.options.info():
             raise PoiseError(f"controller {present.controller!r} has no {name}; 'spd' has")
-    chosen = present.tuned(session.simulation.setup.index.character, limb, **values)
+    chosen = present.tuned(session.simulation.setup.index.character, **values)
     session.simulation.retune(chosen)
     if session.controls.character == chosen.character:
         session.controls = replace(session.controls, tuning=chosen.tuning)
@@ -306,7 +291,10 @@ def set_goal(session: Session, request: requests.SetGoal) -> None:
     link, place = place_of(character, request.link)
     to = request.to
     if to is None:
-        to = _present_place(session.settled(), link, place)
+        simulation = session.settled()
+        index = simulation.setup.index
+        x, y, z = index.point(simulation.world.state.q, index.link_index(link), place).tolist()
+        to = x, y, z
     goals = {
         name: point
         for name, point in session.controls.goals.items()
@@ -326,14 +314,6 @@ def remove_goal(session: Session, request: requests.RemoveGoal) -> None:
     elif goals.pop(request.link, None) is None:
         raise PoiseError(unknown_name("goal", request.link, list(goals)))
     _set_options(session, goals=goals)
-
-
-def _present_place(simulation: Simulation, link: str, place: Point) -> Point:
-    """Where a place of a link is [m]."""
-    world, at = simulation.world, simulation.setup.index.link_index(link)
-    origin, turn = forward_kinematics(world.scene, world.state.q)
-    x, y, z = (origin[at] + quat_matrix(turn[at]) @ place).tolist()
-    return x, y, z
 
 
 def _check_balances(session: Session) -> None:
@@ -503,9 +483,9 @@ HANDLERS: dict[type[Request], Callable[[Session, Any], None]] = {
     requests.Choose: choose,
     requests.SetGravity: set_gravity,
     requests.SetFriction: set_friction,
-    requests.SetGains: set_gains,
-    requests.SetStrength: set_strength,
-    requests.SetPin: set_pin,
+    requests.SetGains: tune,
+    requests.SetStrength: tune,
+    requests.SetPin: tune,
     requests.SetProfile: set_profile,
     requests.SetOption: set_option,
     requests.SetAdaptive: set_adaptive,

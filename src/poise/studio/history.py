@@ -121,7 +121,7 @@ class Entry(NamedTuple):
         """Size of the arrays [bytes]."""
         frame = self.frame
         memory = frame.memory[:2] if frame.memory else ()
-        arrays = (frame.q, frame.v, frame.torque, frame.projectiles, *frame.contacts, *memory)
+        arrays = (frame.q, frame.v, frame.torque, *frame.projectiles, *frame.contacts, *memory)
         return sum(array.nbytes for array in (*arrays, *(frame.target or ())))
 
 
@@ -285,9 +285,7 @@ class History:
     def rewind(self, i: int) -> None:
         """Removes all that came after frame i."""
         time = self._entries[i].time
-        while len(self._entries) > i + 1:
-            self._count(self._entries.pop(), -1)
-        self._remove_edits(time)
+        self.truncate(time)
         self._since_checkpoint = i - self.checkpoint(i)
         if self.take is not None:
             self.take.truncate(time)
@@ -296,10 +294,6 @@ class History:
         """Removes frames after a time [s], and edits from then on."""
         while self._entries and self._entries[-1].time > time:
             self._count(self._entries.pop(), -1)
-        self._remove_edits(time)
-
-    def _remove_edits(self, time: float) -> None:
-        """Removes the edits at a time [s] and later."""
         while self._edits and self._edits[-1][0] >= time - 1e-9:
             self._edits.pop()
 

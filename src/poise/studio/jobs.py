@@ -13,6 +13,7 @@ import re
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -44,13 +45,6 @@ class Stopped(PoiseError):
     """The session has ended, and so does its work."""
 
 
-class _Task(NamedTuple):
-    number: int
-    work: Work
-    then: Callable[[Any], None] | None
-    failed: Callable[[str], None] | None
-
-
 class Jobs:
     """Jobs that wait, run and have ended.
 
@@ -62,7 +56,7 @@ class Jobs:
         self._changed = changed
         self._lock = threading.Lock()
         self._jobs: dict[int, Job] = {}
-        self._lanes: dict[str, queue.SimpleQueue[_Task | None]] = {}
+        self._lanes: dict[str, queue.SimpleQueue[Callable[[], None] | None]] = {}
         self._threads: list[threading.Thread] = []
         self._number = 0
         self._stopping = False
@@ -102,7 +96,7 @@ class Jobs:
             self._jobs[number] = Job(number, what, token=token)
             if lane not in self._lanes:
                 self._open(lane)
-            self._lanes[lane].put(_Task(number, work, then, failed))
+            self._lanes[lane].put(partial(self._do, number, work, then, failed))
         self._changed()
         return number
 
@@ -117,41 +111,46 @@ class Jobs:
             thread.join(timeout)
 
     def _open(self, lane: str) -> None:
-        tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-        self._lanes[lane] = tasks
+        tasks = self._lanes[lane] = queue.SimpleQueue()
         thread = threading.Thread(
             target=self._work, args=(tasks,), name=f"poise-{lane}", daemon=True
         )
         self._threads.append(thread)
         thread.start()
 
-    def _work(self, tasks: queue.SimpleQueue[_Task | None]) -> None:
+    def _work(self, tasks: queue.SimpleQueue[Callable[[], None] | None]) -> None:
         while (task := tasks.get()) is not None and not self._stopping:
-            self._do(task)
+            task()
 
-    def _do(self, task: _Task) -> None:
+    def _do(
+        self,
+        number: int,
+        work: Work,
+        then: Callable[[Any], None] | None,
+        failed: Callable[[str], None] | None,
+    ) -> None:
         def report(progress: float) -> None:
             if self._stopping:
                 raise Stopped("the studio is closing")
-            self._update(task.number, progress=min(max(float(progress), 0.0), 1.0))
+            self._update(number, progress=min(max(float(progress), 0.0), 1.0))
 
-        self._update(task.number, state="running")
+        self._update(number, state="running")
         try:
-            made = task.work(report)
+            made = work(report)
             path = made if isinstance(made, Path) else None
-            if task.then is not None:
-                task.then(made)
+            if then is not None:
+                then(made)
             message = "" if path is None else path.name
-            self._update(task.number, state="done", progress=1.0, path=path, message=message)
+            self._update(number, state="done", progress=1.0, path=path, message=message)
         except Exception as error:
-            ours = isinstance(error, PoiseError)
-            text = str(error) if ours else f"{type(error).__name__}: {error}"
-            if not ours:
+            text = str(error)
+            if not isinstance(error, PoiseError):
+                text = f"{type(error).__name__}: {error}"
                 log.exception("a job failed")
             text = " ".join(text.split())[:300]
-            self._update(task.number, state="failed", message=text)
-            if task.failed is not None:
-                task.failed(text)
+            self._update(number, state="failed", message=text)
+            if failed is not None:
+                failed(text)
 
     def _update(self, number: int, **changes: Any) -> None:
         """Changes the listed state of a job; old ones are removed."""

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from poise.dynamics import forward_kinematics
 from poise.math.arrays import Floats
-from poise.math.rotation import quat_matrix
 from poise.model.scene import scene_of
+from poise.simulation.contact import Projectiles
 from poise.studio.marks import GoalHandles, Marks, ViewOptions, torque_colors
 from poise.studio.requests import Drag, Release, Request, SetGoal
 from poise.studio.scene_index import SceneIndex
@@ -167,9 +166,9 @@ class LiveView:
             link, measures = self._link(bodies, event), self._measures
             if link is None or measures is None:
                 return
-            place, turn = forward_kinematics(measures.index.scene, measures.q)
-            arm = self.to_world(event.start_position) - place[link]
-            held = self._held[event.client_id] = (link, quat_matrix(turn[link]).T @ arm)
+            start = self.to_world(event.start_position)
+            held = link, measures.index.point_in_link(measures.q, link, start)
+            self._held[event.client_id] = held
         if held is not None:
             to = _vector(self.to_world(event.end_position))
             self._ask(Drag(held[0], to, _vector(held[1])))
@@ -277,11 +276,11 @@ class SceneView:
         if self._reference.visible != (reference is not None):
             self._reference.visible = reference is not None
 
-    def _update_projectiles(self, thrown: Floats) -> None:
+    def _update_projectiles(self, balls: Projectiles) -> None:
         """Shows the balls that were thrown."""
-        out = thrown[:, 0] > 0.0
+        out = balls.thrown
         if self._balls is not None and (out.any() or self._thrown):
-            q = np.where(out[:, None], thrown[:, 1:8], UNTHROWN_POSE)
+            q = np.where(out[:, None], balls.q, UNTHROWN_POSE)
             self._balls.update(q.ravel(), shown=out)
         self._thrown = bool(out.any())
 
@@ -334,13 +333,13 @@ def to_page(measures: Measures, at: Floats) -> Measures:
             near[roots + k] -= at[k]
         return near
 
-    contacts, thrown = measures.contacts, measures.projectiles.copy()
-    thrown[:, 1:3] -= at[:2]
+    contacts, balls = measures.contacts, measures.projectiles
+    balls = balls._replace(q=balls.q - [*at[:2], 0.0, 0.0, 0.0, 0.0, 0.0])
     return replace(
         measures,
         q=poses(measures.q),
         reference=None if measures.reference is None else poses(measures.reference),
-        projectiles=thrown,
+        projectiles=balls,
         contacts=contacts._replace(point=contacts.point - at),
         com=measures.com - at,
         cop=measures.cop - at,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,10 @@ from poise.anatomy.body import place_of
 from poise.dynamics import GRAVITY, forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
-from poise.math.rotation import quat_matrix
 from poise.simulation.contact.contacts import Contacts
 from poise.studio.scene_index import SceneIndex
 from poise.studio.snapshot import Measures
-from poise.view.overlays import FORCE, PATH, POINT
+from poise.view.overlays import FORCE, PATH, POINT, arrow_vectors, pair_forces
 from poise.view.stage import Stage
 
 Rgb = tuple[float, float, float]
@@ -156,7 +156,8 @@ class Marks:
         start = arrow = np.zeros((0, 3))
         if contacts is not None:
             external = external_contacts(contacts, self._owner)
-            start, arrow = force_arrows(external, self._per_newton, LONGEST * self.height)
+            start, force = pair_forces(external)
+            arrow = arrow_vectors(force, self._per_newton, LONGEST * self.height)
         self._stage.arrows("mark-forces", start, arrow, radius=0.009 * self.height, color=FORCE)
 
     def _limits(self, measures: Measures, visible: bool) -> None:
@@ -210,34 +211,6 @@ def external_contacts(contacts: Contacts, owner: NDArray[np.int64]) -> Contacts:
     one, two = (np.append(owner, -1)[np.minimum(x, count)] for x in (contacts.link, contacts.other))
     kept = (contacts.other < 0) | (one != two) | (one < 0)
     return contacts.rows(kept)
-
-
-def force_arrows(contacts: Contacts, per_newton: float, longest: float) -> tuple[Floats, Floats]:
-    """Arrows of the forces between each pair of bodies, summed at their center of pressure.
-
-    Args:
-        contacts: The contacts.
-        per_newton: Length of an arrow [m/N].
-        longest: No arrow is longer [m].
-
-    Returns:
-        Where they start and where they point [m], shape (k, 3) each.
-    """
-    if not len(contacts.link):
-        return np.zeros((0, 3)), np.zeros((0, 3))
-    pairs = np.stack([contacts.link, contacts.other], axis=1)
-    found, which = np.unique(pairs, axis=0, return_inverse=True)
-    force, point, press = np.zeros((len(found), 3)), np.zeros((len(found), 3)), np.zeros(len(found))
-    size = np.linalg.norm(contacts.force, axis=1)
-    which = which.reshape(-1)
-    np.add.at(force, which, contacts.force)
-    np.add.at(point, which, contacts.point * size[:, None])
-    np.add.at(press, which, size)
-    some = press > 0.0
-    way = per_newton * force[some]
-    length = np.linalg.norm(way, axis=1, keepdims=True)
-    way *= np.minimum(1.0, longest / np.maximum(length, 1e-9))
-    return point[some] / press[some, None], way
 
 
 def torque_colors(ratio: Floats) -> Floats:
@@ -357,20 +330,18 @@ class GoalHandles:
         """
         for name in set(self._goals) - set(goals):
             self._goals.pop(name).remove()
-        if not goals:
-            return
-        origin, turn = forward_kinematics(measures.index.scene, measures.q)
+        index = measures.index
         for name, to in goals.items():
             try:
-                link, place = place_of(measures.index.character, name)
+                link, place = place_of(index.character, name)
             except PoiseError:
                 continue  # a goal of the scene before, which is being replaced
-            i = measures.index.link_index(link)
             if name not in self._goals:
-                self._goals[name] = self._add(name, height)
-            self._goals[name].update(
-                np.array(to) - at, origin[i] + quat_matrix(turn[i]) @ place - at
-            )
+                self._goals[name] = GoalHandle(
+                    self._api, self._prefix, height, partial(self._on_move, name)
+                )
+            present = index.point(measures.q, index.link_index(link), place)
+            self._goals[name].update(np.array(to) - at, present - at)
 
     def release(self, page: int) -> None:
         """Ends the drags of a page that has closed."""
@@ -382,6 +353,3 @@ class GoalHandles:
         for goal in self._goals.values():
             goal.remove()
         self._goals.clear()
-
-    def _add(self, name: str, height: float) -> GoalHandle:
-        return GoalHandle(self._api, self._prefix, height, lambda to: self._on_move(name, to))

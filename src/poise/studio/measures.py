@@ -15,6 +15,7 @@ from poise import dynamics, measure
 from poise.math.arrays import Floats
 from poise.math.polygon import Polygons
 from poise.measure.centroid import Momentum
+from poise.motion.limits import excesses
 from poise.recording import Recording
 from poise.recording.columns import Frame
 from poise.simulation.contact.contacts import Contacts, CoreContacts
@@ -52,8 +53,8 @@ def frame_of(recording: Recording, i: int) -> Frame:
     """A frame of a recording, without memory and contacts."""
     names = ("time", "q", "v", "torque", "gravity")
     time, q, v, torque, gravity = (recording.columns.column(name)[i] for name in names)
-    projectiles, target = recording.thrown(i), recording.target(i)
-    projectiles = projectiles[None] if recording.n == 1 else projectiles
+    projectiles, target = recording.projectile_state(i), recording.target(i)
+    projectiles = projectiles.at(None) if recording.n == 1 else projectiles
     reference = None if target is None or target.v is None else (target.q, target.v)
     return Frame(time, q, v, torque, gravity, CoreContacts.none(), projectiles, None, reference)
 
@@ -82,6 +83,7 @@ def measure_frame(
     kinetic, potential = np.zeros((2, m))
     rotation, position, root_offset = np.full((3, m), np.nan)
     fallen: Bools = np.zeros(m, dtype=bool)
+    at_limit: Bools = np.zeros(index.scene.nl, dtype=bool)
     own = _of_characters(index, contacts)
     for group in index.groups:
         at, one = group.rows, group.character
@@ -96,6 +98,7 @@ def measure_frame(
             rotation[at], position[at] = error.rotation.mean(axis=-1), error.position.mean(axis=-1)
             root_offset[at] = error.world[:, 0]
         fallen[at] = _fallen(index, group, poses, own)
+        at_limit[group.links] = _at_limit(group, poses)
     ground = index.ground(com[:, 0], com[:, 1])
     reaction = measure.ground_reaction(index.scene, own, copies=m, ground=ground)
     pivot = measure.centroidal_moment_pivot(com, reaction.force, ground)
@@ -107,8 +110,8 @@ def measure_frame(
     margin = np.stack([measure.support_margin(polygon, at) for at in (com, reaction.point, pivot)])
     measures = Measures(
         index=index, time=float(frame.time[copy]), q=q, reference=reference,
-        projectiles=frame.projectiles[copy], contacts=_with_force(contacts),
-        torque_ratio=torque_ratio, saturated=saturated, at_limit=_at_limit(index, q),
+        projectiles=frame.projectiles.at(copy), contacts=_with_force(contacts),
+        torque_ratio=torque_ratio, saturated=saturated, at_limit=at_limit,
         com=com, velocity=velocity,
         cop=reaction.point, cmp=pivot, planned_cop=planned_cop, margin=margin.T,
         ground_force=reaction.force, support=_support(index, polygon), linear=linear,
@@ -160,21 +163,14 @@ def _torque_ratios(index: SceneIndex, torque: Floats) -> tuple[Floats, Bools]:
     return ratio, saturated
 
 
-def _at_limit(index: SceneIndex, q: Floats) -> Bools:
-    """Links with a joint at a bound: see `poise.model.joint.Joint` for those of balls."""
-    bounds = index.limits
-    out: Bools = np.zeros(index.scene.nl, dtype=bool)
-    x = q[bounds.at]
-    out[bounds.link[(x < bounds.low + NEAR_LIMIT) | (x > bounds.high - NEAR_LIMIT)]] = True
-    turn = q[bounds.balls]
-    along = np.sum(turn[:, 1:] * bounds.axis, axis=1)
-    # cosine between the axis a and q a q^-1, from the part of q that is normal to a
-    across = np.square(turn[:, 1:]).sum(axis=1) - along**2
-    swing = np.arccos(np.clip(1.0 - 2.0 * across, -1.0, 1.0))
-    twist = np.remainder(2.0 * np.arctan2(along, turn[:, 0]) + np.pi, 2.0 * np.pi) - np.pi
-    widest, low, high = bounds.bounds.T
-    beyond = (swing > widest - NEAR_LIMIT) | (twist < low + NEAR_LIMIT)
-    out[bounds.ball_link[beyond | (twist > high - NEAR_LIMIT)]] = True
+def _at_limit(group: Group, q: Floats) -> Bools:
+    """Which links of the characters of a group have a joint at a bound, shape (k, nl)."""
+    out: Bools = np.zeros(group.links.shape, dtype=bool)
+    link_of = {
+        joint.name: i for i, link in enumerate(group.character.links) for joint in link.joints
+    }
+    for bound in excesses(group.character, q):
+        out[:, link_of[bound.joint]] |= bound.value > -NEAR_LIMIT
     return out
 
 
@@ -210,10 +206,6 @@ KEYS = (
     "kinetic",
     "potential",
     "ground_force",
-)
-
-
-STANCE = (
     *(f"{kind}_{axis}" for kind in ("linear", "angular") for axis in "xyz"),
     "com_margin",
     "cop_margin",
@@ -254,38 +246,24 @@ class Series:
         return trail
 
     def curves(self, character: int, now: float) -> dict[str, Floats]:
-        """Curves up to a time [s], each of shape (k,): see KEYS.
+        """Curves up to a time [s], each of shape (k,): see KEYS; NaN where undefined.
 
-        Errors [degrees, m], norms of momentum [N s, N m s], energies [J], ground force [N].
+        Errors [degrees, m], norms of momentum [N s, N m s], energies [J], ground force [N]; of a
+        standing character, momentum along each axis [N s, N m s], support margins of center of
+        mass, CoP and CMP [cm], and distance between CoP and planned CoP [cm].
         """
-        seen = [m for m in self._seen if m.time <= now + 1e-9 and character < len(m.com)]
         i = character
         rows = [
             (
                 m.time, m.rotation[i], m.position[i], *_lengths(m.linear[i], m.angular[i]),
                 m.kinetic[i], m.potential[i], *_lengths(m.ground_force[i]),
+                *m.linear[i], *m.angular[i], *(100.0 * m.margin[i]),
+                100.0 * _lengths(m.cop[i] - m.planned_cop[i])[0],
             )
-            for m in seen
+            for m in self._seen
+            if m.time <= now + 1e-9 and i < len(m.com)
         ]  # fmt: skip
-        columns = np.array(rows).reshape(-1, len(KEYS)).T
-        return dict(zip(KEYS, columns, strict=True))
-
-    def stance(self, character: int, now: float) -> dict[str, Floats]:
-        """Curves of a standing character, as of `curves`: see STANCE; NaN where undefined.
-
-        Momentum along each axis [N s, N m s]; support margins of center of mass, CoP and CMP [cm];
-        and distance between CoP and planned CoP [cm].
-        """
-        seen = [m for m in self._seen if m.time <= now + 1e-9 and character < len(m.com)]
-        rows = [
-            (
-                *m.linear[character], *m.angular[character], *(100.0 * m.margin[character]),
-                *(100.0 * x for x in _lengths(m.cop[character] - m.planned_cop[character])),
-            )
-            for m in seen
-        ]  # fmt: skip
-        columns = np.array(rows).reshape(-1, len(STANCE)).T
-        return dict(zip(STANCE, columns, strict=True))
+        return dict(zip(KEYS, np.array(rows).reshape(-1, len(KEYS)).T, strict=True))
 
 
 def _lengths(*vectors: Floats) -> tuple[float, ...]:

@@ -115,12 +115,12 @@ class Choose(Request, frozen=True):
     """Another character, clip, ...; what is None stays. It restarts the scene, but for dt.
 
     Args:
-        character: One of `session.characters`.
-        clip: One of `session.clips`, or "rest": the rest pose is held. A clip of another character
-            is retargeted, which may take some seconds; the scene goes on meanwhile.
+        character: One of `session.library.characters`.
+        clip: One of `session.library.clips`, or "rest": the rest pose is held. A clip of another
+            character is retargeted, which may take some seconds; the scene goes on meanwhile.
         count: Number of characters.
-        controller: One of `session.controllers`. "balance" prepares the clip, and sets a free root
-            and steps of 1/120 s.
+        controller: One of `poise.control.registry.CONTROLLERS`. "balance" prepares the clip, and
+            sets a free root and steps of 1/120 s.
         root: How free roots are held: "free", "soft" or "held".
         dt: Time step [s].
         ground: "plane", "hills" or "none".
@@ -158,14 +158,14 @@ class SetGains(Request, frozen=True):
 class SetStrength(Request, frozen=True):
     """Factor of gains and effort limits of a limb, or of all: 0 is limp."""
 
-    value: Annotated[float, Meta(ge=0.0, le=4.0)]
+    strength: Annotated[float, Meta(ge=0.0, le=4.0)]
     limb: Text | None = None
 
 
 class SetPin(Request, frozen=True):
     """Weight of the pins that hold the links of a limb, or all, to the reference: 0 is none."""
 
-    value: Annotated[float, Meta(ge=0.0, le=10.0)]
+    pin: Annotated[float, Meta(ge=0.0, le=10.0)]
     limb: Text | None = None
 
 

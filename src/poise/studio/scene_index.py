@@ -11,12 +11,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics, measure
 from poise.anatomy.body import body_of, head_of
 from poise.anatomy.strength import MOMENTS
 from poise.errors import PoiseError
+from poise.math import rotation
 from poise.math.arrays import Floats
 from poise.model.character import Character, is_free_object
 from poise.model.forest import KINDS, Part
@@ -84,7 +85,6 @@ class SceneIndex:
         for row, ((_, part), _) in enumerate(chosen):
             self.owner[part.links] = row
         self.effort, self.scale = _efforts(scene)
-        self.limits = RangeLimits.of(scene)
         self.width = max(2.0, 1.5 * max(size_of(character) for _, character in chosen))
 
     @property
@@ -115,59 +115,23 @@ class SceneIndex:
         """Height of the ground there [m]; 0 where there is none."""
         return ground_height(self.settings.ground, x, y)
 
+    def point(self, q: Floats, link: int, place: ArrayLike) -> Floats:
+        """Where a point of a link, given in its frame, is in the world [m], shape (3,)."""
+        origin, turn = dynamics.forward_kinematics(self.scene, q)
+        return np.asarray(origin[link] + rotation.rotate(turn[link], place))
+
+    def point_in_link(self, q: Floats, link: int, point: ArrayLike) -> Floats:
+        """A point of the world in a link's frame [m], shape (3,)."""
+        origin, turn = dynamics.forward_kinematics(self.scene, q)
+        away = np.asarray(point, dtype=float) - origin[link]
+        return rotation.rotate(rotation.conjugate(turn[link]), away)
+
     def link_index(self, link: str | int) -> int:
         """Index of a link; a name without a character is one of the first character."""
         if isinstance(link, str) and link not in self.link_names:
             own = f"{self.names[0]}/{link}"
             link = own if own in self.link_names else link
         return self.scene.link_index(link)
-
-
-class RangeLimits(NamedTuple):
-    """Bounds of the joints of a scene.
-
-    Attributes:
-        at: Coordinate of each hinge or slide with bounds, shape (h,).
-        low, high: Its bounds [rad, m], shape (h,).
-        link: Its link, shape (h,).
-        balls: Coordinates of each ball with bounds, shape (b, 4).
-        axis: Its axis, shape (b, 3).
-        bounds: Largest swing, least and largest twist [rad], shape (b, 3).
-        ball_link: Its link, shape (b,).
-    """
-
-    at: Ints
-    low: Floats
-    high: Floats
-    link: Ints
-    balls: Ints
-    axis: Floats
-    bounds: Floats
-    ball_link: Ints
-
-    @classmethod
-    def of(cls, scene: Scene) -> RangeLimits:
-        """The bounds of all joints."""
-        single: list[tuple[int, float, float, int]] = []
-        balls: list[tuple[int, tuple[float, ...], tuple[float, ...], int]] = []
-        forest = scene.forest
-        joints = [joint for one in scene.characters for joint in one.joints]
-        for joint, at, link in zip(joints, forest.q_adr, forest.link, strict=True):
-            if joint.limits is None:
-                continue
-            if joint.kind == "ball":
-                balls.append((int(at), tuple(joint.axis), tuple(joint.limits), int(link)))
-            else:
-                single.append((int(at), joint.limits[0], joint.limits[1], int(link)))
-        at, low, high, link = np.array(single or np.zeros((0, 4)), dtype=float).T
-        first = np.array([ball[0] for ball in balls], dtype=np.int64)
-        return cls(
-            at.astype(np.int64), low, high, link.astype(np.int64),
-            first[:, None] + np.arange(4),
-            np.array([ball[1] for ball in balls]).reshape(-1, 3),
-            np.array([ball[2] for ball in balls]).reshape(-1, 3),
-            np.array([ball[3] for ball in balls], dtype=np.int64),
-        )  # fmt: skip
 
 
 @lru_cache(maxsize=64)

@@ -16,10 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import NamedTuple
 
-from poise.control.registry import CONTROLLERS
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.model.character import Character
@@ -192,36 +189,11 @@ class Session:
     def curves(self) -> dict[str, Floats]:
         """Curves of the last seconds of the watched character.
 
-        `poise.studio.measures` has their names: KEYS and STANCE.
+        `poise.studio.measures` has their names: KEYS.
         """
         now = self._newest
         character = min(now.controls.watch, now.measures.index.count - 1)
-        time = now.measures.time
-        return {**self.series.curves(character, time), **self.series.stance(character, time)}
-
-    @property
-    def characters(self) -> tuple[str, ...]:
-        """Names of the characters."""
-        return self.library.characters
-
-    @property
-    def clips(self) -> tuple[str, ...]:
-        """Names of the clips."""
-        return self.library.clips
-
-    def clips_for(self, character: str) -> tuple[str, ...]:
-        """Clips that a character can follow, its own first."""
-        return self.library.clips_for(character)
-
-    @property
-    def controllers(self) -> tuple[str, ...]:
-        """Names of the controllers."""
-        return tuple(CONTROLLERS)
-
-    @property
-    def out(self) -> Path:
-        """The folder for files."""
-        return self.folder.path
+        return self.series.curves(character, now.measures.time)
 
     # ---- the thread
 
@@ -443,7 +415,7 @@ class Session:
             # at the same time after its start
             start = 0.0 if playback is None else playback.start
             beside.show_time(beside.start + measures.time - start)
-        rates = self._pace.rates()
+        pace, step_rate, load = self._pace.rates()
         watched = min(self.controls.watch, measures.index.count - 1)
         snapshot = Snapshot(
             number=self._number,
@@ -458,9 +430,9 @@ class Session:
             frames=len(shown),
             start=shown.start,
             end=shown.end,
-            pace=rates.pace,
-            step_rate=rates.step_rate,
-            load=rates.load,
+            pace=pace,
+            step_rate=step_rate,
+            load=load,
             diverged="" if playback is not None or looks_back else simulation.diverged,
             trail=self.series.trail(watched, measures.time),
             recording=simulation.history.take is not None,
@@ -472,14 +444,6 @@ class Session:
         )
         self._pace.worked(began)
         return snapshot
-
-
-class Rates(NamedTuple):
-    """Rates of the last second: see `Snapshot`."""
-
-    pace: float = 0.0
-    step_rate: float = 0.0
-    load: float = 0.0
 
 
 class Pace:
@@ -523,15 +487,13 @@ class Pace:
         while self._work[0][0] < now - RATE_WINDOW:
             self._work.popleft()
 
-    def rates(self) -> Rates:
-        """Rates over the last second, or as long as there were any."""
-        if len(self._work) < 2:
-            return Rates()
+    def rates(self) -> tuple[float, float, float]:
+        """Pace, step rate and load over the last second: see `Snapshot`."""
         now = self.clock()
         work = [one for one in self._work if one[0] >= now - RATE_WINDOW]
         if len(work) < 2 or now - work[-1][0] > 0.5 * RATE_WINDOW:
-            return Rates()
+            return 0.0, 0.0, 0.0
         # the first one began before the time that is counted
         span = max(now - work[0][0], 1e-9)
         _, busy, simulated, steps = (sum(column) for column in zip(*work[1:], strict=True))
-        return Rates(simulated / span, steps / span, min(busy / span, 1.0))
+        return simulated / span, steps / span, min(busy / span, 1.0)

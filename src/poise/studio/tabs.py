@@ -12,9 +12,11 @@ from typing import Any
 from poise.control.gains import ROOTS
 from poise.control.options import OptionInfo
 from poise.control.profiles import RECIPES
+from poise.control.registry import CONTROLLERS
 from poise.model.character import Character
 from poise.studio import marks, requests
 from poise.studio.jobs import Downloads
+from poise.studio.library import Library
 from poise.studio.marks import ViewOptions
 from poise.studio.readouts import legend
 from poise.studio.requests import Request
@@ -287,8 +289,8 @@ BODY = "whole body"
 class SceneTab:
     """Character, clip, controller, ground and world."""
 
-    def __init__(self, gui: Any, bindings: Bindings, session: Any) -> None:
-        self._session = session
+    def __init__(self, gui: Any, bindings: Bindings, library: Library) -> None:
+        self._library = library
         self._fits: dict[str, tuple[str, ...]] = {}
 
         def chosen(name: str) -> Callable[[Any], Request]:
@@ -298,9 +300,9 @@ class SceneTab:
             return lambda snapshot: getattr(snapshot.controls, name)
 
         lists: dict[str, tuple[str, tuple[str, ...], str]] = {
-            "character": ("Character", session.characters, ""),
-            "clip": ("Clip", session.clips, "A clip of another character is retargeted."),
-            "controller": ("Controller", session.controllers, "What turns the clip into torques."),
+            "character": ("Character", library.characters, ""),
+            "clip": ("Clip", library.clips, "A clip of another character is retargeted."),
+            "controller": ("Controller", tuple(CONTROLLERS), "What turns the clip into torques."),
             "root": ("Root", ROOTS, "soft: comes back after a push; held: as in the papers; "
                                     "free: nothing holds it up but its feet."),
             "ground": ("Ground", requests.GROUNDS, ""),
@@ -342,7 +344,7 @@ class SceneTab:
 
     def update(self, snapshot: Snapshot) -> None:
         """Lists the clips that fit."""
-        set_options(self._lists["character"], tuple(self._session.characters))
+        set_options(self._lists["character"], self._library.characters)
         set_options(self._lists["clip"], self._fitting(snapshot.controls.character))
         set_visible(self._watch, snapshot.controls.count > 1)
 
@@ -354,7 +356,7 @@ class SceneTab:
         return self._fits[character]
 
     def _find_clips(self, character: str) -> None:
-        self._fits[character] = tuple(self._session.clips_for(character))
+        self._fits[character] = self._library.clips_for(character)
 
 
 class ControlTab:

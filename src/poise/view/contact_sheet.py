@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from poise.math.arrays import Floats, count, finite, floats, number
 from poise.model.scene import Scene, scene_of
 from poise.motion.clip import Clip
 from poise.simulation.world import World
-from poise.view.camera import check_size, follow_motion
+from poise.view.camera import Camera, check_size, follow_motion
 from poise.view.drawing import Colors, ground_under
 from poise.view.render import Image, render
 
@@ -65,49 +65,28 @@ def contact_sheet(
         Red, green, blue, shape (height, width, 3), uint8.
     """
     scene, frames, rate = _frames(motion, fps)
-    columns, rows = count(columns, "columns", most=256), count(rows, "rows", most=256)
-    width, height = check_size(cell)
-    check_size((columns * (width + GAP) - GAP, rows * (height + GAP) - GAP))
+    columns, rows, cell = check_grid(columns, rows, cell)
     ghosts = None if ghost is None else _rows(ghost, scene, "ghost")
     if ghosts is not None and len(ghosts) != len(frames):
         raise PoiseError(f"ghost has {len(ghosts)} rows; the motion has {len(frames)}")
 
     chosen = np.rint(np.linspace(0, len(frames) - 1, columns * rows)).astype(int)
-    cameras = follow_motion(
-        scene,
-        frames[chosen],
-        smoothing=0.0,
-        azimuth=azimuth,
-        elevation=elevation,
-        size=(width, height),
-        fov=math.radians(20.0),
-    )
+    cameras = cell_cameras(scene, frames[chosen], azimuth, elevation, cell)
     world = motion[0] if isinstance(motion, tuple) and isinstance(motion[0], World) else None
     if ground is True and world is None:
         ground = ground_under(scene, frames[chosen])
 
-    sheet = np.full(
-        (rows * (height + GAP) - GAP, columns * (width + GAP) - GAP, 3), PAPER, np.uint8
-    )
-    for k, i in enumerate(chosen):
-        x, y = k % columns * (width + GAP), k // columns * (height + GAP)
-        sheet[y : y + height, x : x + width] = render(
-            scene if world is None else world,
-            frames[i],
-            cameras[k],
-            size=(width, height),
-            ghost=None if ghosts is None else ghosts[i],
-            ground=ground,
-            color=color,
-            samples=samples,
-        )
-    if labels:
-        texts = [f"{i / rate:.2f} s" if rate else f"{i}" for i in chosen]
-        corners = [
-            (k % columns * (width + GAP), k // columns * (height + GAP)) for k in range(len(chosen))
-        ]
-        return write_cell_labels(sheet, texts, corners, width)
-    return sheet
+    shown = scene if world is None else world
+
+    def draw(k: int) -> Image:
+        i = chosen[k]
+        return render(
+            shown, frames[i], cameras[k], size=cell, ghost=None if ghosts is None else ghosts[i],
+            ground=ground, color=color, samples=samples,
+        )  # fmt: skip
+
+    texts = [f"{i / rate:.2f} s" if rate else f"{i}" for i in chosen] if labels else []
+    return draw_sheet(columns, rows, cell, draw, texts)
 
 
 def _frames(motion: Any, fps: float | None) -> tuple[Scene, Floats, float | None]:
@@ -134,10 +113,51 @@ def _rows(q: ArrayLike, scene: Scene, name: str) -> Floats:
     return finite(rows, name)
 
 
-def write_cell_labels(
-    sheet: Image, texts: Sequence[str], corners: Sequence[tuple[int, int]], width: int
+# ---- the sheet
+
+
+def check_grid(columns: int, rows: int, cell: tuple[int, int]) -> tuple[int, int, tuple[int, int]]:
+    """Columns, rows and size of a cell of a sheet that can be drawn."""
+    columns, rows = count(columns, "columns", most=256), count(rows, "rows", most=256)
+    width, height = check_size(cell)
+    check_size((columns * (width + GAP) - GAP, rows * (height + GAP) - GAP))
+    return columns, rows, (width, height)
+
+
+def cell_cameras(
+    scene: Scene, q: Floats, azimuth: float, elevation: float, cell: tuple[int, int]
+) -> list[Camera]:
+    """Cameras of the cells, one for each position (k, nq)."""
+    return follow_motion(
+        scene, q, smoothing=0.0, azimuth=azimuth, elevation=elevation, size=cell,
+        fov=math.radians(20.0),
+    )  # fmt: skip
+
+
+def draw_sheet(
+    columns: int,
+    rows: int,
+    cell: tuple[int, int],
+    draw: Callable[[int], Image],
+    texts: Sequence[str],
 ) -> Image:
-    """The sheet with a text in the upper left corner of each cell."""
+    """Draws cells side by side, in rows.
+
+    Args:
+        columns: Cells side by side.
+        rows: Rows of them.
+        cell: Width and height of a cell [pixels].
+        draw: Draws cell k.
+        texts: Of the upper left corner of each cell, or none.
+    """
+    width, height = cell
+    shape = rows * (height + GAP) - GAP, columns * (width + GAP) - GAP, 3
+    sheet: Image = np.full(shape, PAPER, np.uint8)
+    corners = [(x * (width + GAP), y * (height + GAP)) for y in range(rows) for x in range(columns)]
+    for k, (x, y) in enumerate(corners):
+        sheet[y : y + height, x : x + width] = draw(k)
+    if not texts:
+        return sheet
     size = max(9, min(width // 10, 28))
     return write_labels(sheet, texts, [(x + size // 2, y + size // 3) for x, y in corners], size)
 

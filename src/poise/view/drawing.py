@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from poise.math import rotation
 from poise.math.arrays import Floats, finite, floats
 from poise.math.rotation import quat_from_z, quat_matrix
 from poise.model.character import Character
+from poise.model.geometry import reach_below
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.model.shape import Shape
 from poise.model.validation import check_direction, check_number, check_vector
@@ -109,11 +110,7 @@ def drawing_of(
         raise PoiseError(f"opacity must be in 0..1, got {opacity:g}")
     scene = scene_of(source)
     position, quaternion = link_poses(source, scene, q)
-    shapes = [
-        (i, shape)
-        for i, link in enumerate(link for part in scene.characters for link in part.links)
-        for shape in link.shapes
-    ]
+    shapes = shapes_of(scene)
     if not shapes:
         return []
     colors = shape_colors(scene, color)
@@ -126,6 +123,12 @@ def drawing_of(
         _primitive(shape, pos, quat, rgb, opacity * alpha, group)
         for (_, shape), (pos, quat), (*rgb, alpha) in zip(shapes, pose, colors, strict=True)
     ]
+
+
+def shapes_of(scene: Scene) -> list[tuple[int, Shape]]:
+    """All shapes of a scene, each with the index of its link."""
+    links = [link for part in scene.characters for link in part.links]
+    return [(i, shape) for i, link in enumerate(links) for shape in link.shapes]
 
 
 def is_primitives(source: Any) -> bool:
@@ -209,18 +212,12 @@ def ground_under(scene: Scene, q: Floats) -> float:
 
 def lowest(thing: Primitive) -> float:
     """Height of a primitive's lowest point [m]; a plane has none."""
-    down = quat_matrix(thing.quat)[2]
     if thing.kind == "plane":
         return math.inf
     if thing.mesh is not None:
+        down = quat_matrix(thing.quat)[2]
         return thing.pos[2] + float((thing.mesh.vertices @ down).min(initial=0.0))
-    if thing.kind == "box":
-        return thing.pos[2] - float(np.abs(down) @ thing.size)
-    radius, half = (*thing.size, 0.0)[:2]
-    along = min(abs(float(down[2])), 1.0)
-    if thing.kind == "cylinder":
-        radius *= math.sqrt(1.0 - along**2)
-    return thing.pos[2] - radius - half * along
+    return thing.pos[2] - reach_below(cast(Shape, thing), np.eye(3))
 
 
 def _primitive(
@@ -425,7 +422,5 @@ def projectile_drawing(settings: WorldConfig, thrown: Floats) -> list[Primitive]
 def _obstacle(shape: Shape) -> Primitive:
     rgb = (shape.color or STONE)[:3]
     opacity = shape.color[3] if shape.color else 1.0
-    mesh = None
-    if shape.kind == "mesh":
-        mesh = Mesh(np.array(shape.vertices), shape.triangles, convex=True)
+    mesh = _mesh_of(shape) if shape.kind == "mesh" else None
     return Primitive(shape.kind, shape.size, shape.pos, shape.quat, rgb, opacity, mesh=mesh)

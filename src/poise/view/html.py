@@ -6,6 +6,7 @@ import html
 import math
 import os
 import re
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.simulation.contact import default_projectiles
 from poise.simulation.pushes import Push
-from poise.view.camera import AZIMUTH, ELEVATION, frame
+from poise.view.camera import AZIMUTH, ELEVATION, Camera, frame
 from poise.view.drawing import (
     GHOST,
     GHOST_OPACITY,
@@ -35,7 +36,6 @@ from poise.view.drawing import (
     hull_points,
     static_drawing,
 )
-from poise.view.html_recorder import HtmlRecorder
 from poise.view.overlays import (
     POINT,
     PUSH,
@@ -309,3 +309,67 @@ def hull_of_motion(timeline: Timeline, most: int = 48) -> Floats:
     middle = forward_kinematics(scene, q[some])[0].mean(axis=1)
     near = np.linalg.norm(middle - middle[0], axis=1) <= FARTHEST
     return np.concatenate([hull_points(drawing_of(scene, q[k])) for k in some[near]])
+
+
+# ---- the file
+
+
+class HtmlRecorder:
+    """Records the messages of a viser scene over time; opens no port.
+
+    Attributes:
+        scene: viser's interface to the scene, as `server.scene`.
+    """
+
+    def __init__(self) -> None:
+        from viser import SceneApi, ViserServer
+        from viser.infra import StateSerializer, WebsockMessageHandler
+        from viser.infra._async_message_buffer import AsyncMessageBuffer
+
+        missing: Any = None
+
+        class Recorder(WebsockMessageHandler):
+            """Receives the messages of a scene and sends them nowhere."""
+
+            def queue_message(self, message: Any) -> None:
+                for handle in self._record_handles:
+                    handle._insert_message(message)
+
+            def get_message_buffer(self) -> Any:
+                # messages for pages that connect later: stays empty
+                return AsyncMessageBuffer(event_loop=missing, persistent_messages=False)
+
+        class Owner(ViserServer):
+            """The owner of a scene that is not served."""
+
+            def __init__(self, recorder: Any) -> None:
+                self._websock_server = recorder
+                self._scene_lifecycle_lock = threading.RLock()
+
+        self._recorder = Recorder()
+        self._serializer: StateSerializer = self._recorder.get_message_serializer(
+            filter=lambda message: message.include_in_scene_serialization
+        )
+        self.scene = SceneApi(Owner(self._recorder), missing, missing)
+        self.scene.set_up_direction("+z")
+
+    def look(self, camera: Camera) -> None:
+        """Sets the initial camera.
+
+        Args:
+            camera: See `render`.
+        """
+        from viser import InitialCameraConfig
+
+        view = InitialCameraConfig(broadcast=self._recorder.queue_message)
+        view.position, view.look_at = np.array(camera.eye), np.array(camera.target)
+        view.up = np.array(camera.up)
+        view.fov, view.near = camera.fov, 0.05
+
+    def wait(self, duration: float) -> None:
+        """Advances the time of the recording [s]."""
+        self._serializer.insert_sleep(duration)
+
+    def html(self) -> str:
+        """The whole file; call it once, at the end."""
+        return self._serializer.as_html()

@@ -78,11 +78,7 @@ class Mesh:
         x, y = np.meshgrid(
             (np.arange(nx) - (nx - 1) / 2) * dx, (np.arange(ny) - (ny - 1) / 2) * dy, indexing="ij"
         )
-        index = np.arange(nx * ny).reshape(nx, ny)
-        a, b, c, d = index[:-1, :-1], index[1:, :-1], index[1:, 1:], index[:-1, 1:]
-        faces = np.concatenate(
-            [np.stack([a, b, c], axis=-1).reshape(-1, 3), np.stack([a, c, d], -1).reshape(-1, 3)]
-        )
+        faces = _grid_faces(np.ones((nx - 1, ny - 1), dtype=bool))
         points = np.stack([x, y, z], axis=-1).reshape(-1, 3)
         return cls(points, faces.astype(np.int32), smooth=True, grid=(nx, ny))
 
@@ -235,12 +231,17 @@ def _tiles(odd: bool) -> Solid:
     line = np.arange(TILES + 1) - TILES / 2
     x, y = np.meshgrid(line, line, indexing="ij")
     vertices = np.stack([x, y, np.zeros_like(x)], axis=-1).reshape(-1, 3)
-    index = np.arange(len(vertices)).reshape(TILES + 1, TILES + 1)
     mine = np.add.outer(np.arange(TILES), np.arange(TILES)) % 2 == int(odd)
-    a, b, c, d = (
-        corner[mine] for corner in (index[:-1, :-1], index[1:, :-1], index[1:, 1:], index[:-1, 1:])
-    )
-    return _solid(vertices, np.concatenate([np.stack([a, b, c], -1), np.stack([a, c, d], -1)]))
+    return _solid(vertices, _grid_faces(mine))
+
+
+def _grid_faces(cells: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Two triangles for each chosen cell of a grid, as indices of its points, shape (k, 3)."""
+    nx, ny = cells.shape
+    index = np.arange((nx + 1) * (ny + 1)).reshape(nx + 1, ny + 1)
+    corners = index[:-1, :-1], index[1:, :-1], index[1:, 1:], index[:-1, 1:]
+    a, b, c, d = (corner[cells] for corner in corners)
+    return np.concatenate([np.stack([a, b, c], axis=-1), np.stack([a, c, d], axis=-1)])
 
 
 def _join(solids: list[Solid]) -> Solid:

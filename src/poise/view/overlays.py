@@ -28,8 +28,9 @@ from poise.view.drawing import (
     drawing_of,
     heading_of,
     hull_points,
+    shapes_of,
 )
-from poise.view.mesh import Mesh
+from poise.view.mesh import Mesh, solid
 from poise.view.timeline import Timeline
 
 FORCE = (0.87, 0.20, 0.16)
@@ -38,7 +39,6 @@ POINT = (0.95, 0.78, 0.10)
 
 HEAD_WIDTH = 2.4  # of an arrow, in radii of its shaft
 HEAD_LENGTH = 6.0
-SIDES = 24  # of the cone
 JUMP = 1e-9  # points nearer than this are one [m]
 MOST_POINTS = 100_000
 
@@ -138,15 +138,9 @@ def marker(
 @lru_cache(maxsize=64)
 def _cone(radius: float) -> Mesh:
     """The head of an arrow along z, its base at the origin."""
-    angle = 2 * np.pi * np.arange(SIDES) / SIDES
-    r = HEAD_WIDTH * radius
-    rim: Floats = np.stack([r * np.cos(angle), r * np.sin(angle), np.zeros(SIDES)], axis=-1)
-    vertices = np.concatenate([rim, [[0.0, 0.0, 0.0], [0.0, 0.0, HEAD_LENGTH * radius]]])
-    k = np.arange(SIDES)
-    after = (k + 1) % SIDES
-    base = np.stack([after, k, np.full(SIDES, SIDES)], axis=-1)
-    side = np.stack([k, after, np.full(SIDES, SIDES + 1)], axis=-1)
-    return Mesh(vertices, np.concatenate([base, side]).astype(np.int32), convex=True)
+    unit, r = solid("cone"), HEAD_WIDTH * radius
+    vertices = unit.vertices.astype(np.float64) * (r, r, HEAD_LENGTH * radius)
+    return Mesh(vertices, unit.faces.astype(np.int32), convex=True)
 
 
 # ---- contact forces
@@ -181,21 +175,22 @@ def pair_forces(touches: Contacts, *, copy: int = 0) -> tuple[Floats, Floats]:
     Returns:
         Points [m] and forces on the first of the two [N], shapes (k, 3).
     """
-    mine = touches.copy == copy
-    points, forces = [], []
-    for one, two in sorted(set(zip(touches.link[mine], touches.other[mine], strict=True))):
-        rows = mine & (touches.link == one) & (touches.other == two)
-        press = np.linalg.norm(touches.force[rows], axis=1)
-        if press.sum() > 0.0:
-            points.append(press @ touches.point[rows] / press.sum())
-            forces.append(touches.force[rows].sum(axis=0))
-    return np.reshape(points, (-1, 3)), np.reshape(forces, (-1, 3))
+    touches = touches.rows(touches.copy == copy)
+    pairs, which = np.unique(
+        np.stack([touches.link, touches.other], axis=1), axis=0, return_inverse=True
+    )
+    member = which.reshape(-1) == np.arange(len(pairs))[:, None]
+    size = np.linalg.norm(touches.force, axis=1)
+    total = member @ size
+    some = total > 0.0
+    point = (member * size)[some] @ touches.point / total[some, None]
+    return point, member[some] @ touches.force
 
 
-def arrow_vectors(forces: Floats, scale: float) -> Floats:
-    """Arrows of forces (k, 3) [N] at a scale [m/N], at most 1 m long [m]."""
+def arrow_vectors(forces: Floats, scale: float, longest: float = LONGEST_ARROW) -> Floats:
+    """Arrows of forces (k, 3) [N] at a scale [m/N], no longer than that [m]."""
     size = np.linalg.norm(forces, axis=1, keepdims=True)
-    short: Floats = forces * np.minimum(scale, LONGEST_ARROW / np.maximum(size, 1e-9))
+    short: Floats = forces * np.minimum(scale, longest / np.maximum(size, 1e-9))
     return short
 
 
@@ -274,9 +269,8 @@ class PushArrows:
         along = force / np.linalg.norm(force)
         place, turn = forward_kinematics(scene, q)
         center = place[link] + quat_matrix(turn[link]) @ scene.forest.link_com[link]
-        counts = [len(one.shapes) for part in scene.characters for one in part.links]
-        first = sum(counts[:link])
-        balls = hull_points(drawing_of(scene, q)[first : first + counts[link]])
+        drawn = zip(shapes_of(scene), drawing_of(scene, q), strict=True)
+        balls = hull_points(thing for (i, _), thing in drawn if i == link)
         reach = max([0.0, *(balls[:, 3] - (balls[:, :3] - center) @ along)])
         length = float(np.clip(self._scale * push.force, SHORTEST_PUSH, LONGEST_ARROW))
         vector = length * along
@@ -330,20 +324,12 @@ def reference_drawing(scene: Scene, q: Floats, goal: Floats) -> list[Primitive]:
         q: Position of the character, shape (nq,).
         goal: Position of the target, shape (nq,).
     """
-    links = [link for part in scene.characters for link in part.links]
-    counts = [len(link.shapes) for link in links]
     distance = link_distances(scene, q, goal)
-    visibility = np.repeat(((distance - FADE_NEAR) / (FADE_FAR - FADE_NEAR)).clip(0.0, 1.0), counts)
-    out = []
-    for thing, share in zip(
-        scale_radii(drawing_of(scene, goal, color=GHOST, opacity=GHOST_OPACITY, group=-1)),
-        visibility.tolist(),
-        strict=True,
-    ):
-        if share > 0.0:
-            thing.__dict__["opacity"] *= share
-            out.append(thing)
-    return out
+    visibility = ((distance - FADE_NEAR) / (FADE_FAR - FADE_NEAR)).clip(0.0, 1.0).tolist()
+    ghost = scale_radii(drawing_of(scene, goal, color=GHOST, opacity=GHOST_OPACITY, group=-1))
+    for (link, _), thing in zip(shapes_of(scene), ghost, strict=True):
+        thing.__dict__["opacity"] *= visibility[link]
+    return [thing for thing in ghost if thing.opacity > 0.0]
 
 
 def scale_radii(things: Iterable[Primitive], by: float = THINNESS) -> list[Primitive]:

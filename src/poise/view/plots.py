@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from poise import measure
 from poise.errors import PoiseError
 from poise.io.files import suffix_of, write_atomically
-from poise.math.arrays import Floats, floats
-from poise.measure import TrackingError
+from poise.math.arrays import Floats
 from poise.model.forest import KINDS
-from poise.model.scene import Scene, SceneLike, scene_of
+from poise.model.scene import Scene
 from poise.recording import Recording
 from poise.recording.summary import all_contacts, scene_with_overrides
 from poise.simulation.pushes import Push
@@ -43,53 +41,6 @@ def save_figure(path: str | os.PathLike[str], figure: Any, dpi: int = 110) -> No
     data = io.BytesIO()
     figure.savefig(data, dpi=dpi, format="png")
     write_atomically(path, data.getvalue())
-
-
-def tracking(
-    path: str | os.PathLike[str],
-    character: SceneLike,
-    time: ArrayLike,
-    error: TrackingError,
-    q: ArrayLike,
-    *,
-    links: Sequence[str] | None = None,
-    shade: tuple[float, float] | None = None,
-    title: str = "",
-) -> None:
-    """Rotation error of links over time, and how far the root moved; written to a PNG file.
-
-    Args:
-        path: Output file.
-        character: The character.
-        time: [s], shape (k,).
-        error: Errors of k states, from `measure.tracking_error`.
-        q: Positions, shape (k, nq).
-        links: Which links; the six with the largest errors unless given.
-        shade: A span of time to mark [s], as of a push.
-        title: Above the plot.
-    """
-    names = scene_of(character).forest.link_names
-    if links is None:
-        largest = np.argsort(-error.rotation.max(axis=0))[:6]
-        links = [names[i] for i in sorted(largest)]
-    time, q = floats(time, "time"), floats(q, "q")
-    figure = new_figure((9, 6))
-    top, bottom = figure.subplots(2, 1, sharex=True)
-    for name in links:
-        top.plot(time, error.rotation[:, names.index(name)], label=name.replace("_", " "))
-    top.set_ylabel("rotation error [degrees]")
-    for k, axis in enumerate("xyz"):
-        bottom.plot(time, 1e3 * (q[:, k] - q[0, k]), label=axis)
-    bottom.set_ylabel("root moved by [mm]")
-    bottom.set_xlabel("time [s]")
-    for axes in (top, bottom):
-        axes.legend(ncols=3, fontsize=8, loc="upper right")
-        axes.grid(alpha=0.3)
-        axes.set_xlim(time[0], time[-1])
-        if shade is not None:
-            axes.axvspan(*shade, color="0.85")
-    figure.suptitle(title)
-    figure.savefig(path, dpi=120)
 
 
 def overview(
@@ -171,7 +122,7 @@ def series_of(recording: Recording, copy: int = 0) -> Series:
     if known.any():
         error = measure.tracking_error(scene, q, np.where(known[:, None], target, q))
         error = measure.TrackingError(*(np.where(known[:, None], each, np.nan) for each in error))
-    share = measure.torque_share(scene, tau)
+    share = measure.torque_fraction(scene, tau)
     limited = bool(np.isfinite(share).any())
     if not limited:
         # forces on a free root are not joint torques

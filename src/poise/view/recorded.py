@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, count
+from poise.math.arrays import Floats
 from poise.model.scene import scene_of
 from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.recording.columns import Columns
 from poise.simulation.contact import Plane
 from poise.simulation.world import World
-from poise.view.camera import check_size, follow_motion
-from poise.view.contact_sheet import GAP, PAPER, contact_sheet, write_cell_labels
+from poise.view.contact_sheet import cell_cameras, check_grid, contact_sheet, draw_sheet
 from poise.view.drawing import (
     Colors,
     Primitive,
@@ -30,6 +29,7 @@ from poise.view.drawing import (
 )
 from poise.view.overlays import force_drawing, reference_drawing
 from poise.view.render import Image, png_bytes, render
+from poise.view.timeline import check
 
 
 def frame_drawing(
@@ -123,35 +123,22 @@ def recording_sheet(
     Returns:
         Red, green, blue, shape (height, width, 3), uint8.
     """
-    columns, rows = count(columns, "columns", most=256), count(rows, "rows", most=256)
-    width, height = check_size(cell)
-    check_size((columns * (width + GAP) - GAP, rows * (height + GAP) - GAP))
+    columns, rows, cell = check_grid(columns, rows, cell)
     _frame(recording, -1, copy)
     part = range(len(recording))[start:stop]
     if not part:
         raise PoiseError(f"there is no frame from {start} to {stop}; there are {len(recording)}")
-    chosen = np.rint(np.linspace(part.start, part.stop - 1, columns * rows)).astype(int)
-    q = recording.columns.column("q")[chosen, copy]
-    cameras = follow_motion(
-        recording.scene, q, smoothing=0.0, azimuth=azimuth, elevation=elevation,
-        size=(width, height), fov=math.radians(20.0),
-    )  # fmt: skip
-    shape = rows * (height + GAP) - GAP, columns * (width + GAP) - GAP, 3
-    sheet: Image = np.full(shape, PAPER, np.uint8)
-    corners, texts = [], []
-    for k, i in enumerate(chosen.tolist()):
-        x, y = k % columns * (width + GAP), k // columns * (height + GAP)
+    chosen = np.rint(np.linspace(part.start, part.stop - 1, columns * rows)).astype(int).tolist()
+    time, q = (recording.columns.column(name)[chosen, copy] for name in ("time", "q"))
+    cameras = cell_cameras(recording.scene, q, azimuth, elevation, cell)
+    ground = level_ground(recording.settings)
+
+    def draw(k: int) -> Image:
+        i = chosen[k]
         things = frame_drawing(recording, i, copy=copy, color=color, ghost=ghost, forces=forces)
-        sheet[y : y + height, x : x + width] = render(
-            things,
-            camera=cameras[k],
-            size=(width, height),
-            ground=level_ground(recording.settings),
-            samples=samples,
-        )
-        corners.append((x, y))
-        texts.append(f"{recording.columns.column('time')[i, copy]:.2f} s")
-    return write_cell_labels(sheet, texts, corners, width)
+        return render(things, camera=cameras[k], size=cell, ground=ground, samples=samples)
+
+    return draw_sheet(columns, rows, cell, draw, [f"{t:.2f} s" for t in time])
 
 
 def notebook_html(motion: Recording | Clip) -> str:
@@ -170,11 +157,8 @@ def notebook_html(motion: Recording | Clip) -> str:
 
 def _frame(recording: Recording, i: int, copy: int) -> tuple[Floats, Floats]:
     """Positions and projectiles of one copy in one frame."""
-    if not isinstance(recording, Recording):
-        raise PoiseError(f"expected a Recording, got {type(recording).__name__}")
-    if not isinstance(copy, (int, np.integer)) or not 0 <= copy < recording.n:
-        raise PoiseError(f"copy is {copy!r:.80}; it must be 0 to {recording.n - 1}")
-    thrown, q = recording.thrown(i), recording.q[i]
+    check(recording, copy)
+    thrown, q = recording.projectile_state(i).poses, recording.q[i]
     return (q, thrown) if recording.n == 1 else (q[copy], thrown[copy])
 
 

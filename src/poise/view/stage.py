@@ -20,7 +20,7 @@ from poise.math import rotation
 from poise.math.arrays import Floats, finite, floats, number, shaped
 from poise.math.rotation import quat_matrix
 from poise.model.scene import SceneLike, scene_of
-from poise.view.drawing import Colors, Primitive, Rgb, drawing_of, is_primitives
+from poise.view.drawing import Colors, Primitive, Rgb, drawing_of, is_primitives, shapes_of
 from poise.view.mesh import Part, parts_of, solid
 from poise.view.overlays import FORCE, HEAD_LENGTH, HEAD_WIDTH, POINT, scale_radii
 
@@ -120,7 +120,7 @@ class Stage:
         r = np.minimum(number(radius, "radius", unit="m"), length / (1.5 * HEAD_LENGTH))
         head = HEAD_LENGTH * r
         half = (length - head) / 2
-        quat = quats_from_z(axis)
+        quat = rotation.between(np.broadcast_to((0.0, 0.0, 1.0), axis.shape), axis)
         shaft = np.stack([r, r, half], axis=-1)
         cone = np.stack([HEAD_WIDTH * r, HEAD_WIDTH * r, head], axis=-1)
         self._draw(
@@ -179,17 +179,6 @@ class Stage:
 
     def _name(self, name: str) -> str:
         return f"{self._prefix}/{name}"
-
-
-def quats_from_z(axes: Floats) -> Floats:
-    """Quaternions of rotations that take +z to unit axes, shape (k, 3) -> (k, 4)."""
-    x, y, z = axes.T
-    zero = np.zeros_like(x)
-    above = np.stack([1.0 + z, -y, x, zero], axis=-1)
-    below = np.stack([-y, 1.0 - z, zero, x], axis=-1)
-    quat = np.where((z >= 0.0)[:, None], above, below)
-    unit: Floats = quat / np.linalg.norm(quat, axis=1, keepdims=True)
-    return unit
 
 
 def _rows(value: ArrayLike, name: str) -> Floats:
@@ -331,11 +320,7 @@ class Bodies:
         self._offset = _per_copy(offset, "offset", (n, 3))[:, None]
         drawn = drawing_of(self.scene, color=color, opacity=opacity)
         drawn = scale_radii(drawn) if opacity < 1.0 else drawn
-        shapes = [
-            (i, shape)
-            for i, link in enumerate(k for part in self.scene.characters for k in part.links)
-            for shape in link.shapes
-        ]
+        shapes = shapes_of(self.scene)
         rows = [
             (part.solid, thing.opacity < 1.0, i, k, part)
             for k, ((i, _), thing) in enumerate(zip(shapes, drawn, strict=True))

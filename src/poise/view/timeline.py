@@ -151,6 +151,4 @@ def check(recording: Any, copy: Any) -> None:
         raise PoiseError(f"expected a Recording or a Clip, got {type(recording).__name__}")
     if not len(recording):
         raise PoiseError("the recording has no frames: there is nothing to show")
-    whole = isinstance(copy, (int, np.integer)) and not isinstance(copy, bool)
-    if not whole or not 0 <= copy < recording.n:
-        raise PoiseError(f"copy is {copy!r:.80}; it must be 0 to {recording.n - 1}")
+    recording.check_copy(copy)
