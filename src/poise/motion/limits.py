@@ -77,9 +77,9 @@ def clamp(character: Character, q: ArrayLike) -> Floats:
         whole = q[out, at]
         spin = rotation.turn(axis, twist[out])
         arc = rotation.log(rotation.multiply(whole, rotation.conjugate(spin)))
-        share = np.minimum(1.0, widest / np.maximum(swing[out], 1e-12))
+        fraction = np.minimum(1.0, widest / np.maximum(swing[out], 1e-12))
         kept = rotation.turn(axis, np.clip(twist[out], low, high))
-        back = rotation.multiply(rotation.exp(arc * share[:, None]), kept)
+        back = rotation.multiply(rotation.exp(arc * fraction[:, None]), kept)
         same = np.sum(back * whole, axis=1, keepdims=True) >= 0.0
         q[out, at] = np.where(same, back, -back)
     return q

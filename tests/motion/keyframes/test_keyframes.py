@@ -397,7 +397,7 @@ WRONG = {
     "loop": ("fps: 60", "loop: yes", 3, "loop must be"),
     "contact of nothing": ("fps: 60", "contacts: {foot: [[0, 1]]}", 3, "unknown link 'foot'"),
     "contact beyond": ("fps: 60", "contacts: {left_foot: [[0, 1.5]]}", 3, "lie in 0 to 1"),
-    "overlap": ("fps: 60", "contacts: {left_foot: [[0, 0.5], [0.4, 0.9]]}", 3, "must be apart"),
+    "overlap": ("fps: 60", "contacts: {left_foot: [[0, 0.5], [0.4, 0.9]]}", 3, "must not overlap"),
     "no heel": ("fps: 60", "contacts: {head: {heel: [[0, 1]]}}", 3, "no heel and toe"),
     "footholds alone": ("fps: 60", "footholds: {left_foot: [[0, 0, 0]]}", 3, "need contacts"),
     "footholds": (

@@ -224,10 +224,11 @@ class Analysis:
             joined.append((start, stop))
         return tuple(joined)
 
-    def mask(self, stretches: list[tuple[int, int]]) -> Mask:
-        """Frames in some stretches, (k,)."""
+    @cached_property
+    def in_flight(self) -> Mask:
+        """Frames of the flights of a free root, (k,)."""
         mask = np.zeros(len(self.q), dtype=bool)
-        for a, b in stretches:
+        for a, b in self.flights if self.free else ():
             mask[a:b] = True
         return mask
 
@@ -253,21 +254,20 @@ def check_free_fall(analysis: Analysis) -> Finding:
     Its acceleration is that of the parabolas that fit the path best, each over `SPAN`.
     """
     claim = "in flight the center of mass falls with g"
-    if not analysis.free or not analysis.flights:
+    if not analysis.in_flight.any():
         return Finding(claim, None, where=_grounded(analysis))
     fps, off = analysis.clip.fps, np.zeros(len(analysis.q))
     for a, b in analysis.flights:
         window = max(3, min(2 * round(SPAN * fps / 2) + 1, b - a - 1 + (b - a) % 2))
         path = savgol_filter(analysis.center[a:b], window, 2, deriv=2, delta=1.0 / fps, axis=0)
         off[a:b] = np.linalg.norm(path + [0.0, 0.0, ground_forces.G], axis=1) / ground_forces.G
-    where = analysis.mask(analysis.flights)
-    return analysis.found(claim, 100.0 * off, 100.0 * FALL, "% of g off", where)
+    return analysis.found(claim, 100.0 * off, 100.0 * FALL, "% of g off", analysis.in_flight)
 
 
 def check_angular_momentum(analysis: Analysis) -> Finding:
     """In flight the angular momentum about the center of mass stays."""
     claim = "in flight the angular momentum is constant"
-    if not analysis.free or not analysis.flights:
+    if not analysis.in_flight.any():
         return Finding(claim, None, where=_grounded(analysis))
     length = analysis.size
     least = SLOW_SPIN * analysis.clip.character.mass * length * math.sqrt(ground_forces.G * length)
@@ -276,8 +276,7 @@ def check_angular_momentum(analysis: Analysis) -> Finding:
         mean = spin[a:b].mean(axis=0)
         size = max(float(np.linalg.norm(mean)), least / SPIN)
         off[a:b] = np.linalg.norm(spin[a:b] - mean, axis=1) / size
-    where = analysis.mask(analysis.flights)
-    return analysis.found(claim, 100.0 * off, 100.0 * SPIN, "% off its mean", where)
+    return analysis.found(claim, 100.0 * off, 100.0 * SPIN, "% off its mean", analysis.in_flight)
 
 
 def check_standing_feet(analysis: Analysis) -> Finding:

@@ -2,7 +2,7 @@
 
 The joint torques of a motion, under the ground forces that explain it, are compared with
 the largest moments that people were measured to hold: `anatomy.MOMENTS`, each with its source.
-These are means of ordinary young people who hold still or move slowly. More than that have
+These are means of ordinary young people at rest or in slow motion. More than that have
 
     muscles that are stretched: up to 1.4 times as much (Webber and Kriellaars 1997, J. Appl.
     Physiol. 83:40, from memory; Westing et al. 1988, Eur. J. Appl. Physiol. 58:100, found no more

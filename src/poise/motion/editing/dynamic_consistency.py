@@ -196,9 +196,9 @@ def _pose_terms(
     character: Character, stand: FootTargets, sketch: Floats, keep: Floats
 ) -> list[Term]:
     """Terms of the poses in all stages."""
-    firm = np.where(stand.on, STAND, SWING)[..., None] * np.ones(3)
+    weights = np.where(stand.on, STAND, SWING)[..., None] * np.ones(3)
     required = [
-        terms.standing(stand.points, stand.at, firm),
+        terms.standing(stand.points, stand.at, weights),
         terms.above(stand.points, stand.least, weight=ABOVE),
         terms.near(sketch, keep),
         terms.limits(weight=LIMITS),

@@ -1,6 +1,6 @@
 """Clips one after another: loops that travel, and one motion that turns into the next.
 
-A root that walks and turns starts its next round where the last one ended: each round is carried by
+A root that walks and turns starts its next round where the last one ended: each round is moved by
 the step from the first to the last frame, a turn about the vertical and a shift over the ground. Of
 a clip with contacts it is the step of the points that stand in both; of one in which a point stands
 all the time there is none.
@@ -30,7 +30,7 @@ Travel = tuple[float, Floats, Floats]
 """A turn about the vertical [rad] at a place, and the place to which that goes [m]."""
 
 SEAM, LONGEST_SEAM = 0.1, 0.5
-"""Time on each side of a seam over which it is faded, unless said otherwise [s]..."""
+"""Time on each side of a seam over which it is faded, by default [s]..."""
 
 GENTLE = 0.15
 """... so that it accelerates the body by a few times this [m/s^2]."""
@@ -42,10 +42,10 @@ NEAR = 0.3
 """What is near a seam [s]."""
 
 BLEND = 0.2
-"""Time of a blend, unless said otherwise [s]."""
+"""Time of a blend, by default [s]."""
 
 ROUGH = 1.5
-"""A seam this much rougher than what is near it is faded, unless said otherwise..."""
+"""A seam this much rougher than what is near it is faded, by default..."""
 
 SMOOTH = 0.5
 """... if its accelerations are above this [rad/s^2, m/s^2]."""
@@ -94,7 +94,7 @@ def loop(
     one, contacts = _lock_seam_feet(clip, _close_seam(clip, faded, travel), travel, faded)
     rounds, frames = [one[:-1]], one
     for _ in range(cycles - 1):
-        frames = _carry(clip, frames, travel)
+        frames = _transform(clip, frames, travel)
         rounds.append(frames[:-1])
     if contacts is not None:
         on = contacts.on.copy()
@@ -140,7 +140,7 @@ def blend(clip: Clip, other: Clip, duration: float = BLEND, *, at: float | None 
     first, n = min(round(start * clip.fps), len(clip) - 2), max(1, round(duration * clip.fps))
     n = min(n, len(clip) - 1 - first, len(after) - 1)
     meeting = _travel(clip, after.frames[n // 2], clip.frames[first + n // 2])
-    frames = _carry(clip, after.frames, meeting)
+    frames = _transform(clip, after.frames, meeting)
     s = np.arange(n + 1)[:, None] / n
     s = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)
     before = clip.frames[first : first + n + 1]
@@ -160,7 +160,7 @@ def _can_lock(clip: Clip) -> bool:
     return contacts is not None and not contacts.sliding and has_free_root(clip.character)
 
 
-def _carry(clip: Clip, frames: Floats, travel: Travel) -> Floats:
+def _transform(clip: Clip, frames: Floats, travel: Travel) -> Floats:
     """Poses (k, nq) after a travel; those of a root that is fixed stay."""
     return transform_frames(frames, *travel) if has_free_root(clip.character) else frames
 
@@ -171,7 +171,7 @@ def _fade_time(clip: Clip, travel: Travel) -> float:
     Smooth enough: second differences of poses across the seam are no larger than near it.
     """
     # two frames before the last; the last itself gives way to the first of the next round
-    ahead = _carry(clip, clip.frames[:2], travel)
+    ahead = _transform(clip, clip.frames[:2], travel)
     gap = configuration.difference(clip.character, ahead[0], clip.frames[-1])
     width = float(max(np.abs(gap[:3]).max(), ARM * np.abs(gap[3:]).max(initial=0.0)))
     if width < CLOSED:
@@ -189,12 +189,12 @@ def _fade_time(clip: Clip, travel: Travel) -> float:
 
 
 def _close_seam(clip: Clip, span: int, travel: Travel) -> Floats:
-    """Frames of one round whose last pose and velocity are those of the first, carried on."""
+    """Frames of one round whose last pose and velocity are those of the first, moved on."""
     character, frames = clip.character, clip.frames.copy()
     turn, here, there = travel
     if span < 1:
         return np.asarray(frames)
-    back = _carry(clip, frames, (-turn, there, here))
+    back = _transform(clip, frames, (-turn, there, here))
     u = np.arange(span + 1)[:, None] / span
     begin, end = frames[: span + 1], back[::-1][: span + 1]
     # first the pose: half of the gap from each side, level at the seam
@@ -208,7 +208,7 @@ def _close_seam(clip: Clip, span: int, travel: Travel) -> Floats:
     gap = _slope(clip, begin) + _slope(clip, end)
     begin, end = (configuration.integrate(character, x, -fade * gap) for x in (begin, end))
     frames[: span + 1] = begin
-    frames[-span - 1 :] = _carry(clip, end[::-1], travel)
+    frames[-span - 1 :] = _transform(clip, end[::-1], travel)
     return np.asarray(frames)
 
 

@@ -9,7 +9,7 @@ first and last pose and their velocities stay.
 
 The cutoff comes from residual analysis (Winter, 3.4.4.3): the residual between raw and filtered
 positions, over the cutoff, falls steeply while there is motion in it and as a line where there is
-only noise. That line, carried on to 0 Hz, is the noise of the clip; the cutoff is where the
+only noise. That line, extended to 0 Hz, is the noise of the clip; the cutoff is where the
 residual equals it. One cutoff serves the whole clip: a foot is the sum of the joints above it, and
 joints of different bandwidth would pull it about. The links of real takes need 4 to 9 Hz each,
 those of one take rarely for more than 2 Hz from their common one.
@@ -146,8 +146,8 @@ def residual_cutoff(clip: Clip) -> float:
     p, _ = dynamics.forward_kinematics(clip.character, clip.frames[a:b])
     flat = p.reshape(b - a, -1)
     tried = np.arange(2.0, NOISE[1] + 0.01, 0.5)
-    residual = np.array([_rms(flat - lowpass(flat, f, clip.fps)) for f in tried])
-    return _knee(tried, residual)
+    off = (flat - lowpass(flat, cutoff, clip.fps) for cutoff in tried)
+    return _knee(tried, np.array([np.sqrt(np.mean(x * x)) for x in off]))
 
 
 def _knee(tried: Floats, residual: Floats) -> float:
@@ -157,14 +157,8 @@ def _knee(tried: Floats, residual: Floats) -> float:
     below = np.flatnonzero(residual <= noise)
     if not len(below):
         return float(NOISE[0])
-    i = int(below[0])
-    if i == 0:
-        return float(tried[0])
-    return float(np.interp(noise, residual[[i, i - 1]], tried[[i, i - 1]]))
-
-
-def _rms(x: Floats) -> float:
-    return float(np.sqrt(np.mean(x * x)))
+    pair = [below[0], max(below[0] - 1, 0)]
+    return float(np.interp(noise, residual[pair], tried[pair]))
 
 
 def _check_cutoff(cutoff: float, clip: Clip) -> None:

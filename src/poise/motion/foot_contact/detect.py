@@ -132,16 +132,16 @@ def _root_speed(clip: Clip) -> Floats:
 def _ground_near(z: Floats, slow: Mask, fps: float, drift: float) -> Floats:
     """Height of the ground near each frame [m]: where the lowest of the points (k, points) stood.
 
-    Frames in which the lowest point moves say nothing.
+    Frames in which the lowest point moves are left out.
     """
     k = len(z)
     lowest = np.argmin(z, axis=1)
-    low, says = z[np.arange(k), lowest], slow[np.arange(k), lowest]
-    if not says.any():
+    low, known = z[np.arange(k), lowest], slow[np.arange(k), lowest]
+    if not known.any():
         return np.full(k, float(np.percentile(low, 10)))
-    whole = float(np.median(low[says]))
+    whole = float(np.median(low[known]))
     reach = max(1, round(NEAR * fps))
-    padded = np.pad(np.where(says, low, np.inf), reach, constant_values=np.inf)
+    padded = np.pad(np.where(known, low, np.inf), reach, constant_values=np.inf)
     windows = sliding_window_view(padded, 2 * reach + 1)
     here = np.concatenate([_medians(windows[a : a + ROWS], whole) for a in range(0, k, ROWS)])
     return np.asarray(np.clip(here, whole - drift, whole + drift))

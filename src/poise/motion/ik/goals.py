@@ -78,7 +78,7 @@ class Aim:
 
 
 @dataclass(frozen=True, eq=False)
-class Above:
+class Above(Place):
     """Least height of a point of a link.
 
     Args:
@@ -89,15 +89,11 @@ class Above:
         name: What to call it in reports; the link's name unless given.
     """
 
-    link: str
     target: ArrayLike = (0.0,)
-    point: Vector = (0.0, 0.0, 0.0)
-    weight: ArrayLike = 1.0
-    name: str = ""
     width: int = field(default=1, init=False, repr=False)
 
 
-Goal = Place | Turn | Aim | Above
+Goal = Place | Turn | Aim
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +118,7 @@ def check_goals(character: Character, goals: list[Goal], k: int) -> list[Checked
 
 
 def _check(goal: Goal, where: dict[str, int], k: int) -> Checked:
-    if not isinstance(goal, (Place, Turn, Aim, Above)):
+    if not isinstance(goal, (Place, Turn, Aim)):
         raise ClipError(f"a goal is a Place, a Turn, an Aim or an Above, got {goal!r:.80}")
     if goal.link not in where:
         raise ClipError(unknown_name("link", goal.link, where))
@@ -142,7 +138,7 @@ def _check(goal: Goal, where: dict[str, int], k: int) -> Checked:
     bad = active & ~np.isfinite(target).all(axis=1)
     if bad.any():
         raise ClipError(f"{at}target of frame {int(np.argmax(bad))} is not finite")
-    if isinstance(goal, (Place, Above)):
+    if isinstance(goal, Place):
         target[~active] = 0.0
         return Checked(goal, where[goal.link], target, weight)
     target[~active] = np.eye(goal.width)[0]

@@ -22,6 +22,7 @@ is pushed outwards is held (a projected method); soft limits are springs that ac
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -53,18 +54,17 @@ class Equations:
 
     def __init__(self, tree: Tree, goals: Sequence[Checked], k: int) -> None:
         self.goals = goals
-        self.points = _Group(tree, [x for x in goals if isinstance(x.goal, Place | Above)], k)
+        self.points = _Group(tree, [x for x in goals if isinstance(x.goal, Place)], k)
         self.turns = _Group(tree, [x for x in goals if isinstance(x.goal, Turn)], k)
         self.aims = _Group(tree, [x for x in goals if isinstance(x.goal, Aim)], k)
-        at = [x.goal.point for x in self.points.goals if isinstance(x.goal, Place | Above)]
+        at = [x.goal.point for x in self.points.goals if isinstance(x.goal, Place)]
         self.point = np.array(at, dtype=np.float64).reshape(-1, 3)
         self.above = np.array([isinstance(x.goal, Above) for x in self.points.goals], dtype=bool)
         # a height is the third of three coordinates
         self.place = np.zeros((k, len(at), 3))
         for i, item in enumerate(self.points.goals):
             self.place[:, i, 3 - item.target.shape[1] :] = item.target
-        self.turn = self.turns.target(4)
-        self.aim = self.aims.target(3)
+        self.turn, self.aim = self.turns.target(4), self.aims.target(3)
         along = [x.goal.along for x in self.aims.goals if isinstance(x.goal, Aim)]
         unit = np.array(along, dtype=np.float64).reshape(-1, 3)
         self.along = unit / np.linalg.norm(unit, axis=1, keepdims=True)
@@ -132,13 +132,11 @@ class Equations:
     def _at(self, placed: Placed) -> Floats:
         """Points of the goals in the world [m], shape (k, goals, 3)."""
         i = self.points.links
-        at: Floats = placed.p[:, i] + (placed.R[:, i] @ self.point[:, :, None])[..., 0]
-        return at
+        return np.asarray(placed.p[:, i] + (placed.R[:, i] @ self.point[:, :, None])[..., 0])
 
     def _directions(self, placed: Placed) -> Floats:
         """Directions that aim, in the world, shape (k, goals, 3)."""
-        at: Floats = (placed.R[:, self.aims.links] @ self.along[:, :, None])[..., 0]
-        return at
+        return np.asarray((placed.R[:, self.aims.links] @ self.along[:, :, None])[..., 0])
 
 
 class _Group:
@@ -253,7 +251,8 @@ def solve(
     rounds = np.zeros(len(rows), dtype=np.int64)
     for a in range(0, len(rows), CHUNK):
         b = min(a + CHUNK, len(rows))
-        part = _Solver(character, [_slice(goal, a, b) for goal in accepted], stay, limits, b - a)
+        chunk = [replace(x, target=x.target[a:b], weight=x.weight[a:b]) for x in accepted]
+        part = _Solver(character, chunk, stay, limits, b - a)
         out[a:b], rounds[a:b] = part.run(rows[a:b], iterations, tolerance, NEAR if near else USUAL)
         if progress is not None:
             progress(b / len(rows))
@@ -408,14 +407,10 @@ def _steps(A: Floats, g: Floats, damp: Floats) -> Floats:
     return step
 
 
-def _slice(item: Checked, a: int, b: int) -> Checked:
-    return Checked(item.goal, item.link, item.target[a:b], item.weight[a:b])
-
-
 def _report(
     character: Character, goals: list[Checked], q: Floats, rounds: NDArray[np.int64]
 ) -> Report:
     tree = tree_of(character)
     residual = Equations(tree, goals, len(q)).residuals(tree.places(q))
-    units = tuple("m" if isinstance(item.goal, Place | Above) else "rad" for item in goals)
+    units = tuple("m" if isinstance(item.goal, Place) else "rad" for item in goals)
     return Report(tuple(item.name for item in goals), units, residual, rounds)

@@ -130,7 +130,7 @@ class StandReader(Reader):
                 raise self.error(
                     item,
                     f"{what}: [{start:g}, {stop:g}] and [{out[-1].start:g}, {out[-1].stop:g}] "
-                    "must be apart, in the order of time",
+                    "must not overlap, and be in the order of time",
                 )
             out.append(Stand(foot, part, start, stop, line=item.line))
         return out

@@ -254,18 +254,18 @@ class Keyframes:
         )
 
     def _travelled(self, t: Floats, x: Floats, way: float) -> Floats:
-        """Places (k, 3) carried along with the loop's travel up to times t, or back by way -1."""
+        """Places (k, 3) moved along with the loop's travel up to times t, or back by way -1."""
         assert self.loop is not None
-        share = t / self.duration
+        part = t / self.duration
         shift, angle = np.array(self.loop.shift), self.loop.turn
         if abs(angle) < 1e-6:
-            return np.asarray(x + way * share[:, None] * shift)
+            return np.asarray(x + way * part[:, None] * shift)
         # the travel turns about a fixed point c = R c + shift, and climbs
         cosine, sine = np.cos(angle), np.sin(angle)
         level = np.array([[1.0 - cosine, sine], [-sine, 1.0 - cosine]])
         c = np.append(np.linalg.solve(level, shift[:2]), 0.0)
-        turned: Floats = rotation.rotate(rotation.turn(UP, way * share * angle), x - c) + c
-        turned[:, 2] += way * share * shift[2]
+        turned: Floats = rotation.rotate(rotation.turn(UP, way * part * angle), x - c) + c
+        turned[:, 2] += way * part * shift[2]
         return turned
 
     def _with_ends(self, track: Track) -> Track:
@@ -281,7 +281,7 @@ class Keyframes:
         return Track(times, values, track.hold, track.lines)
 
     def _named(self, what: str, track: Track, smooth: Any, *args: Any) -> Floats:
-        """Sample a spline; if its keys are too far apart, say which."""
+        """Samples a spline; an error names keys with too large a step between them."""
         try:
             values: Floats = smooth(*args)
         except spline.TooFar as error:

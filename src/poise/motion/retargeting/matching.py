@@ -104,7 +104,10 @@ def match(source: Character, target: Character, map: MapLike = None) -> Match:
             `ignore`, or the path of a YAML file that says so.
     """
     given, ignored = read_map(map, source, target)
-    one, other = _without(target, ignored), _without(source, ignored)
+    one, other = (
+        body_of(each, frozenset(link.name for link in each.links if link.name in ignored))
+        for each in (target, source)
+    )
     pairs = [p for p in _pairs(one, other) if p.target not in given]
     for name, moved_by in given.items():
         if moved_by is not None:
@@ -174,11 +177,6 @@ class _MapFile(Reader):
         if name not in known:
             raise self.error(node, unknown_name("link", name, known))
         return name
-
-
-def _without(character: Character, ignored: set[str]) -> Body:
-    """A body without the links that do not count."""
-    return body_of(character, frozenset(ignored & {link.name for link in character.links}))
 
 
 def _pairs(target: Body, source: Body) -> list[Pair]:

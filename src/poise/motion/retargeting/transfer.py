@@ -18,14 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
 from poise import dynamics
 from poise.anatomy.body import Body
 from poise.anatomy.rest_pose import size_of
 from poise.math import rotation
 from poise.math.arrays import Floats
-from poise.math.rotation import conjugate, multiply, rotate
+from poise.math.rotation import conjugate, multiply, quat_from_matrix, rotate
 from poise.motion.clip import Clip
 from poise.motion.editing.smoothing import uncut_segments
 from poise.motion.retargeting.matching import Match, Pair
@@ -107,14 +106,14 @@ def alignments(match: Match, R: Floats) -> dict[str, Floats]:
         R: Orientations of the source's links, shape (k, links, 4).
     """
     source, target = match.source, match.target
-    whole = _quaternion(source.frame @ target.frame.T)
+    whole = quat_from_matrix(source.frame @ target.frame.T)
     found = {}
     for pair in match.pairs:
         found[pair.target] = whole
         if pair.target in target.sole_links and pair.limb in ("leg", "arm"):
             if pair.source in source.sole_links:
                 axes = source.sole_axes(pair.source) @ target.sole_axes(pair.target).T
-                found[pair.target] = _quaternion(axes)
+                found[pair.target] = quat_from_matrix(axes)
             continue
         # a hand continues the forearm: what a rig calls its end may be a thumb
         by = (match.pair("arm", pair.side, "forearm") or pair) if pair.role == "hand" else pair
@@ -220,9 +219,3 @@ def _bone_directions(body: Body, name: str, bone: Floats, R: Floats) -> Floats:
         bone = body.sole_axes(name)[:, 0]
     turn = multiply(R[:, body.rest.index[name]], conjugate(body.rest.orientation(name)))
     return rotate(turn, bone)
-
-
-def _quaternion(R: Floats) -> Floats:
-    """Quaternion of a rotation matrix (3, 3), w not negative."""
-    x, y, z, w = Rotation.from_matrix(R).as_quat(canonical=True)
-    return np.array([w, x, y, z])
