@@ -60,7 +60,7 @@ def test_a_stale_name_is_reported_with_near_matches(names: Any, name: str, near:
 
 
 def test_names_that_exist_are_not_stale(names: Any) -> None:
-    for name in ("poise.errors:PoiseError", "poise.reference.spatial:log",
+    for name in ("poise.errors:PoiseError", "poise.math.rotation:log",
                  "cpp/include/poise/spatial.hpp:exponential", "cpp/include/poise/spatial.hpp:Vec3",
                  "test_papers::test_names_that_exist_are_not_stale"):  # fmt: skip
         assert names.stale(name) is None, name

@@ -27,7 +27,7 @@ from poise import (
     dynamics,
     reference,
 )
-from poise.control import PD, Gains, StablePD, carried_inertia, suggest_gains
+from poise.control import PD, Gains, StablePD, joint_inertia, suggest_gains
 from poise.control.gains import HELD_KP
 from poise.simulation.command import Drive
 from poise.simulation.controller import Requirements
@@ -161,12 +161,12 @@ def test_the_inertia_that_a_joint_carries_is_its_entry_in_the_mass_matrix(
 ) -> None:
     """At rest, with the links outboard as one rigid body: the diagonal of M."""
     M = reference.mass_matrix(character, character.rest_q)
-    np.testing.assert_allclose(carried_inertia(character, per_axis=True), np.diag(M), rtol=1e-9)
+    np.testing.assert_allclose(joint_inertia(character, per_axis=True), np.diag(M), rtol=1e-9)
 
 
 def test_frequency_and_damping_may_differ_from_joint_to_joint() -> None:
     gains = suggest_gains(ARM, [1.0, 3.0], [0.5, 2.0])
-    inertia = carried_inertia(ARM)
+    inertia = joint_inertia(ARM)
     w = 2 * math.pi * np.array([1.0, 3.0])
     np.testing.assert_allclose(gains.kp, inertia * w**2)
     np.testing.assert_allclose(gains.kd, 2 * np.array([0.5, 2.0]) * inertia * w)

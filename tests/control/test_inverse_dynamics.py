@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 import poise
 from poise import dynamics, measure
-from poise.control.inverse_dynamics import EASE, GroundForces, placed
+from poise.control.inverse_dynamics import REGULARIZATION, GroundForceSolver, place_poles
 from poise.reference import kane_inverse_dynamics
 
 CHARACTERS = ("humanoid", "humanoid-51", "humanoid-ball", "dog", "snake-36", "two-link", "plank-5")
@@ -87,7 +87,7 @@ def test_without_its_past_a_target_is_followed_to_first_order() -> None:
 @pytest.mark.parametrize("kp", [1.0, 30.0, 3000.0, 1e6])
 def test_errors_decay_as_the_equation_has_it(kp: float, ratio: float) -> None:
     dt = 1 / 60
-    p, d = (float(x[0]) for x in placed(np.array([kp]), ratio, dt))
+    p, d = (float(x[0]) for x in place_poles(np.array([kp]), ratio, dt))
     step = np.array([[1.0 - dt * dt * p, dt - dt * dt * d], [-dt * p, 1.0 - dt * d]])
     exact = np.exp(dt * np.roots([1.0, 2.0 * ratio * np.sqrt(kp), kp]))
     # two equal poles are found to the root of rounding only
@@ -98,11 +98,11 @@ def test_errors_decay_as_the_equation_has_it(kp: float, ratio: float) -> None:
 def test_poles_are_placed_for_the_softest_and_the_stiffest() -> None:
     soft, hard = np.array([1e-12]), np.array([1e12])
     # small steps of a soft spring are the equation itself, a hard one is there after one step
-    assert placed(soft, 1.0, 1e-3)[0] == pytest.approx(1e-12)
+    assert place_poles(soft, 1.0, 1e-3)[0] == pytest.approx(1e-12)
     for ratio in (0.5, 1.0, 50.0):
-        assert placed(soft, ratio, 1e-3)[1] == pytest.approx(2e-6 * ratio)
-        assert placed(hard, ratio, 0.1)[1] == pytest.approx(10.0)
-    assert placed(hard, 1.0, 0.1)[0] == pytest.approx(100.0)
+        assert place_poles(soft, ratio, 1e-3)[1] == pytest.approx(2e-6 * ratio)
+        assert place_poles(hard, ratio, 0.1)[1] == pytest.approx(10.0)
+    assert place_poles(hard, 1.0, 0.1)[0] == pytest.approx(100.0)
 
 
 @pytest.mark.parametrize("stiffness", [30.0, 3000.0, 1e6])
@@ -137,7 +137,7 @@ def standing(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points of two feet, a center of mass, and the wrench of forces drawn inside the cones."""
     rng = np.random.default_rng(seed)
     points = np.column_stack([rng.uniform(-0.2, 0.2, (8, 2)), np.zeros(8)])
-    center, edges = np.array([0.02, 0.0, 0.9]), GroundForces(0.8, 1.7).edges
+    center, edges = np.array([0.02, 0.0, 0.9]), GroundForceSolver(0.8, 1.7).edges
     force = rng.exponential(20.0, (8, len(edges))) @ edges
     return points, center, wrench_of(points, center, force)
 
@@ -150,7 +150,7 @@ def wrench_of(points: np.ndarray, center: np.ndarray, force: np.ndarray) -> np.n
 @pytest.mark.parametrize("seed", range(5))
 def test_ground_forces_give_any_wrench_that_the_cones_can_give(seed: int) -> None:
     points, center, wrench = standing(seed)
-    force = GroundForces(0.8, 1.7)(points, center, wrench)
+    force = GroundForceSolver(0.8, 1.7)(points, center, wrench)
     assert (np.linalg.norm(force[:, :2], axis=1) <= 0.8 * force[:, 2] + 1e-9).all()
     # the share of the forces themselves in what is minimised, of about 600 N
     assert wrench_of(points, center, force) == pytest.approx(wrench, abs=0.05)
@@ -161,11 +161,11 @@ def test_ground_forces_are_the_least_squares_of_another_solver(beyond: float) ->
     points, center, wrench = standing(4)
     # five times the torque is more than the feet can give
     wrench[3:] *= beyond
-    solve = GroundForces(0.8, 1.7)
+    solve = GroundForceSolver(0.8, 1.7)
     edges = np.broadcast_to(solve.edges, (8, 4, 3))
     turning = np.cross((points - center)[:, None], edges) / solve.size
     A = np.concatenate([edges, turning], axis=2).reshape(32, 6).T
-    ease = np.sqrt(EASE * (A * A).sum(axis=0).max())
+    ease = np.sqrt(REGULARIZATION * (A * A).sum(axis=0).max())
     b = np.concatenate([wrench[:3], wrench[3:] / solve.size])
     rows = np.concatenate([A, ease * np.eye(32)])
     weights = nnls(rows, np.concatenate([b, np.zeros(32)]))[0]

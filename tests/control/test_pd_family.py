@@ -26,8 +26,7 @@ from poise import (
     reference,
     suggest_gains,
 )
-from poise.control.feedforward import turned
-from poise.control.pd import bubbled, gravity_force
+from poise.control.pd import bubbled, gravity_force, turned
 from poise.math.rotation import quat_matrix
 from poise.model.scene import scene_of
 from poise.reference.tree import build_tree, place_bodies

@@ -371,13 +371,14 @@ def clip_in(path: Path) -> Any:
 def contents(recording: poise.Recording, name: str) -> Arrays:
     """What a recording holds."""
     last = len(recording) - 1
+    balls = recording.projectile_state(last)
     found = {
         f"{name} q": recording.q,
         f"{name} v": recording.v,
         f"{name} torque": recording.torque,
         f"{name} memory": recording.state(last).memory,
         f"{name} force": recording.contacts(last).force,
-        f"{name} thrown": recording.thrown(last),
+        f"{name} thrown": np.concatenate([balls.poses, balls.v], axis=-1),
         f"{name} target": recording.target(last).q,  # type: ignore[union-attr]
         f"{name} resumed": _stepped(recording, last - 2),
     }

@@ -229,7 +229,7 @@ def test_a_world_stands_for_its_contacts_and_copies(n: int) -> None:
             measure.support_polygon(world), measure.support_polygon(touching, **given), strict=True
         ),
         (measure.sinking(world), measure.sinking(touching, **given)),
-        (measure.lying(world), measure.lying(world, touching, **given)),
+        (measure.body_on_ground(world), measure.body_on_ground(world, touching, **given)),
         (measure.fallen(world), measure.fallen(world, q, touching)),
     ]
     for mine, other in pairs:

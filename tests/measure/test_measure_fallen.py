@@ -54,7 +54,7 @@ def test_who_stands_has_not_fallen_and_who_is_let_go_has() -> None:
         assert not measure.fallen(held, held.state.q, held.contacts)
     assert measure.fallen(loose, loose.state.q)
     loose.step(steps=150)
-    assert measure.lying(loose, loose.contacts)
+    assert measure.body_on_ground(loose, loose.contacts)
 
 
 def touching(link: str, **options: Any) -> bool:
@@ -64,7 +64,7 @@ def touching(link: str, **options: Any) -> bool:
     index = [x.name for x in HUMANOID.links].index(link)
     touches = world.contacts
     touches = touches._replace(link=np.full_like(touches.link, index))
-    return bool(measure.lying(HUMANOID, touches, **options))
+    return bool(measure.body_on_ground(HUMANOID, touches, **options))
 
 
 def test_feet_and_hands_may_touch_the_ground_and_nothing_else() -> None:
@@ -100,8 +100,8 @@ def test_sitting_on_a_chair_is_no_fall() -> None:
     touches = world.contacts._replace(
         link=np.zeros_like(world.contacts.link), other=np.full_like(world.contacts.other, -2)
     )
-    assert not measure.lying(HUMANOID, touches)
-    assert measure.lying(HUMANOID, touches._replace(other=touches.other + 1))
+    assert not measure.body_on_ground(HUMANOID, touches)
+    assert measure.body_on_ground(HUMANOID, touches._replace(other=touches.other + 1))
 
 
 def test_what_hovers_does_not_lie() -> None:
@@ -109,8 +109,8 @@ def test_what_hovers_does_not_lie() -> None:
     world.step()
     down = world.contacts._replace(link=np.zeros_like(world.contacts.link))
     above = down._replace(force=0.0 * down.force, depth=np.full_like(down.depth, -0.01))
-    assert measure.lying(HUMANOID, down)
-    assert not measure.lying(HUMANOID, above)
+    assert measure.body_on_ground(HUMANOID, down)
+    assert not measure.body_on_ground(HUMANOID, above)
 
 
 def test_one_of_several_can_fall() -> None:

@@ -160,7 +160,7 @@ def test_a_world_without_contact_has_none_to_measure() -> None:
     world = World(HUMANOID, dt=1 / 60, contact=None)
     world.step()
     assert measure.ground_reaction(world, world.contacts).force.tolist() == [0, 0, 0]
-    assert not measure.lying(world, world.contacts)
+    assert not measure.body_on_ground(world, world.contacts)
 
 
 # ---- momentum from forces

@@ -63,7 +63,7 @@ def test_a_resumed_simulation_is_the_uninterrupted_one_bit_for_bit(
     whole.save(tmp_path / "a.npz")
     loaded = load_recording(tmp_path / "a.npz")
     assert len(whole.contacts(-1).copy) > 0
-    assert np.any(whole.thrown(-1)[..., 0])
+    assert whole.projectile_state(-1).thrown.any()
     # after the throws; the push is waiting, running and over
     frames = [52, 60, 70, 110] if n == 1 else [60]
     for i in frames:
@@ -134,18 +134,20 @@ def test_frames_hold_what_the_world_says_of_itself(n: int) -> None:
             world.throw((1.0, 0.1, 1.2), (-6.0, 0.0, 1.0), where=[n - 1])
         world.step(servo(world.state, ASKED))
         if recording.append():
-            seen.append((world.state.copy(), world.contacts, world.torque, world.thrown))
+            balls = world.projectile_state
+            seen.append((world.state.copy(), world.contacts, world.torque, balls))
     assert len(recording) == len(seen) == 30
-    for i, (state, contacts, torque, thrown) in enumerate(seen):
+    for i, (state, contacts, torque, balls) in enumerate(seen):
         for name in ("q", "v", "time"):
             assert np.array_equal(getattr(recording.state(i), name), getattr(state, name))
         for mine, other in zip(recording.contacts(i), contacts, strict=True):
             assert np.array_equal(mine, other)
         assert np.array_equal(recording.torque[i], torque)
         # a projectile that waits is where it was, or nowhere: only what is out counts
-        out = thrown[..., 0] == 1.0
-        assert np.array_equal(recording.thrown(i)[..., 0], thrown[..., 0])
-        assert np.array_equal(recording.thrown(i)[out], thrown[out])
+        again = recording.projectile_state(i)
+        assert np.array_equal(again.thrown, balls.thrown)
+        assert np.array_equal(again.q[balls.thrown], balls.q[balls.thrown])
+        assert np.array_equal(again.v[balls.thrown], balls.v[balls.thrown])
 
 
 def limp(state: State, target: Target) -> Command:
@@ -441,7 +443,7 @@ def test_pictures_show_obstacles_and_what_was_thrown(ground: Any) -> None:
     kinds = [thing.kind for thing in after]
     assert kinds.count("sphere") == 2
     assert kinds.count("box") == 1
-    thrown = recording.thrown(3)[1, 0, 1:4]
+    thrown = recording.projectile_state(3).q[1, 0, :3]
     assert any(np.allclose(thing.pos, thrown, atol=1e-12) for thing in after)
     sheet = recording_sheet(recording, columns=2, cell=(40, 40), samples=1)
     assert sheet.shape == (40, 82, 3)

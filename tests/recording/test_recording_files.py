@@ -375,7 +375,7 @@ def attempt(seed: int, good: bytes, path: Path) -> None:
         try:
             recording = load_recording(path)
             for i in range(len(recording)):
-                recording.contacts(i), recording.thrown(i), recording.target(i)
+                recording.contacts(i), recording.projectile_state(i), recording.target(i)
             recording.world(1).step()
             recording.clip()
             recording.metrics()

@@ -23,5 +23,5 @@ def test_nothing_behind_the_weights_of_pins_is_read(behind: float) -> None:
         world.throw((2.0, 0.0, 1.2), (-6.0, 0.0, 1.0))
         for _ in range(20):
             world.step(servo(world.state, Target(humanoid.rest_q)))
-        paths.append(world.thrown[0, 1:4])
+        paths.append(world.projectile_state.q[0, :3])
     assert np.allclose(paths[0], paths[1], atol=1e-9)

@@ -108,7 +108,7 @@ def test_a_person_plays_with_it(browser: Any, studio: Studio, tmp_path: Path) ->
     # a ball is thrown
     page.get_by_text("Act", exact=True).click()
     page.get_by_role("button", name="Throw a ball").click()
-    assert until(lambda: session.newest.measures.projectiles[:, 0].any())
+    assert until(lambda: session.newest.measures.projectiles.thrown.any())
     picture(page, "throws")
 
     # a limb is dragged, and comes back when it is let go

@@ -276,14 +276,15 @@ def test_an_object_falls_and_nothing_else_changes(kind: str) -> None:
     sim.advance(10)
     sim.apply(edits.throw(sim, Throw(speed=3.0), 0))
     sim.advance(2)
-    state, thrown = sim.world.state.copy(), sim.world.thrown
+    state, thrown = sim.world.state.copy(), sim.world.projectile_state
     asked = AddObject(kind, 0.2, 2.0, (3.0, 3.0, 1.0))
     sim.put_objects([object_of(asked, f"{kind}-1", (3.0, 3.0, 1.0))])
     world = sim.world
     nq = state.q.size
     assert np.array_equal(world.state.q[:nq], state.q)
     assert np.array_equal(world.state.v[: state.v.size], state.v)
-    assert np.allclose(world.thrown, thrown)
+    assert np.allclose(world.projectile_state.poses, thrown.poses)
+    assert np.allclose(world.projectile_state.v, thrown.v)
     assert sim.time == pytest.approx(12 / 60)
     assert sim.setup.index.count == 1
     sim.advance(90)
@@ -292,7 +293,7 @@ def test_an_object_falls_and_nothing_else_changes(kind: str) -> None:
     # the capsule stands
     assert place[2] == pytest.approx(0.2 if kind == "capsule" else 0.1, abs=0.02)
     sim.put_objects([], projectiles=False)
-    assert not sim.world.thrown[:, 0].any()
+    assert not sim.world.projectile_state.thrown.any()
     assert np.array_equal(sim.world.state.q, world.state.q[:nq])
 
 
@@ -331,8 +332,8 @@ def test_when_all_balls_are_out_the_farthest_comes_back() -> None:
         away = (2.0 + 0.5 * i, 5.0, 1.0)
         sim.apply(edits.throw(sim, Throw(None, away, 2.0), 0))
         sim.advance(1)
-    assert sim.world.thrown[:, 0].all()
-    assert len(sim.world.thrown) == BALLS
+    assert sim.world.projectile_state.thrown.all()
+    assert len(sim.world.projectile_state.thrown) == BALLS
 
 
 def test_a_push_goes_where_the_character_looks() -> None:

@@ -72,7 +72,7 @@ def test_torques_are_parts_of_their_limits(seed: int) -> None:
     rng = np.random.default_rng(seed)
     character = random_character(rng, 6, effort=True)
     tau = rng.normal(size=(5, character.nv))
-    share = measure.torque_share(character, tau)
+    share = measure.torque_fraction(character, tau)
     for j, joint in enumerate(character.joints):
         own, limit = np.abs(tau[:, character.v_slice(joint)]), joint.effort
         if limit is None:

@@ -161,7 +161,7 @@ def test_a_thrown_ball_flies_between_frames() -> None:
     step = np.diff(thrown[8:, 1])
     assert step == pytest.approx(step[0], rel=1e-3)
     assert thrown[::2, 1:] == pytest.approx(
-        np.array([recording.thrown(i)[0, 1:8] * 1.0 for i in range(12)])
+        np.array([recording.projectile_state(i).q[0] for i in range(12)])
         + np.outer(1 - thrown[::2, 0], np.eye(7)[3])
     )
 

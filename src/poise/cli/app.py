@@ -13,7 +13,8 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -92,25 +93,10 @@ class Commands(TyperGroup):
                 raise
             raise _end(describe(error), FAILED) from error
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
         """Runs the command line; unless `standalone_mode` is off this ends the program."""
-
-        def run() -> Any:
-            return super(Commands, self).main(
-                args, prog_name, complete_var, False, windows_expand_args, **extra
-            )
-
-        if not standalone_mode:
-            return run()
-        sys.exit(exit_code(run))
+        run = partial(super().main, *args, standalone_mode=False, **options)  # type: ignore[misc]
+        return sys.exit(exit_code(run)) if standalone_mode else run()
 
 
 def load_command(name: str) -> Any:

@@ -21,6 +21,7 @@ def balance(
     speed: options.Speed = "fixed",
     prepare: options.Prepare = True,
     cutoff: options.Cutoff = None,
+    profile: options.Profiles = None,
     duration: options.Duration = None,
     like: options.Like = None,
     video: options.Video = True,
@@ -39,7 +40,10 @@ def balance(
     It is short for poise track --controller balance.
 
     \b
-    DIRECTION of a push: forward back left right up down, or x,y,z in the world.
+    PUSH     LINK:FORCE[:DIRECTION]@TIME[+DURATION]
+             DIRECTION: forward back left right up down, or x,y,z in the world
+    PROFILE  NAME[:LIMB][@TIME[+DURATION]]
+             NAME: limp weak flinch ragdoll stiff-upper loose-arms
 
     \b
     Examples:
@@ -50,7 +54,7 @@ def balance(
     poise balance take.bvh --character humanoid-ball --speed adaptive
     """
     track(
-        clip, character, "balance", option, dt, push, goal=goal, cutoff=cutoff, duration=duration,
-        like=like, contact=contact, friction=friction, speed=speed, prepare=prepare, video=video,
-        out=out, as_json=as_json,
+        clip, character, "balance", option, dt, push, goal=goal, cutoff=cutoff, profile=profile,
+        duration=duration, like=like, contact=contact, friction=friction, speed=speed,
+        prepare=prepare, video=video, out=out, as_json=as_json,
     )  # fmt: skip

@@ -41,7 +41,7 @@ def compare(
         options.option(
             "Some of the controllers below, with commas.",
             "NAMES",
-            "all that hold a root in any world",
+            "all but balance",
         ),
     ] = None,
     option: options.ControllerOption = None,
@@ -79,6 +79,12 @@ def compare(
     compare.html  the characters side by side, in any browser: double click
     compare.png  errors over time and by link, torque, energy
     compare.npz  the recording, for poise view     table.json  the numbers
+
+    \b
+    PUSH     LINK:FORCE[:DIRECTION]@TIME[+DURATION]
+             DIRECTION: forward back left right up down, or x,y,z in the world
+    PROFILE  NAME[:LIMB][@TIME[+DURATION]]
+             NAME: limp weak flinch ragdoll stiff-upper loose-arms pinned
 
     \b
     Examples:

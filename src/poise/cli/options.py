@@ -58,8 +58,7 @@ Step = Annotated[
     str | None, option("Time step.", "SECONDS", "1/60; balance 1/120, with penalty 1/1000")
 ]
 Pushes = Annotated[
-    list[str] | None,
-    option("LINK:FORCE[:DIRECTION]@TIME[+DURATION]; may be given again.", "PUSH"),
+    list[str] | None, option("A force on a link, as above; may be given again.", "PUSH")
 ]
 Goals = Annotated[
     list[str] | None,
@@ -69,8 +68,7 @@ Goals = Annotated[
     ),
 ]
 Profiles = Annotated[
-    list[str] | None,
-    option("Strength that changes: NAME[:LIMB][@TIME[+DURATION]]; may be given again.", "PROFILE"),
+    list[str] | None, option("Strength over time, as above; may be given again.", "PROFILE")
 ]
 Duration = Annotated[float | None, option("How long.", "SECONDS", "as long as the clip")]
 Ground = Annotated[

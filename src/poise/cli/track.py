@@ -78,8 +78,10 @@ def track(
     recording.npz  to resume, and for poise view
 
     \b
-    DIRECTION of a push: forward back left right up down, or x,y,z in the world.
-    NAME of a profile: limp weak flinch ragdoll stiff-upper loose-arms pinned.
+    PUSH     LINK:FORCE[:DIRECTION]@TIME[+DURATION]
+             DIRECTION: forward back left right up down, or x,y,z in the world
+    PROFILE  NAME[:LIMB][@TIME[+DURATION]]
+             NAME: limp weak flinch ragdoll stiff-upper loose-arms pinned
 
     \b
     Examples:

@@ -3,7 +3,7 @@
 from poise.control.balance import Balance
 from poise.control.check_gains import GainsCheck, check_gains
 from poise.control.controllers import Controllers
-from poise.control.gains import Gains, carried_inertia, suggest_gains
+from poise.control.gains import Gains, joint_inertia, suggest_gains
 from poise.control.inverse_dynamics import InverseDynamics
 from poise.control.pd import PD
 from poise.control.plant import Plant
@@ -24,8 +24,8 @@ __all__ = [
     "Profile",
     "Profiled",
     "StablePD",
-    "carried_inertia",
     "check_gains",
+    "joint_inertia",
     "make_controller",
     "named_profile",
     "suggest_gains",

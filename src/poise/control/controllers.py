@@ -7,14 +7,14 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from poise.control.gains import Gains
-from poise.control.plant import Index, Plant, overlay
-from poise.dynamics import FORMS, METHODS
+from poise.control.plant import Plant, join_accelerations, join_drives, join_gains
+from poise.dynamics import METHODS
 from poise.errors import PoiseError, Sealed, unknown_name
 from poise.math.arrays import Floats, finite, floats
-from poise.simulation.command import Command, Drive, Target
+from poise.simulation.command import Command, Drive
 from poise.simulation.controller import Requirements
 
 
@@ -122,35 +122,16 @@ class Controllers(Sealed):
         return target
 
     def _join(self, commands: Sequence[Command]) -> Command:
+        pairs = list(zip(self._plants.values(), commands, strict=True))
         forces = [floats(one.force, "force") for one in commands if one.force is not None]
         force = None if not forces else np.asarray(sum(forces[1:], forces[0]))
-        acceleration, mask = self._join_accelerations(commands)
-        pairs = [
-            (plant, one.drive)
-            for plant, one in zip(self._plants.values(), commands, strict=True)
-            if one.drive is not None
-        ]
-        drive = pairs[0][1] if len(pairs) == 1 else self._join_drives(pairs) if pairs else None
+        acceleration, mask = join_accelerations([(plant, one.acceleration) for plant, one in pairs])
+        driven = [(plant, one.drive) for plant, one in pairs if one.drive is not None]
+        drive = driven[0][1] if len(driven) == 1 else self._join_drives(driven) if driven else None
         return Command(force, drive, acceleration, acceleration_mask=mask)
-
-    def _join_accelerations(self, commands: Sequence[Command]) -> tuple[Floats | None, Any]:
-        """Accelerations of the parts that have some, and which those are."""
-        pairs = [
-            (plant.v, floats(one.acceleration, "acceleration")[..., plant.v])
-            for plant, one in zip(self._plants.values(), commands, strict=True)
-            if one.acceleration is not None
-        ]
-        if not pairs:
-            return None, None
-        nv = next(iter(self._plants.values())).whole.nv
-        mask = np.zeros(nv, dtype=bool)
-        for at, _ in pairs:
-            mask[at] = True
-        return overlay(pairs, np.zeros(nv)), mask
 
     def _join_drives(self, pairs: Sequence[tuple[Plant, Drive]]) -> Drive:
         drives = [drive for _, drive in pairs]
-        whole = pairs[0][0].whole
         for name, words in (("method", METHODS), ("embedded", None)):
             found = {getattr(drive, name) for drive in drives}
             if len(found) > 1:
@@ -158,51 +139,13 @@ class Controllers(Sealed):
                 raise PoiseError(
                     f"drives of one step must have the same {name}, these have {which}"
                 )
-        rows = {drive.target.rows for drive in drives}
-        if len(rows) > 1:
-            raise PoiseError("targets of parts must all have the same number of rows, or none")
-
-        def parts(name: str, index: str) -> list[tuple[Index, Floats]]:
-            found = ((plant, getattr(drive.target, name)) for plant, drive in pairs)
-            at = [(getattr(plant, index), x) for plant, x in found if x is not None]
-            return [(i, x[..., i]) for i, x in at]
-
-        def weights(name: str, rest: float) -> Floats | None:
-            found = ((plant, getattr(drive, name)) for plant, drive in pairs)
-            own = [(plant.links, x[..., plant.links]) for plant, x in found if x is not None]
-            return overlay(own, np.full(whole.nl, rest)) if own else None
-
-        zero = np.zeros(whole.nv)
-        v, a = (overlay(own, zero) if own else None for own in (parts("v", "v"), parts("a", "v")))
-        q = overlay(parts("q", "q"), whole.forest.rest_q)
-        return Drive(
-            self._join_gains([(plant, drive.gains) for plant, drive in pairs]),
-            Target(q, v, a, rows=rows.pop()),
-            form=_forms(pairs),
-            method=METHODS[drives[0].method],
-            embedded=drives[0].embedded,
-            feedforward=_any_of([drive.feedforward for drive in drives]),
-            strength=weights("strength", 1.0),
-            pin=weights("pin", 0.0),
-        )
-
-    def _join_gains(self, pairs: Sequence[tuple[Plant, Gains]]) -> Gains:
-        """One table of gains, made anew only when one of them has changed."""
-        key = tuple(gains for _, gains in pairs)
-        kept = self._joined
-        if kept is not None and list(map(id, kept[0])) == list(map(id, key)):
-            return kept[1]
-        whole = pairs[0][0].whole
-        kp, kd = (
-            overlay([(p.v, getattr(g, name)[..., p.v]) for p, g in pairs], np.zeros(whole.nv))
-            for name in ("kp", "kd")
-        )
-        pin = np.zeros((whole.nl, 4))
-        for plant, gains in pairs:
-            pin[plant.links] = gains.pin[plant.links]
-        made = key[0].with_values(whole, kp, kd, pin)
-        self._joined = key, made
-        return made
+        # made anew only when one of them has changed
+        key = tuple(drive.gains for drive in drives)
+        kept = () if self._joined is None else self._joined[0]
+        if list(map(id, kept)) != list(map(id, key)):
+            self._joined = key, join_gains([(plant, drive.gains) for plant, drive in pairs])
+        assert self._joined is not None
+        return join_drives(pairs, self._joined[1])
 
 
 def _plant_of(name: str, controller: Any) -> Plant:
@@ -225,20 +168,3 @@ def _plant_of(name: str, controller: Any) -> Plant:
             f"part={name!r}"
         )
     return plant
-
-
-def _forms(pairs: Sequence[tuple[Plant, Drive]]) -> Any:
-    """The form of all drives, or of each degree of freedom, shape (nv,)."""
-    forms = {drive.form for _, drive in pairs}
-    if len(forms) == 1:
-        return FORMS[forms.pop()]
-    out = np.zeros(pairs[0][0].whole.nv, dtype=np.uint8)
-    for plant, drive in pairs:
-        out[plant.v] = drive.form
-    return out
-
-
-def _any_of(masks: Sequence[bool | NDArray[np.bool_]]) -> bool | NDArray[np.bool_]:
-    """Where one of several is on."""
-    found = [np.asarray(mask) for mask in masks if np.any(mask)]
-    return np.logical_or.reduce(found) if found else False

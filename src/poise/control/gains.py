@@ -152,7 +152,7 @@ def suggest_gains(
     """
     scene = scene_of(character)
     choice(root, "root", ROOTS)
-    inertia = carried_inertia(scene, per_axis=per_axis)
+    inertia = joint_inertia(scene, per_axis=per_axis)
     rate = 2.0 * math.pi * _positive(frequency, "frequency", scene.nv)
     ratio = _positive(damping, "damping", scene.nv)
     copies = {name: len(x) for name, x in (("frequency", rate), ("damping", ratio)) if x.ndim == 2}
@@ -181,7 +181,7 @@ def with_root(scene: Scene, gains: Gains, root: str) -> Gains:
         if given == (root != "free"):
             continue
         if inertia is None:
-            inertia = carried_inertia(scene)
+            inertia = joint_inertia(scene)
             shape = np.broadcast_shapes(kp.shape, inertia.shape)
             kp, kd = (np.array(np.broadcast_to(k, shape)) for k in (kp, kd))
         kp[..., at], kd[..., at] = _root_gains(inertia[..., at], root, SOFT_FREQUENCY)
@@ -198,7 +198,7 @@ def _root_gains(inertia: Floats, root: str, frequency: float) -> tuple[Any, Any]
     return inertia * w**2, 2.0 * inertia * w
 
 
-def carried_inertia(character: SceneLike, *, per_axis: bool = False) -> Floats:
+def joint_inertia(character: SceneLike, *, per_axis: bool = False) -> Floats:
     """Inertia that each degree of freedom moves in the rest pose, armature included.
 
     Returns:

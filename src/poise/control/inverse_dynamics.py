@@ -1,4 +1,4 @@
-"""Inverse dynamics control (kavafoglu2018): the accelerations that are wanted, and their forces.
+"""Inverse dynamics control (kavafoglu2018): desired accelerations, and the forces for them.
 
 With k_p one stiffness [1/s²] and k_d = 2 ζ sqrt(k_p), each link should turn by
     α = k_p log(R̄ Rᵀ) + k_d (ω̄ - ω) + ᾱ
@@ -15,7 +15,7 @@ so that errors decay as they should at any stiffness and any step; exact=False i
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,13 +25,12 @@ from poise.control.balance.supports import fade_out
 from poise.control.gains import SOFT_FREQUENCY, root_slices, rows_of_copies, suggest_gains
 from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo, cut_to_effort
-from poise.dynamics import forward_kinematics
 from poise.errors import FallWarning, PoiseError, ReadOnly, warn_user
 from poise.math.arrays import Floats, Ints, finite, floats, number
 from poise.math.pose import Pose
 from poise.math.rotation import quat_matrix
 from poise.model.forest import KINDS
-from poise.model.scene import Scene, SceneLike, scene_of
+from poise.model.scene import Scene, SceneLike
 from poise.simulation.command import Command, Drive, Target
 from poise.simulation.contact.pairs import shape_probes
 from poise.simulation.controller import Requirements
@@ -134,9 +133,9 @@ class InverseDynamics(Servo):
 
     def __call__(self, state: Any, target: Any) -> Command:
         """The command for a state and a target at t + dt. A copy that has fallen stays fallen."""
-        command, told = self.explain(state, target)
+        command, explained = self.explain(state, target)
         if self._free is not None:
-            self._note_falls(state, told["fallen"])
+            self._note_falls(state, explained["fallen"])
         return command
 
     def explain(self, state: Any, target: Any) -> tuple[Command, dict[str, Any]]:
@@ -154,24 +153,18 @@ class InverseDynamics(Servo):
             target_velocity=self.target_velocity, feedforward=self.feedforward,
             gravity=self.gravity, external=self.external, as_printed=self.as_printed,
         )  # fmt: skip
-        told: dict[str, Any] = {"acceleration": a}
+        explained: dict[str, Any] = {"acceleration": a}
         standing = np.ones(tau.shape[:-1])
         if self._free is not None:
-            carried = self._free(q, v, tau, a, self.gravity, self.external, self.as_printed)
-            tau, told = carried.torque, carried._asdict()
-            if tau.ndim == 1:
-                told |= {"points": carried.points[0], "forces": carried.forces[0]}
+            tau, explained = self._free(q, v, tau, a, self.gravity, self.external, self.as_printed)
             standing, fallen = self._standing(q, v, tau, target)
-            told |= {"standing": standing, "fallen": fallen}
+            explained |= {"standing": standing, "fallen": fallen}
             tau = standing[..., None] * tau
         if self.factor is not None:
             tau = self.factor * tau
         tau = cut_to_effort(self, tau)
-        told["torque"] = tau
-        command = Command(force=tau)
-        if (standing < 1.0).any():
-            command = Command(force=tau, drive=self._light_servo(target, standing))
-        return self._plant.lift(command), told
+        drive = self._light_servo(target, standing) if (standing < 1.0).any() else None
+        return self._plant.lift(Command(tau, drive)), {**explained, "torque": tau}
 
     # ---- falls
 
@@ -214,14 +207,14 @@ class InverseDynamics(Servo):
         return Drive(self._light, Target(target.q, target.v), strength=strength)
 
     def _note_falls(self, state: Any, fallen: NDArray[np.bool_]) -> None:
-        """Remembers who has fallen, and warns of the first since all stood."""
+        """Stores which copies have fallen, and warns of the first fall since all stood."""
         new = np.atleast_1d(fallen)
         if new.any() and not self._fallen.any():
             copy = int(np.argmax(new))
             time = np.broadcast_to(getattr(state, "time", np.nan), new.shape)
-            who = repr(self.plant.names[0]) + (f" of copy {copy}" if np.ndim(fallen) else "")
+            name = repr(self.plant.names[0]) + (f" of copy {copy}" if np.ndim(fallen) else "")
             warn_user(
-                f"{who} has fallen at {float(time[copy]):.3g} s: no ground forces inside friction "
+                f"{name} has fallen at {float(time[copy]):.3g} s: no ground forces inside friction "
                 "cones hold it up as its target stands; a light servo drives its joints now",
                 FallWarning,
             )
@@ -231,17 +224,15 @@ class InverseDynamics(Servo):
         self, stiffness: ArrayLike, damping: ArrayLike, exact: bool
     ) -> tuple[Floats, Floats]:
         """k_p and k_d per velocity, as the step needs them."""
-        kp, ratio = (
-            self._per_velocity(stiffness, "stiffness"),
-            self._per_velocity(damping, "damping"),
-        )
+        kp = self._per_velocity(stiffness, "stiffness")
+        ratio = self._per_velocity(damping, "damping")
         if (ratio == 0.0).any():
             raise PoiseError("damping is 0; it must be a positive number [ratio]")
         if self.root == "soft":
             for at in root_slices(self.scene):
                 kp[..., at] = (2.0 * math.pi * SOFT_FREQUENCY) ** 2
         assert self.dt is not None
-        return placed(kp, ratio, self.dt) if exact else (kp, 2.0 * ratio * np.sqrt(kp))
+        return place_poles(kp, ratio, self.dt) if exact else (kp, 2.0 * ratio * np.sqrt(kp))
 
     def _per_velocity(self, value: ArrayLike, name: str) -> Floats:
         """Numbers for each velocity, 0 or more; shape (nv,) or (n, nv)."""
@@ -253,7 +244,7 @@ class InverseDynamics(Servo):
         return rows
 
 
-def placed(kp: Floats, ratio: ArrayLike, dt: float) -> tuple[Floats, Floats]:
+def place_poles(kp: Floats, ratio: ArrayLike, dt: float) -> tuple[Floats, Floats]:
     """Gains whose steps decay as the equation with k_p and damping ratio does.
 
     Args:
@@ -302,22 +293,6 @@ DROPS = (0.25, 0.45)
 """How much lower the center of mass is than the target's, as a fraction of its height: alike."""
 
 
-class Carried(NamedTuple):
-    """What comes of it, for one state or a batch.
-
-    Attributes:
-        torque: Generalized forces, 0 at the root [N, N·m], shape (..., nv).
-        acceleration: Of root and joints, shape (..., nv).
-        points: Where the ground pushes [m], (k, 3) of each copy.
-        forces: With what [N], (k, 3) of each copy.
-    """
-
-    torque: Floats
-    acceleration: Floats
-    points: list[Floats]
-    forces: list[Floats]
-
-
 class FreeRoot:
     """A scene with one free root, on a level ground.
 
@@ -336,7 +311,7 @@ class FreeRoot:
         self._quat = slice(at + 3, at + 7)
         self.supports = Supports(scene)
         size = max(self.supports.extent(), SMALLEST)
-        self.solve = GroundForces(friction, size)
+        self.solve = GroundForceSolver(friction, size)
         self._weight = 9.81 * size * float(scene.forest.mass.sum())
 
     def standing(self, q: Floats, target_q: Floats) -> Floats:
@@ -375,29 +350,34 @@ class FreeRoot:
         gravity: ArrayLike,
         external: Floats | None,
         as_printed: bool,
-    ) -> Carried:
+    ) -> tuple[Floats, dict[str, Any]]:
         """Torques with the root left to the ground.
 
         Args:
             q: Positions (..., nq).
             v: Velocities (..., nv).
-            tau: Forces that would give the wanted accelerations, the root's included (..., nv).
+            tau: Forces that would give the desired accelerations, the root's included (..., nv).
             a: Those accelerations (..., nv).
             gravity: [m/s²], shape (3,).
             external: Known wrenches on the links (..., nl, 6), or None.
             as_printed: As of `dynamics.kane_inverse_dynamics`.
+
+        Returns:
+            Generalized forces, 0 at the root [N, N·m], shape (..., nv); and the "acceleration" of
+            root and joints (..., nv), the "points" where the ground pushes [m] and the "forces"
+            there [N], (k, 3) each, of a batch a list of these.
         """
         scene, root, lead = self.scene, self._root, tau.shape[:-1]
         q = np.broadcast_to(q, (*lead, scene.nq))
         at, turn = dynamics.forward_kinematics(scene, q)
         center = dynamics.center_of_mass(scene, q)
-        wanted = self._wrench(at, turn, center, tau[..., root])
+        desired = self._wrench(at, turn, center, tau[..., root])
         known = np.zeros((scene.nl, 6)) if external is None else external
         wrench = np.array(np.broadcast_to(known, (*lead, scene.nl, 6)))
         points, forces = [], []
         for copy in np.ndindex(*lead):
             link, place = self.supports.near(at[copy], turn[copy], self.ground)
-            force = self.solve(place, center[copy], wanted[copy])
+            force = self.solve(place, center[copy], desired[copy])
             np.add.at(wrench[copy][:, :3], link, force)
             np.add.at(wrench[copy][:, 3:], link, np.cross(place - at[copy][link], force))
             points.append(place)
@@ -413,7 +393,8 @@ class FreeRoot:
         a[..., root] -= np.linalg.solve(inertia, needed(a)[..., root, None])[..., 0]
         torque = needed(a)
         torque[..., root] = 0.0
-        return Carried(torque, a, points, forces)
+        one = {"points": points[0], "forces": forces[0]} if not lead else {}
+        return torque, {"acceleration": a, "points": points, "forces": forces, **one}
 
     def _wrench(self, at: Floats, turn: Floats, center: Floats, tau: Floats) -> Floats:
         """The root's force, and its torque about the center of mass, in world axes (..., 6)."""
@@ -435,11 +416,11 @@ class FreeRoot:
 # W = diag(1, 1/l) with l the character's size. Solved by daqp, an active-set method.
 
 EDGES = 4
-EASE = 1e-6
-"""ε, as a share of the largest entry of the quadratic form: forces are spread evenly."""
+REGULARIZATION = 1e-6
+"""ε, relative to the largest entry of the quadratic form: forces are spread evenly."""
 
 
-class GroundForces:
+class GroundForceSolver:
     """Forces at points of the ground that give a wrench, as nearly as friction allows.
 
     Args:
@@ -463,7 +444,7 @@ class GroundForces:
         Args:
             points: Where they act.
             center: The center of mass [m], shape (3,).
-            wrench: Wanted: force, and torque about the center of mass, shape (6,).
+            wrench: Desired force, and torque about the center of mass, shape (6,).
         """
         k = len(points)
         if not k:
@@ -474,15 +455,14 @@ class GroundForces:
         edges = np.broadcast_to(self.edges, (k, EDGES, 3))
         turning = np.cross(arm[:, None], edges) / self.size
         A = np.concatenate([edges, turning], axis=2).reshape(k * EDGES, 6).T
-        wanted = np.concatenate([wrench[:3], wrench[3:] / self.size])
-        # in units of the wanted force, so that the solver's tolerances fit
-        scale = max(float(np.linalg.norm(wanted)), 1e-9)
+        desired = np.concatenate([wrench[:3], wrench[3:] / self.size])
+        # in units of the desired force, so that the solver's tolerances fit
+        scale = max(float(np.linalg.norm(desired)), 1e-9)
         H = A.T @ A
-        H[np.diag_indices(k * EDGES)] += EASE * float(H.diagonal().max())
-        most = np.full(k * EDGES, 1e6)
-        least = np.zeros(k * EDGES)
-        none = np.zeros((0, k * EDGES))
-        x, _, flag, _ = daqp.solve(H, -(A.T @ wanted) / scale, none, most, least)
+        H[np.diag_indices(k * EDGES)] += REGULARIZATION * float(H.diagonal().max())
+        upper, lower = np.full(k * EDGES, 1e6), np.zeros(k * EDGES)
+        constraints = np.zeros((0, k * EDGES))
+        x, _, flag, _ = daqp.solve(H, -(A.T @ desired) / scale, constraints, upper, lower)
         if flag < 1:
             raise PoiseError(f"the forces of the ground were not found: daqp stops with {flag}")
         weights: Floats = scale * np.maximum(np.asarray(x), 0.0).reshape(k, EDGES)
@@ -499,46 +479,40 @@ class Supports:
     """The corners and ends of all shapes, and which of them are near the ground.
 
     Args:
-        character: The character, or a scene.
-        links: Only these, by name; None is all.
+        scene: The scene.
     """
 
-    def __init__(self, character: SceneLike, links: list[str] | None = None) -> None:
-        self.scene = scene_of(character)
-        found: list[tuple[int, tuple[float, ...], float]] = []
-        every = [link for part in self.scene.characters for link in part.links]
-        for i, link in enumerate(every):
-            if links is not None and link.name not in links:
-                continue
-            for shape in link.shapes:
-                for probe in shape_probes(shape, Pose(shape.quat, shape.pos), math.inf):
-                    # a rim is taken at its center
-                    found.append((i, probe[0], probe[2]))
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        # a rim is taken at its center
+        found = [
+            (i, probe[0], probe[2])
+            for i, link in enumerate(link for part in scene.characters for link in part.links)
+            for shape in link.shapes
+            for probe in shape_probes(shape, Pose(shape.quat, shape.pos), math.inf)
+        ]
         self.link: Ints = np.array([i for i, _, _ in found], dtype=np.int32)
         self.point = np.array([p for _, p, _ in found]).reshape(-1, 3)
         self.radius = np.array([r for _, _, r in found])
 
     def extent(self) -> float:
-        """How far the points are apart at rest, along the axis where it is most [m]."""
+        """Largest side of the box about the points at rest, along the world's axes [m]."""
         if not len(self.point):
             return 0.0
         one = self.scene._replace(overrides=None)
-        places = self._places(*forward_kinematics(one, one.forest.rest_q))
+        places = self._places(*dynamics.forward_kinematics(one, one.forest.rest_q))
         return float(np.ptp(places, axis=0).max())
 
-    def near(
-        self, at: Floats, turn: Floats, ground: float = 0.0, reach: float = NEAR
-    ) -> tuple[Ints, Floats]:
+    def near(self, at: Floats, turn: Floats, ground: float) -> tuple[Ints, Floats]:
         """Points that stand on a level ground: links (k,) and places in the world (k, 3) [m].
 
         Args:
             at: Where the links are [m], shape (nl, 3), from `dynamics.forward_kinematics`.
             turn: How they are turned, shape (nl, 4).
             ground: Height of the ground [m].
-            reach: How far above it a point still stands [m].
         """
         places = self._places(at, turn)
-        low = places[:, 2] < ground + reach
+        low = places[:, 2] < ground + NEAR
         return self.link[low], places[low]
 
     def _places(self, at: Floats, turn: Floats) -> Floats:

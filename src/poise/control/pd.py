@@ -9,25 +9,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.control.feedforward import acceleration_force, goal_of_now, root_feedforward
 from poise.control.gains import FREQUENCY, Gains, root_slices
 from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo, cut_to_effort
 from poise.math.arrays import Floats, Ints, floats
-from poise.math.rotation import normalize, quat_matrices
+from poise.math.rotation import exp, multiply, normalize, quat_matrices
 from poise.model.forest import KINDS, Forest
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.simulation.command import Command, Target
 from poise.simulation.controller import Requirements
-
-__all__ = ["PD", "cut_to_effort", "root_feedforward"]
 
 
 class PD(Servo):
     """Explicit PD, and what the literature adds to it (kavafoglu2018, 2.2).
 
         tau_PD = -kp (q - q̄) - kd (v - v̄)
-        tau    = tau_PD + bubbled + M ā + C v + carried weight, cut at the effort limits
+        tau    = tau_PD + bubbled + M ā + C v + weight, cut at the effort limits
 
     Each joint looks at its own error only. What that neglects can be added, part by part: the
     torques of the joints outboard, the target's own acceleration, the weight. The weight does not
@@ -45,9 +42,9 @@ class PD(Servo):
         part: Which parts of the scene it acts on; None is all characters. See Servo.
         target_velocity: Damp the difference to the target's velocity; False damps all velocity.
         feedforward: Add what the target's acceleration takes, and compare with the target of now,
-            reckoned back from that of t + dt (see feedforward.py).
-        gravity_compensation: Add what carries the weight (see gravity.py).
-        bubble_up: Add each joint's PD torque to its parent joint (see bubble_up.py).
+            reckoned back from that of t + dt (see `goal_of_now`).
+        gravity_compensation: Add what carries the weight (see `gravity_force`).
+        bubble_up: Add each joint's PD torque to its parent joint (see `bubbled`).
         strength: Factor of all torques and effort limits per link, shape (nl,) or (n, nl); may be
             assigned at any time.
         dt: How far ahead targets are [s]; taken from a World. None compares with the target as it
@@ -84,7 +81,7 @@ class PD(Servo):
         self.feedforward = feedforward
         self.gravity_compensation = gravity_compensation
         self.bubble_up = bubble_up
-        self._spared = [] if self.root == "held" else root_slices(self.scene)
+        self._undriven = [] if self.root == "held" else root_slices(self.scene)
         self._seal()
 
     @property
@@ -106,17 +103,17 @@ class PD(Servo):
         parts = {"pd": pd}
         if self.bubble_up:
             weak = pd if factor is None else factor * pd
-            parts["bubbled"] = self._spare_roots(bubbled(self.scene, q, weak))
+            parts["bubbled"] = self._without_roots(bubbled(self.scene, q, weak))
         if self.gravity_compensation:
             weight = gravity_force(self.scene, q, gravity=self.gravity)
-            parts["gravity"] = self._spare_roots(weight)
+            parts["gravity"] = self._without_roots(weight)
         if self.feedforward:
-            parts["feedforward"] = self._spare_roots(acceleration_force(self.scene, q, v, goal))
+            parts["feedforward"] = self._without_roots(acceleration_force(self.scene, q, v, goal))
         tau = np.asarray(sum(parts.values()))
         if factor is not None:
             tau = factor * tau
         if self.root == "soft":
-            root = root_feedforward(self, target)
+            root = self.root_feedforward(target)
             tau = tau + root
             parts["feedforward"] = parts.get("feedforward", np.zeros(self.scene.nv)) + root
         tau = cut_to_effort(self, tau)
@@ -130,11 +127,108 @@ class PD(Servo):
         spring = dynamics.pd_force(self.scene, q, v, target, kp, np.zeros(self.scene.nv), dt)
         return spring - kd * v
 
-    def _spare_roots(self, added: Floats) -> Floats:
+    def _without_roots(self, added: Floats) -> Floats:
         """What is added to PD, without the free roots unless they are held."""
-        for at in self._spared:
+        for at in self._undriven:
             added[..., at] = 0.0
         return added
+
+
+# ---- feedforward: what the target's acceleration takes at the present state, without the weight
+#
+#     M(q) ā + C(q, v) v
+#
+# It is the acceleration of kavafoglu2018's eq. 2.3, made a torque by inverse dynamics. With gravity
+# compensation beside it, a character on its target stays on it.
+
+
+def acceleration_force(scene: Scene, q: Floats, v: Floats, target: Target) -> Floats:
+    """M(q) ā + C(q, v) v (..., nv); zero where the target has no acceleration."""
+    if target.a is None:
+        return np.zeros(scene.nv)
+    a = turned(scene, q, target.q, target.a)
+    return dynamics.inverse_dynamics(scene, q, v, a, gravity=np.zeros(3))
+
+
+def goal_of_now(scene: Scene, target: Target, dt: float) -> Target:
+    """Where a target of t + dt is at t, how it moves, and the acceleration that takes it there.
+
+    A world moves by v⁺ = v + dt a, q⁺ = q exp(dt v⁺). Let q1 and q2 be one and two steps before the
+    target q̄. A character at q1 with the velocity u = log(q2^-1 q1) / dt is at q̄ a step later if its
+    acceleration is (log(q1^-1 q̄) / dt - u) / dt. These three make tracking exact at any step.
+    Without the past they are q̄ exp(-dt v̄), v̄ - dt ā and ā: first order in dt.
+
+    Args:
+        scene: The scene.
+        target: The target at t + dt.
+        dt: Time step [s].
+    """
+    if target.past is not None:
+        before, earlier = target.past[..., 0, :], target.past[..., 1, :]
+        u = _difference(scene, earlier, before) / dt
+        return Target(before, u, (_difference(scene, before, target.q) / dt - u) / dt)
+    if target.v is None:
+        return target
+    a = np.zeros(scene.nv) if target.a is None else target.a
+    back = _moved(scene, target.q, -dt * target.v)
+    return Target(back, target.v - dt * a, target.a)
+
+
+def turned(scene: Scene, q: Floats, target_q: Floats, x: Floats) -> Floats:
+    """The target's rates as the character's: those of balls from the target's child frame.
+
+    Args:
+        scene: The scene.
+        q: Positions, shape (..., nq).
+        target_q: Positions of the target, shape (..., nq).
+        x: Velocities or accelerations of the target, shape (..., nv).
+
+    Returns:
+        Rᵀ R̄ x for ball joints and the turning of free ones, x for all else, (..., nv).
+    """
+    at = _layout(scene.forest)
+    if not at.quat.size:
+        return x
+    own = quat_matrices(normalize(target_q[..., at.quat])) @ x[..., at.turn, None]
+    own = (quat_matrices(normalize(q[..., at.quat])).swapaxes(-1, -2) @ own)[..., 0]
+    out = np.array(np.broadcast_to(x, (*own.shape[:-2], x.shape[-1])))
+    out[..., at.turn] = own
+    return out
+
+
+def _moved(scene: Scene, q: Floats, step: Floats) -> Floats:
+    """q exp(step), shape (..., nq)."""
+    at = _layout(scene.forest)
+    lead = np.broadcast_shapes(q.shape[:-1], step.shape[:-1])
+    out = np.array(np.broadcast_to(q, (*lead, q.shape[-1])))
+    out[..., at.plain_q] += step[..., at.plain_v]
+    out[..., at.quat] = normalize(multiply(out[..., at.quat], exp(step[..., at.turn])))
+    return out
+
+
+def _difference(scene: Scene, q0: Floats, q1: Floats) -> Floats:
+    """log(q0^-1 q1), shape (..., nv): the force of a spring of unit stiffness from q0 to q1."""
+    none = np.zeros(scene.nv)
+    return dynamics.pd_force(scene, q0, none, (q1, None), 1.0, none)
+
+
+class _Layout(NamedTuple):
+    """Where things are in q and v."""
+
+    quat: Ints  # quaternions of ball and free joints in q, shape (k, 4)
+    turn: Ints  # their angular velocities in v, shape (k, 3)
+    plain_q: Ints  # all else in q, shape (m,)
+    plain_v: Ints  # and in v, shape (m,)
+
+
+@lru_cache(maxsize=32)
+def _layout(forest: Forest) -> _Layout:
+    ball, free = forest.kind == KINDS["ball"], forest.kind == KINDS["free"]
+    q = np.concatenate([forest.q_adr[ball], forest.q_adr[free] + 3])[:, None] + np.arange(4)
+    v = np.concatenate([forest.v_adr[ball], forest.v_adr[free] + 3])[:, None] + np.arange(3)
+    rest_q = np.setdiff1d(np.arange(forest.nq), q)
+    rest_v = np.setdiff1d(np.arange(forest.nv), v)
+    return _Layout(*(x.astype(np.int32) for x in (q, v, rest_q, rest_v)))
 
 
 # ---- gravity compensation: joint forces that carry a character's weight in its present pose

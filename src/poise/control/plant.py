@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise.control.gains import Gains, rows_of_copies
-from poise.dynamics import GRAVITY
+from poise.dynamics import FORMS, GRAVITY
 from poise.errors import PoiseError, Sealed, shorten, unknown_name
 from poise.math.arrays import Floats, Ints, finite, floats, number
 from poise.model.character import Character, is_free_object
@@ -181,6 +181,10 @@ class Plant(Sealed):
             self._check_clip(given.clip)
             if given.time is not None:
                 given.clip.check_followable(given.time)
+        return self._cut(given)
+
+    def _cut(self, given: Target) -> Target:
+        """The parts' entries of a target of the whole scene; one of the parts as it is."""
         if self.is_whole or given.q.shape[-1:] != (self.whole.nq,):
             return given
         past = None if given.past is None else self.own_q(given.past, "target.past")
@@ -245,46 +249,15 @@ class Plant(Sealed):
         """The command of the parts as one for the whole scene; the rest of it gets no force."""
         if self.is_whole:
             return command
-        force, acceleration = command.force, command.acceleration
+        force, drive = command.force, command.drive
         if force is not None:
             force = overlay([(self.v, floats(force, "force"))], np.zeros(self.whole.nv))
-        mask = None
-        if acceleration is not None:
-            given = floats(acceleration, "acceleration")
-            acceleration = overlay([(self.v, given)], np.zeros(self.whole.nv))
-            mask = np.zeros(self.whole.nv, dtype=bool)
-            mask[self.v] = True
-        drive = None if command.drive is None else self._lift_drive(command.drive)
+        if drive is not None:
+            if self._lifted is None or self._lifted[0] is not drive.gains:
+                self._lifted = drive.gains, join_gains([(self, drive.gains)])
+            drive = join_drives([(self, drive)], self._lifted[1])
+        acceleration, mask = join_accelerations([(self, command.acceleration)])
         return Command(force, drive, acceleration, acceleration_mask=mask)
-
-    def _lift_drive(self, drive: Drive) -> Drive:
-        target, nv = drive.target, self.whole.nv
-        v, a = (
-            None if x is None else overlay([(self.v, x)], np.zeros(nv))
-            for x in (target.v, target.a)
-        )
-        q = overlay([(self.q, target.q)], self.whole.forest.rest_q)
-        strength = drive.strength
-        if strength is not None:
-            strength = overlay([(self.links, strength)], np.ones(self.whole.nl))
-        pin = drive.pin
-        if pin is not None:
-            pin = overlay([(self.links, pin)], np.zeros(self.whole.nl))
-        lifted = Target(q, v, a, rows=target.rows, time=target.time, clip=target.clip)
-        fed: bool | NDArray[np.bool_] = False
-        if np.any(drive.feedforward):
-            fed = np.zeros(nv, dtype=bool)
-            fed[self.v] = drive.feedforward
-        return drive.replace(
-            self._whole_gains(drive.gains), lifted, feedforward=fed, strength=strength, pin=pin
-        )
-
-    def _whole_gains(self, gains: Gains) -> Gains:
-        """Gains for the whole scene, made once: zero outside of the parts."""
-        if self._lifted is None or self._lifted[0] is not gains:
-            kp, kd = (overlay([(self.v, k)], np.zeros(self.whole.nv)) for k in (gains.kp, gains.kd))
-            self._lifted = gains, gains.with_values(self.whole, kp, kd)
-        return self._lifted[1]
 
     # ---- making it
 
@@ -325,35 +298,102 @@ class Plant(Sealed):
                 if target.time is not None:
                     target.clip.check_followable(target.time)
             found.append((parts[name], target))
-        return join_targets(found)
+        return join_targets(found, self.scene)
 
 
-def join_targets(targets: Sequence[tuple[Part, Target]]) -> Target:
-    """Targets of parts as one, in the order of the parts.
+def join_targets(targets: Sequence[tuple[Part | Plant, Target]], scene: Scene) -> Target:
+    """Targets of parts as one.
 
     Args:
-        targets: Parts and their targets. Velocities and accelerations that one lacks are zero where
-            another has them; the past counts only where all have it.
+        targets: Parts of the scene and their targets. Velocities and accelerations that one lacks
+            are zero where another has them; the past counts only where all have it.
+        scene: The scene of the parts; what none of them has is at rest.
     """
     rows = {target.rows for _, target in targets}
     if len(rows) > 1:
         raise PoiseError("targets of parts must all have the same number of rows, or none")
-    q = _row([target.q for _, target in targets])
-    v, a = (
-        _row(
-            [
-                np.zeros(_size(part.v)) if x is None else x
-                for x, (part, _) in zip(rates, targets, strict=True)
-            ]
-        )
-        if any(x is not None for x in rates)
-        else None
-        for rates in ([t.v for _, t in targets], [t.a for _, t in targets])
-    )
-    pasts = [target.past for _, target in targets if target.past is not None]
-    past = _row(pasts) if len(pasts) == len(targets) else None
+    zero, rest = np.zeros(scene.nv), scene.forest.rest_q
+    q = overlay([(at.q, target.q) for at, target in targets], rest)
+    v = [(at.v, target.v) for at, target in targets if target.v is not None]
+    a = [(at.v, target.a) for at, target in targets if target.a is not None]
+    past = [(at.q, target.past) for at, target in targets if target.past is not None]
     time = next((target.time for _, target in targets if target.time is not None), None)
-    return Target(q, v, a, rows=rows.pop(), past=past, time=time)
+    return Target(
+        q,
+        overlay(v, zero) if v else None,
+        overlay(a, zero) if a else None,
+        rows=rows.pop(),
+        past=overlay(past, rest) if len(past) == len(targets) else None,
+        time=time,
+        clip=targets[0][1].clip if len(targets) == 1 else None,
+    )
+
+
+def join_accelerations(
+    pairs: Sequence[tuple[Plant, ArrayLike | None]],
+) -> tuple[Floats | None, NDArray[np.bool_] | None]:
+    """Accelerations of the plants that have some, for the whole scene, and which those are."""
+    given = [(plant, floats(a, "acceleration")) for plant, a in pairs if a is not None]
+    if not given:
+        return None, None
+    nv = given[0][0].whole.nv
+    mask = np.zeros(nv, dtype=bool)
+    for plant, _ in given:
+        mask[plant.v] = True
+    return overlay([(plant.v, plant.own_v(a)) for plant, a in given], np.zeros(nv)), mask
+
+
+def join_gains(pairs: Sequence[tuple[Plant, Gains]]) -> Gains:
+    """Gains of plants as those of the whole scene; zero outside of them."""
+    whole, first = pairs[0][0].whole, pairs[0][1]
+    kp, kd = (
+        overlay([(plant.v, plant.own_v(k)) for plant, k in tables], np.zeros(whole.nv))
+        for tables in ([(p, g.kp) for p, g in pairs], [(p, g.kd) for p, g in pairs])
+    )
+    pin = np.zeros((whole.nl, 4))
+    for plant, gains in pairs:
+        pin[plant.links] = plant.own_links(gains.pin.T, "pin").T
+    return first.with_values(whole, kp, kd, pin)
+
+
+def join_drives(pairs: Sequence[tuple[Plant, Drive]], gains: Gains) -> Drive:
+    """Drives of plants as one of the whole scene; the first has the method, and is embedded or not.
+
+    Args:
+        pairs: Plants and their drives, of the plant or of the whole scene.
+        gains: Of the whole scene.
+    """
+    whole, first = pairs[0][0].whole, pairs[0][1]
+
+    def weights(name: str, rest: float) -> Floats | None:
+        given = [(plant, getattr(drive, name)) for plant, drive in pairs]
+        own = [(plant.links, plant.own_links(x, name)) for plant, x in given if x is not None]
+        return overlay(own, np.full(whole.nl, rest)) if own else None
+
+    target = join_targets([(plant, plant._cut(drive.target)) for plant, drive in pairs], whole)
+    fed = np.zeros(whole.nv, dtype=bool)
+    for plant, drive in pairs:
+        f = drive.feedforward
+        fed[plant.v] = f if isinstance(f, bool) or len(f) < whole.nv else f[plant.v]
+    return first.replace(
+        gains,
+        target,
+        form=_joined_form(pairs),
+        feedforward=fed if fed.any() else False,
+        strength=weights("strength", 1.0),
+        pin=weights("pin", 0.0),
+    )
+
+
+def _joined_form(pairs: Sequence[tuple[Plant, Drive]]) -> Any:
+    """The form of all drives, or of each degree of freedom, shape (nv,)."""
+    forms = {drive.form for _, drive in pairs}
+    if len(forms) == 1:
+        return FORMS[forms.pop()]
+    out = np.zeros(pairs[0][0].whole.nv, dtype=np.uint8)
+    for plant, drive in pairs:
+        out[plant.v] = drive.form
+    return out
 
 
 def overlay(parts: Sequence[tuple[Index, Floats]], rest: Floats) -> Floats:
@@ -368,16 +408,6 @@ def overlay(parts: Sequence[tuple[Index, Floats]], rest: Floats) -> Floats:
     for at, x in parts:
         out[..., at] = x
     return out
-
-
-def _row(arrays: Sequence[Floats]) -> Floats:
-    """Arrays side by side along their last axis."""
-    lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-    return np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in arrays], axis=-1)
-
-
-def _size(index: slice) -> int:
-    return int(index.stop - index.start)
 
 
 def _part_names(scene: Scene, part: PartLike) -> tuple[str, ...]:

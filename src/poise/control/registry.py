@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,14 +83,6 @@ class ControllerEntry:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _pd_full(source: SceneLike | Plant, **options: Any) -> PD:
-    return PD(source, gravity_compensation=True, bubble_up=True, feedforward=True, **options)
-
-
-def _standalone(source: SceneLike | Plant, **options: Any) -> StablePD:
-    return StablePD(source, embedded=False, **options)
-
-
 def _kane(
     source: SceneLike | Plant, *, root: str, frequency: ArrayLike, damping: ArrayLike,
     part: PartLike,
@@ -105,14 +98,14 @@ CONTROLLERS: dict[str, ControllerEntry] = {
     "spd-torque": ControllerEntry(
         "stable PD as torques, for any engine: it does not see contact",
         "yin2020, standalone",
-        _standalone,
+        partial(StablePD, embedded=False),
         StablePDOptions,
     ),
     "pd": ControllerEntry("explicit PD: simple, and unstable at large steps", "", PD),
     "pd-full": ControllerEntry(
         "explicit PD with gravity compensation, bubble-up and feedforward",
         "kavafoglu2018, 2.2",
-        _pd_full,
+        partial(PD, gravity_compensation=True, bubble_up=True, feedforward=True),
     ),
     "kane": ControllerEntry(
         "inverse dynamics by Kane's method: one stiffness for all joints", "kavafoglu2018", _kane

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.control.gains import FREQUENCY, ROOTS, Gains, suggest_gains, with_root
+from poise import dynamics
+from poise.control.gains import FREQUENCY, ROOTS, Gains, root_slices, suggest_gains, with_root
 from poise.control.plant import ActsOnPlant, PartLike, Plant
 from poise.errors import PoiseError, Sealed
 from poise.math.arrays import Floats, choice, number
@@ -114,6 +115,18 @@ class Servo(ActsOnPlant, Sealed, ABC):
         # not inf * 0
         scaled = np.where(limited, effort, 0.0) * factor
         return np.ascontiguousarray(np.where(limited, scaled, np.inf))
+
+    def root_feedforward(self, target: Target) -> Floats:
+        """Force that the target's own motion needs at its free roots, zero elsewhere (..., nv).
+
+        M(q̄) ā + h(q̄, v̄), weight included.
+        """
+        rest, keep = np.zeros(self.scene.nv), np.zeros(self.scene.nv)
+        v = rest if target.v is None else target.v
+        a = rest if target.a is None else target.a
+        for at in root_slices(self.scene):
+            keep[at] = 1.0
+        return keep * dynamics.inverse_dynamics(self.scene, target.q, v, a, gravity=self.gravity)
 
     def _inputs(self, state: Any, target: Any) -> tuple[Floats, Floats, Target]:
         """Positions, velocities and the one target of a call that computes torques."""

@@ -7,7 +7,6 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from poise import dynamics
-from poise.control.feedforward import root_feedforward
 from poise.control.gains import FREQUENCY, Gains
 from poise.control.plant import PartLike, Plant
 from poise.control.servo import Servo
@@ -146,14 +145,12 @@ class StablePD(Servo):
             self.method,
             self.form,
             gravity=self.gravity,
-            force=root_feedforward(self, target) if self.root == "soft" else None,
+            force=self.root_feedforward(target) if self.root == "soft" else None,
             limits=True,
             dtype=self.dtype,
         )
-        told = {"acceleration": a, "torque": tau}
-        if self.embedded:
-            return self(state, target), told
-        return self._plant.lift(Command(force=tau)), told
+        command = self(state, target) if self.embedded else self._plant.lift(Command(force=tau))
+        return command, {"acceleration": a, "torque": tau}
 
     def _weakened(self) -> tuple[Scene, Floats, Floats]:
         """The scene with its efforts, and the gains, all scaled by the strength."""

@@ -209,7 +209,7 @@ class RotationCurve:
 
 
 class TooFar(ClipError):
-    """No curve: two keys lie half a turn apart.
+    """No curve: the rotation from one key to the next is half a turn.
 
     Args:
         index: Number of the key after which it happens.

@@ -37,13 +37,13 @@ from poise.measure.contact_rows import (
     per_copy,
     stacked,
 )
-from poise.measure.effort import jitter, joint_power, joint_torque, power, torque_share, work
+from poise.measure.effort import jitter, joint_power, joint_torque, power, torque_fraction, work
 from poise.measure.falling import (
     FALLEN,
     allowed_on_ground,
+    body_on_ground,
     fallen,
     head_height,
-    lying,
 )
 from poise.measure.foot_sliding import Footing, footing, sinking, slip
 from poise.measure.ground_reaction import (
@@ -74,6 +74,7 @@ __all__ = [
     "TrackingError",
     "Wrench",
     "allowed_on_ground",
+    "body_on_ground",
     "by_link",
     "center_of_mass",
     "center_of_mass_velocity",
@@ -96,7 +97,6 @@ __all__ = [
     "joint_power",
     "joint_torque",
     "link_wrenches",
-    "lying",
     "mass",
     "momentum",
     "momentum_rate",
@@ -108,7 +108,7 @@ __all__ = [
     "summary",
     "support_margin",
     "support_polygon",
-    "torque_share",
+    "torque_fraction",
     "tracking_error",
     "turns_per_frame",
     "work",

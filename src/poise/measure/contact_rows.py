@@ -23,7 +23,7 @@ Copies = int | tuple[int, ...]
 Links = str | int | slice | Sequence[str] | Sequence[int]
 
 NEAR = 1e-3
-"""A contact with a gap below this contacts [m]; worlds report those that a step may close, too."""
+"""A contact with a gap below this is closed [m]; worlds report those that a step may close, too."""
 
 
 class Wrench(NamedTuple):
@@ -124,7 +124,7 @@ def check_contacts(contacts: object) -> None:
 
 
 def ground_contacts(contacts: Contacts, *, obstacles: bool = True) -> Contacts:
-    """Contacts with what stands still: the ground and, unless said otherwise, obstacles."""
+    """Contacts with what does not move: the ground and, if `obstacles`, obstacles."""
     check_contacts(contacts)
     return contacts.rows(contacts.other < 0 if obstacles else contacts.other == -1)
 

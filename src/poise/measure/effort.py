@@ -31,7 +31,7 @@ def joint_torque(character: SceneLike, tau: ArrayLike) -> Floats:
     return np.sqrt(np.add.reduceat(squared, forest.v_adr, axis=-1))
 
 
-def torque_share(character: SceneLike, tau: ArrayLike) -> Floats:
+def torque_fraction(character: SceneLike, tau: ArrayLike) -> Floats:
     """Torque of each joint as a part of the most it can give, shape (..., joints).
 
     1 is all of it; NaN where nothing limits the joint. A ball limited by axis counts by the axis

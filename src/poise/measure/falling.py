@@ -45,7 +45,7 @@ def fallen(
     ground: ArrayLike = 0.0,
     allowed: Iterable[str] | None = None,
 ) -> Bools:
-    """Whether the head is below 60 % of its standing height, or `lying` says so; shape (...).
+    """Whether the head is below 60 % of its standing height, or `body_on_ground`; shape (...).
 
     Args:
         character: A world, whose state and contacts are meant unless q is given; or the character,
@@ -68,7 +68,7 @@ def fallen(
     if contacts is None:
         return low
     copies = floats(q, "q").shape[:-1]
-    return low | lying(character, contacts, part=part, copies=copies, allowed=allowed)
+    return low | body_on_ground(character, contacts, part=part, copies=copies, allowed=allowed)
 
 
 def head_height(
@@ -85,7 +85,7 @@ def head_height(
     return np.asarray((at - floats(ground, "ground")) / standing)
 
 
-def lying(
+def body_on_ground(
     character: SceneLike,
     contacts: Contacts | None = None,
     *,

@@ -128,7 +128,7 @@ class _Rows:
     def __init__(self) -> None:
         self.body: list[dict[str, Any]] = []
         self.link: list[dict[str, Any]] = []
-        self.dof: list[dict[str, float]] = []
+        self.dof: list[tuple[float, ...]] = []
         self.spring_q: list[float] = []
         self.rest_q: list[float] = []
 
@@ -158,7 +158,6 @@ class _Rows:
 
     def add_joint(self, joint: Joint, parent: int, X_PB: Pose, prefix: str) -> None:
         """Append the body of a joint."""
-        per_axis = isinstance(joint.effort, tuple)
         self.body.append(
             {
                 "parent": parent,
@@ -167,23 +166,17 @@ class _Rows:
                 "v_adr": len(self.dof),
                 "joint": len(self.body),
                 "link": len(self.link),
-                "effort_per_axis": int(per_axis),
+                "effort_per_axis": int(isinstance(joint.effort, tuple)),
                 "E": X_PB.E,
                 "r": X_PB.r,
                 "name": prefix + joint.name,
             }
         )
         self.spring_q += _spring(joint)
-        for i in range(joint.nv):
-            effort = joint.effort[i] if isinstance(joint.effort, tuple) else joint.effort
-            self.dof.append(
-                {
-                    "armature": joint.armature,
-                    "damping": joint.damping,
-                    "stiffness": joint.stiffness,
-                    "effort": math.inf if effort is None else effort,
-                }
-            )
+        efforts = joint.effort if isinstance(joint.effort, tuple) else (joint.effort,) * joint.nv
+        for effort in efforts:
+            bound = math.inf if effort is None else effort
+            self.dof.append((joint.armature, joint.damping, joint.stiffness, bound))
 
     def forest(self, parts: dict[str, Part]) -> Forest:
         """Turn the rows into arrays."""
@@ -191,7 +184,8 @@ class _Rows:
         body, X = zip(*(row["place"] for row in self.link), strict=True)
         nb = len(self.body)
         ints: Any = {key: _ints(row[key] for row in self.body) for key in _BODY_INTS}
-        floats: Any = {key: _floats(row[key] for row in self.dof) for key in _DOF_FLOATS}
+        dofs = np.ascontiguousarray(_floats(self.dof, 4).T)
+        floats: Any = dict(zip(_DOF_FLOATS, dofs, strict=True))
         forest = Forest(
             **ints,
             E=_floats((row["E"] for row in self.body), 4),

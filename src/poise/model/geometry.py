@@ -172,16 +172,11 @@ def _flat(corners: Floats) -> Triangles:
 
 
 def _box(size: tuple[float, ...]) -> Triangles:
-    positions: list[list[Floats]] = []
-    normals: list[list[Floats]] = []
-    faces: list[list[int]] = []
-    for axis in range(3):
-        for sign in (1.0, -1.0):
-            u, v = np.eye(3)[(axis + 1) % 3], np.eye(3)[(axis + 2) % 3] * sign
-            n = np.eye(3)[axis] * sign
-            first = len(positions) * 4
-            positions.append([n - u - v, n + u - v, n + u + v, n - u + v])
-            normals.append([n] * 4)
-            faces += [[first, first + 1, first + 2], [first, first + 2, first + 3]]
-    corners = np.array(positions).reshape(-1, 3) * size
-    return Triangles(corners, np.array(normals).reshape(-1, 3), np.array(faces))
+    """Four corners for each of the six faces."""
+    corners, normals = [], []
+    for axis, sign in ((axis, sign) for axis in range(3) for sign in (1.0, -1.0)):
+        u, v, n = np.roll(np.eye(3), -axis - 1, axis=0) * ((1.0,), (sign,), (sign,))
+        corners += [n - u - v, n + u - v, n + u + v, n - u + v]
+        normals += [n] * 4
+    faces = 4 * np.arange(6)[:, None, None] + np.array([[0, 1, 2], [0, 2, 3]])
+    return Triangles(np.array(corners) * size, np.array(normals), faces.reshape(-1, 3))

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9
 """Numbers that differ by less, relatively, are the same."""
 
-LEAST_SHARE = 1e-6
-"""Masses are compared to no finer than `TOLERANCE` times this share of the body's mass."""
+SMALLEST_FRACTION = 1e-6
+"""Masses are compared to no finer than `TOLERANCE` times this fraction of the body's mass."""
 
 JOINT_NUMBERS = {
     "reference": "rad, m",
@@ -163,7 +163,7 @@ class _Bodies:
                 yield from _numbers(at + name, x, y, max(1.0, *map(abs, _flat((x, y)))), unit)
 
     def inertias(self, at: str, a: Link, b: Link) -> Iterator[str]:
-        scale = max(a.mass, b.mass, LEAST_SHARE * self.mass)
+        scale = max(a.mass, b.mass, SMALLEST_FRACTION * self.mass)
         yield from _numbers(at + "mass", a.mass, b.mass, scale, "kg")
         yield from self.lengths(at + "com", a.com, b.com)
         largest = max(map(abs, _flat((a.inertia, b.inertia))))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.math.arrays import Floats
-from poise.simulation.contact.collision_model import projectile_table
+from poise.simulation.contact import Projectiles
 from poise.simulation.contact.contacts import Contacts, CoreContacts, contacts_from_core
 from poise.simulation.world import World
 
@@ -49,7 +49,7 @@ class Frame(NamedTuple):
         torque: Of the step before, shape (n, nv).
         gravity: [m/s^2], shape (3,).
         contacts: Columns of the contact points of the step before.
-        projectiles: Shape (n, projectiles, 14): whether it is thrown, q, v.
+        projectiles: Of all copies.
         memory: Indices and values of the entries that are not zero, and the size of one copy's
             memory; None if it is not stored.
         target: Positions and velocities of the target, or None.
@@ -61,7 +61,7 @@ class Frame(NamedTuple):
     torque: Floats
     gravity: Floats
     contacts: CoreContacts
-    projectiles: Floats
+    projectiles: Projectiles
     memory: tuple[Array, Floats, int] | None
     target: tuple[Floats, Floats] | None
 
@@ -83,7 +83,7 @@ def read_frame(
     memory = _nonzero(core.memory()) if with_memory else None
     torque, gravity = core.torque(), world.gravity
     contacts = CoreContacts.of(core.contacts())
-    projectiles = projectile_table(core.projectiles())
+    projectiles = Projectiles.of(core.projectiles())
     return Frame(time, q, v, torque, gravity, contacts, projectiles, memory, target)
 
 
@@ -226,7 +226,7 @@ def _tables(frames: Sequence[Frame], world: World) -> dict[str, tuple[Array, ...
     targets = [frame.target for frame in frames if frame.target is not None]
     return {
         "contact": _contacts([frame.contacts for frame in frames], world),
-        "thrown": _thrown(np.array([frame.projectiles for frame in frames])),
+        "thrown": _thrown([frame.projectiles for frame in frames]),
         "memory": _memory([frame.memory for frame in frames]),
         "target": (np.array([frame.target is not None for frame in frames]), *_targets(targets)),
     }
@@ -241,11 +241,12 @@ def _contacts(raw: Sequence[CoreContacts], world: World) -> tuple[Array, ...]:
     return counts, which, np.concatenate([*numbers, depth[:, None]], axis=1)
 
 
-def _thrown(projectiles: Floats) -> tuple[Array, ...]:
+def _thrown(frames: Sequence[Projectiles]) -> tuple[Array, ...]:
     """Counts, (copy, projectile) and (q, v) of the projectiles that are thrown."""
-    thrown = projectiles[..., 0].nonzero()
-    counts = np.bincount(thrown[0], minlength=len(projectiles))
-    return counts, np.stack(thrown[1:], axis=1), projectiles[thrown][:, 1:]
+    thrown, q, v = (np.array(column) for column in zip(*frames, strict=True))
+    which = thrown.nonzero()
+    counts = np.bincount(which[0], minlength=len(frames))
+    return counts, np.stack(which[1:], axis=1), np.concatenate([q[which], v[which]], axis=1)
 
 
 def _nonzero(memory: Floats) -> tuple[Array, Floats, int]:

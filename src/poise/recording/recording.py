@@ -19,7 +19,7 @@ from poise.motion.clip import Clip
 from poise.recording import file, summary
 from poise.recording.columns import Array, Columns, Frame, contacts_in, read_frame
 from poise.simulation.command import Target
-from poise.simulation.contact import Contacts
+from poise.simulation.contact import Contacts, Projectiles
 from poise.simulation.state import State
 from poise.simulation.world import Loss, World
 from poise.simulation.world_config import WorldConfig
@@ -251,13 +251,13 @@ class Recording(Sealed):
         which, rows = self.columns.rows("contact", self._index(i))
         return contacts_in(which, rows).within(self.scene)
 
-    def thrown(self, i: int) -> Floats:
-        """Projectiles at frame i, as `World.thrown`: (projectiles, 14), or (n, projectiles, 14)."""
+    def projectile_state(self, i: int) -> Projectiles:
+        """Projectiles at frame i, as `World.projectile_state`; zero where not thrown."""
         which, rows = self.columns.rows("thrown", self._index(i))
-        projectiles = np.zeros((self.n, self.settings.waiting, 14))
-        projectiles[which[:, 0], which[:, 1], 0] = 1.0
-        projectiles[which[:, 0], which[:, 1], 1:] = rows
-        return projectiles[0] if self.n == 1 else projectiles
+        shape, at = (self.n, self.settings.waiting), (which[:, 0], which[:, 1])
+        state = Projectiles(np.zeros(shape, bool), np.zeros((*shape, 7)), np.zeros((*shape, 6)))
+        state.thrown[at], state.q[at], state.v[at] = True, rows[:, :7], rows[:, 7:]
+        return state.at(0) if self.n == 1 else state
 
     def world(self, i: int = 0, *, threads: int | None = None) -> World:
         """A world with the recorded world's settings, in the state of frame i.

@@ -324,7 +324,7 @@ def stance_of(recording: Recording, copy: int = 0) -> Stance:
     low = np.minimum(measure.FALLEN, measure.head_height(character, target) - HEAD_DROP)
     return Stance(
         columns["time"][:, copy],
-        np.asarray((head < low) | measure.lying(recording.scene, one, copies=frames)),
+        np.asarray((head < low) | measure.body_on_ground(recording.scene, one, copies=frames)),
         head,
         com,
         reaction.point,

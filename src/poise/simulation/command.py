@@ -155,55 +155,31 @@ class Drive(_core.Drive):
         self.gains = gains
         self.target = target
 
-    def replace(
-        self,
-        gains: Gains,
-        target: Target,
-        *,
-        feedforward: bool | NDArray[np.bool_],
-        strength: ArrayLike | None = None,
-        pin: ArrayLike | None = None,
-    ) -> Drive:
-        """The same kind of drive with other gains, target, feedforward, strength and pins."""
-        return Drive(
-            gains,
-            target,
-            form=self.form if isinstance(self.form, np.ndarray) else FORMS[self.form],
-            method=METHODS[self.method],
-            embedded=self.embedded,
-            feedforward=feedforward,
-            strength=strength,
-            pin=pin,
-        )
+    def replace(self, gains: Gains, target: Target, **options: Any) -> Drive:
+        """The same kind of drive with other gains and target, and other options as of Drive."""
+        return Drive(gains, target, **{**self._options(), **options})
 
     def row(self, i: int) -> Drive:
         """The drive with one row of its target."""
-        return self.replace(
-            self.gains,
-            self.target.row(i),
-            feedforward=self.feedforward,
-            strength=self.strength,
-            pin=self.pin,
-        )
+        return self.replace(self.gains, self.target.row(i))
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "form": self.form if isinstance(self.form, np.ndarray) else FORMS[self.form],
+            "method": METHODS[self.method],
+            "embedded": self.embedded,
+            "feedforward": self.feedforward,
+            "strength": self.strength,
+            "pin": self.pin,
+        }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _drive, (
-            self.gains,
-            self.target,
-            self.form,
-            METHODS[self.method],
-            self.embedded,
-            self.feedforward,
-            self.strength,
-            self.pin,
-        )
+        return _rebuild, (self.gains, self.target, self._options())
 
 
-def _drive(gains: Gains, target: Target, form: Any, method: str, *rest: Any) -> Drive:
+def _rebuild(gains: Gains, target: Target, options: dict[str, Any]) -> Drive:
     """A drive from its pickle."""
-    names = ("embedded", "feedforward", "strength", "pin")
-    form = form if isinstance(form, np.ndarray) else FORMS[form]
-    return Drive(gains, target, form=form, method=method, **dict(zip(names, rest, strict=True)))
+    return Drive(gains, target, **options)
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ DIRECTIONS = {
 """Directions of a character that looks along +x."""
 
 DURATION = 0.1
-"""How long a push takes unless told otherwise [s]."""
+"""Default duration of a push [s]."""
 
 FORM = "LINK:FORCE[:DIRECTION]@TIME[+DURATION], as in chest:200N:left@1s+0.1s"
 
@@ -98,7 +98,7 @@ class Push:
             raise PoiseError(f"push {self}: {unknown_name('link', self.link, names)}")
 
     def apply(self, world: World, heading: float = 0.0) -> None:
-        """Tell a world of it; it acts at its time, on the link's center of mass.
+        """Adds it to a world; it acts at its time, on the link's center of mass.
 
         Args:
             world: The world.

@@ -43,8 +43,8 @@ from poise.simulation.contact.colliders import check_obstacles
 from poise.simulation.contact.collision_model import (
     FRICTION,
     STIFFNESS,
+    Projectiles,
     SurfaceCounts,
-    projectile_table,
     surfaces_of,
 )
 from poise.simulation.contact.contacts import contacts_from_core
@@ -611,9 +611,10 @@ class World:
         return self.scene.nl + int(index)
 
     @property
-    def thrown(self) -> Floats:
-        """Projectiles, shape (k, 14) or (n, k, 14): 1 if it has been thrown, q (7), v (6)."""
-        return self._shape(projectile_table(self._core.projectiles()))
+    def projectile_state(self) -> Projectiles:
+        """Which projectiles have been thrown, and their positions and velocities."""
+        state = Projectiles.of(self._core.projectiles())
+        return state.at(0) if self._n == 1 else state
 
     # ---- inside
 

@@ -95,7 +95,7 @@ def throw(simulation: Simulation, request: Throw, character: int) -> Edit:
     thrown = _ballistic_velocity(start, aim, velocity, request.speed, world.gravity)
 
     def edit(simulation: Simulation) -> None:
-        if simulation.world.thrown[:, 0].all():
+        if simulation.world.projectile_state.thrown.all():
             _remove_farthest_ball(simulation.world, start)
         simulation.world.throw(start, thrown)
 
@@ -177,7 +177,7 @@ def _ballistic_velocity(
 
 def _remove_farthest_ball(world: World, place: Floats) -> None:
     """Removes the ball that is farthest from a place; pushes and drags end with it."""
-    balls, state = world.thrown, world.state.copy()
-    farthest = int(np.linalg.norm(balls[:, 1:4] - place, axis=1).argmax())
+    balls, state = world.projectile_state, world.state.copy()
+    distance = np.linalg.norm(balls.q[:, :3] - place, axis=1)
     world.reset(State(state.q, state.v, state.time))
-    throw_again(world, np.delete(balls, farthest, axis=0))
+    throw_again(world, balls.at(np.arange(len(distance)) != distance.argmax()))

@@ -121,7 +121,7 @@ class Entry(NamedTuple):
         """Size of the arrays [bytes]."""
         frame = self.frame
         memory = frame.memory[:2] if frame.memory else ()
-        arrays = (frame.q, frame.v, frame.torque, frame.projectiles, *frame.contacts, *memory)
+        arrays = (frame.q, frame.v, frame.torque, *frame.projectiles, *frame.contacts, *memory)
         return sum(array.nbytes for array in (*arrays, *(frame.target or ())))
 
 

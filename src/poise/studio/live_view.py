@@ -11,6 +11,7 @@ import numpy as np
 
 from poise.math.arrays import Floats
 from poise.model.scene import scene_of
+from poise.simulation.contact import Projectiles
 from poise.studio.marks import GoalHandles, Marks, ViewOptions, torque_colors
 from poise.studio.requests import Drag, Release, Request, SetGoal
 from poise.studio.scene_index import SceneIndex
@@ -275,11 +276,11 @@ class SceneView:
         if self._reference.visible != (reference is not None):
             self._reference.visible = reference is not None
 
-    def _update_projectiles(self, thrown: Floats) -> None:
+    def _update_projectiles(self, balls: Projectiles) -> None:
         """Shows the balls that were thrown."""
-        out = thrown[:, 0] > 0.0
+        out = balls.thrown
         if self._balls is not None and (out.any() or self._thrown):
-            q = np.where(out[:, None], thrown[:, 1:8], UNTHROWN_POSE)
+            q = np.where(out[:, None], balls.q, UNTHROWN_POSE)
             self._balls.update(q.ravel(), shown=out)
         self._thrown = bool(out.any())
 
@@ -332,13 +333,13 @@ def to_page(measures: Measures, at: Floats) -> Measures:
             near[roots + k] -= at[k]
         return near
 
-    contacts, thrown = measures.contacts, measures.projectiles.copy()
-    thrown[:, 1:3] -= at[:2]
+    contacts, balls = measures.contacts, measures.projectiles
+    balls = balls._replace(q=balls.q - [*at[:2], 0.0, 0.0, 0.0, 0.0, 0.0])
     return replace(
         measures,
         q=poses(measures.q),
         reference=None if measures.reference is None else poses(measures.reference),
-        projectiles=thrown,
+        projectiles=balls,
         contacts=contacts._replace(point=contacts.point - at),
         com=measures.com - at,
         cop=measures.cop - at,

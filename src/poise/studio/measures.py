@@ -53,8 +53,8 @@ def frame_of(recording: Recording, i: int) -> Frame:
     """A frame of a recording, without memory and contacts."""
     names = ("time", "q", "v", "torque", "gravity")
     time, q, v, torque, gravity = (recording.columns.column(name)[i] for name in names)
-    projectiles, target = recording.thrown(i), recording.target(i)
-    projectiles = projectiles[None] if recording.n == 1 else projectiles
+    projectiles, target = recording.projectile_state(i), recording.target(i)
+    projectiles = projectiles.at(None) if recording.n == 1 else projectiles
     reference = None if target is None or target.v is None else (target.q, target.v)
     return Frame(time, q, v, torque, gravity, CoreContacts.none(), projectiles, None, reference)
 
@@ -110,7 +110,7 @@ def measure_frame(
     margin = np.stack([measure.support_margin(polygon, at) for at in (com, reaction.point, pivot)])
     measures = Measures(
         index=index, time=float(frame.time[copy]), q=q, reference=reference,
-        projectiles=frame.projectiles[copy], contacts=_with_force(contacts),
+        projectiles=frame.projectiles.at(copy), contacts=_with_force(contacts),
         torque_ratio=torque_ratio, saturated=saturated, at_limit=at_limit,
         com=com, velocity=velocity,
         cop=reaction.point, cmp=pivot, planned_cop=planned_cop, margin=margin.T,

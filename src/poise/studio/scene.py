@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from poise.math.arrays import Floats
 from poise.model.character import Character, free_object
 from poise.model.scene import Scene, scene_of
 from poise.model.shape import Shape
-from poise.simulation.contact import GroundLike, HeightField
+from poise.simulation.contact import GroundLike, HeightField, Projectiles
 from poise.simulation.controller import ControllerLike as Controller
 from poise.simulation.state import State
 from poise.simulation.world import World
@@ -129,15 +129,15 @@ def with_objects(setup: Setup, objects: Sequence[Character], projectiles: bool =
             q[there.q], v[there.v] = old.state.q[here.q], old.state.v[here.v]
     new.reset(State(q, v, old.time))
     if projectiles:
-        throw_again(new, [ball for ball in old.thrown if ball[0]])
+        throw_again(new, old.projectile_state.at(old.projectile_state.thrown))
     begin, rounds = setup.reference.begin, setup.reference.rounds
     return replace(made, reference=replace(made.reference, begin=begin, rounds=rounds))
 
 
-def throw_again(world: World, balls: Iterable[Floats]) -> None:
-    """Throws balls with the poses and velocities that they had, rows of `World.thrown`."""
-    for ball in balls:
-        world.throw(ball[1:4], ball[8:11], quat=ball[4:8], spin=ball[11:14])
+def throw_again(world: World, balls: Projectiles) -> None:
+    """Throws balls with the poses and velocities that they had."""
+    for q, v in zip(balls.q, balls.v, strict=True):
+        world.throw(q[:3], v[:3], quat=q[3:], spin=v[3:])
 
 
 # ---- its parts

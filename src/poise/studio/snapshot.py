@@ -20,7 +20,7 @@ from poise.control.registry import ControllerEntry, find_controller
 from poise.errors import PoiseError, unknown_name
 from poise.math.arrays import Floats
 from poise.model.character import Character
-from poise.simulation.contact.contacts import Contacts
+from poise.simulation.contact import Contacts, Projectiles
 from poise.studio.scene_index import SceneIndex
 
 Bools = NDArray[np.bool_]
@@ -36,7 +36,7 @@ class Measures:
         time: Clock of the scene [s].
         q: Positions of the whole scene, shape (nq,).
         reference: Positions of the reference, shape (nq,), or None; objects are where they are.
-        projectiles: Balls, as of `World.thrown`: 1 if it is thrown, q (7), v (6); shape (b, 14).
+        projectiles: Balls, as of `World.projectile_state`.
         contacts: Contacts with a force in the step before.
         torque_ratio: Torque of the joints of each link relative to its limit, or where there is
             none to what holds the character; 0 to 1 and, without a limit, above; shape (nl,).
@@ -66,7 +66,7 @@ class Measures:
     time: float
     q: Floats
     reference: Floats | None
-    projectiles: Floats
+    projectiles: Projectiles
     contacts: Contacts
     torque_ratio: Floats
     saturated: Bools

@@ -28,15 +28,8 @@ from poise.view.plots import overview
 from poise.view.video import save_video
 
 VIDEO, TABLE = "video.mp4", "table.json"
-FILES = (
-    "recording.npz",
-    "motion.bvh",
-    "motion.glb",
-    "overview.png",
-    "recording.html",
-    VIDEO,
-    TABLE,
-)
+MOTION = ("motion.bvh", "motion.glb")
+FILES = ("recording.npz", *MOTION, "overview.png", "recording.html", VIDEO, TABLE)
 """In the order in which they are written."""
 
 Progress = Callable[[str, float], None]
@@ -78,13 +71,25 @@ def save_results(
         The files by their names.
     """
     table = {**(recording_table(recording) if table is None else table), **made_by()}
-    folder = check_out(out)
-    writers = _writers(recording, clip, name, like, tuple(pushes), table)
+    data = (json.dumps(table, indent=1) + "\n").encode()
+    drawing: dict[str, Any] = {"pushes": tuple(pushes), "title": name}
+    motion = motion_of(recording, clip)
+    writers: dict[str, Writer] = {
+        "recording.npz": lambda path, _: recording.save(path),
+        "motion.bvh": lambda path, report: _on_rig(motion, like, report).save(path),
+        "motion.glb": lambda path, _: motion.save(path),
+        "overview.png": lambda path, _: overview(path, recording, **drawing),
+        "recording.html": lambda path, _: save_html(path, recording, **drawing),
+        VIDEO: lambda path, report: save_video(
+            path, recording, pushes=drawing["pushes"], progress=report
+        ),
+        TABLE: lambda path, _: write_atomically(path, data),
+    }
     if not video:
         del writers[VIDEO]
     steps = {file: partial(_write, write, progress) for file, write in writers.items()}
     remove = set(FILES) - set(writers)
-    return write_output_folder(folder, {**steps, **(more or {})}, remove)
+    return write_output_folder(check_out(out), {**steps, **(more or {})}, remove)
 
 
 def check_out(out: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]] = ()) -> Path:
@@ -97,29 +102,6 @@ def motion_of(recording: Recording, clip: Clip) -> Clip:
     simulated = recording.clip()
     source = clip.source if clip.character.same_body(simulated.character) else None
     return Clip(simulated.character, simulated.frames, simulated.fps, source=source, name=clip.name)
-
-
-def _writers(
-    recording: Recording,
-    clip: Clip,
-    name: str,
-    like: Clip | None,
-    pushes: tuple[Push, ...],
-    table: dict[str, Any],
-) -> dict[str, Writer]:
-    """What writes each of FILES; see `save_results`."""
-    data = (json.dumps(table, indent=1) + "\n").encode()
-    return {
-        "recording.npz": lambda path, _: recording.save(path),
-        "motion.bvh": lambda path, report: _on_rig(motion_of(recording, clip), like, report).save(
-            path
-        ),
-        "motion.glb": lambda path, _: motion_of(recording, clip).save(path),
-        "overview.png": lambda path, _: overview(path, recording, pushes=pushes, title=name),
-        "recording.html": lambda path, _: save_html(path, recording, pushes=pushes, title=name),
-        VIDEO: lambda path, report: save_video(path, recording, pushes=pushes, progress=report),
-        TABLE: lambda path, _: write_atomically(path, data),
-    }
 
 
 def _write(write: Writer, progress: Progress | None, path: Path) -> None:

@@ -122,7 +122,7 @@ def series_of(recording: Recording, copy: int = 0) -> Series:
     if known.any():
         error = measure.tracking_error(scene, q, np.where(known[:, None], target, q))
         error = measure.TrackingError(*(np.where(known[:, None], each, np.nan) for each in error))
-    share = measure.torque_share(scene, tau)
+    share = measure.torque_fraction(scene, tau)
     limited = bool(np.isfinite(share).any())
     if not limited:
         # forces on a free root are not joint torques

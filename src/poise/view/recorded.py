@@ -158,7 +158,7 @@ def notebook_html(motion: Recording | Clip) -> str:
 def _frame(recording: Recording, i: int, copy: int) -> tuple[Floats, Floats]:
     """Positions and projectiles of one copy in one frame."""
     check(recording, copy)
-    thrown, q = recording.thrown(i), recording.q[i]
+    thrown, q = recording.projectile_state(i).poses, recording.q[i]
     return (q, thrown) if recording.n == 1 else (q[copy], thrown[copy])
 
 

@@ -96,7 +96,8 @@ def render(
         raise PoiseError("also must be a sequence of Primitive")
     things += also
     if isinstance(source, World) and q is None:
-        things += projectile_drawing(source.settings, source.thrown.reshape(source.n, -1, 14)[0])
+        poses = source.projectile_state.poses.reshape(source.n, -1, 8)[0]
+        things += projectile_drawing(source.settings, poses)
     if camera is None:
         camera = follow(things, azimuth=heading(source, q) + AZIMUTH, size=size)
     if isinstance(source, World):

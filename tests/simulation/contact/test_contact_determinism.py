@@ -68,8 +68,8 @@ def crowd(copies: range | list[int], dtype: str, ground: str = "plane", threads:
 
 
 def outcome(world: World) -> tuple[Any, ...]:
-    state = world.state
-    return (state.q, state.v, state.memory, world.thrown, world.torque, *world.contacts)
+    state, balls = world.state, world.projectile_state
+    return (state.q, state.v, state.memory, *balls, world.torque, *world.contacts)
 
 
 def assert_same(a: tuple[Any, ...], b: tuple[Any, ...]) -> None:
@@ -97,7 +97,8 @@ def test_the_place_in_the_batch_changes_nothing(dtype: str, ground: str) -> None
         world.step(command(), steps=90)
     np.testing.assert_array_equal(mixed.state.q, plain.state.q[order])
     np.testing.assert_array_equal(mixed.state.v, plain.state.v[order])
-    np.testing.assert_array_equal(mixed.thrown, plain.thrown[order])
+    for one, other in zip(mixed.projectile_state, plain.projectile_state, strict=True):
+        np.testing.assert_array_equal(one, other[order])
 
 
 @both_dtypes
@@ -142,7 +143,7 @@ def test_a_cold_start_forgets_balls_and_pushes(dtype: str) -> None:
     world.step(command(), steps=20)
     state = world.state.copy()
     world.reset(State(state.q, state.v))
-    assert not world.thrown[..., 0].any()
+    assert not world.projectile_state.thrown.any()
 
 
 def test_steps_in_one_call_are_steps_one_by_one() -> None:

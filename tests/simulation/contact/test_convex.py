@@ -366,12 +366,12 @@ def test_a_ball_thrown_at_the_lamps_shade_bounces_off() -> None:
         world = World(lamp, dt=1 / 240, convex=convex, restitution=0.5, projectiles=[ball])
         world.throw((1.0, 0.0, 0.5), (-8.0, 0.0, 0.5))
         world.step(steps=25)
-        left[convex] = world.thrown[0]
+        left[convex] = world.projectile_state.at(0)
     # the shade ends at 0.19 m
-    assert left[True][1] > 0.24
-    assert left[True][8] > 1.0
-    assert left[False][1] == pytest.approx(1.0 - 8.0 * 25 / 240)
-    assert left[False][8] == -8.0
+    assert left[True].q[0] > 0.24
+    assert left[True].v[0] > 1.0
+    assert left[False].q[0] == pytest.approx(1.0 - 8.0 * 25 / 240)
+    assert left[False].v[0] == -8.0
 
 
 def test_a_fast_ball_does_not_pass_a_thin_mesh() -> None:
@@ -415,10 +415,10 @@ def test_a_thrown_mesh_lands_on_a_box() -> None:
     ball = body(SOLIDS["sphere"], pos=(3.0, 0.0, 0.1))
     world = World(ball, dt=DT, obstacles=[TABLE], projectiles=[body(CUBE, name="brick")])
     world.step(steps=5)
-    assert world.thrown[0, 0] == 0.0
+    assert not world.projectile_state.thrown[0]
     world.throw((0.0, 0.0, 0.5), (0.0, 0.0, 0.0))
     world.step(steps=90)
-    assert world.thrown[0, 3] == pytest.approx(0.3, abs=1e-4)
+    assert world.projectile_state.q[0, 2] == pytest.approx(0.3, abs=1e-4)
 
 
 def test_a_waiting_spare_touches_nothing() -> None:

@@ -37,7 +37,7 @@ def test_a_crate_beside_a_character_is_no_fall(first: bool) -> None:
     world = placed([CRATE, HUMANOID] if first else [HUMANOID, CRATE])
     q, part = world.state.q, world.part("humanoid")
     assert not measure.fallen(HUMANOID, q[part.q], world.contacts)
-    assert not measure.lying(HUMANOID, world.contacts)
+    assert not measure.body_on_ground(HUMANOID, world.contacts)
 
 
 def test_one_that_lies_beside_another_is_the_only_one_that_fell() -> None:
@@ -57,7 +57,7 @@ def test_of_two_alike_the_part_says_which() -> None:
     for name in ("humanoid", "humanoid-2"):
         own = q[world.part(name).q]
         assert measure.fallen(HUMANOID, own, touches, part=name) == (name == "humanoid-2")
-        assert measure.lying(HUMANOID, touches.of(name)) == (name == "humanoid-2")
+        assert measure.body_on_ground(HUMANOID, touches.of(name)) == (name == "humanoid-2")
 
 
 @pytest.mark.parametrize("name", ["crate", "humanoid", "dog"])
@@ -163,7 +163,7 @@ def test_contacts_keep_their_scene_when_chosen_stacked_copied_and_pickled() -> N
         pickle.loads(pickle.dumps(touches)),
     ):
         assert list(kept.parts) == ["crate", "humanoid"]
-        assert not measure.lying(HUMANOID, kept)
+        assert not measure.body_on_ground(HUMANOID, kept)
     with pytest.raises(PoiseError, match="frames of one scene"):
         measure.stacked([touches, placed([CRATE, DOG]).contacts])
 

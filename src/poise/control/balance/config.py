@@ -34,7 +34,7 @@ MAX_FRICTION = 100.0
 """Friction beyond this acts like glue, and leaves no digits for the rest of a force."""
 
 MAX_RATIO = 1e6
-"""The solver cannot tell weights that differ by more from 0 or from infinity."""
+"""Weights that differ by more are 0 or infinity to the solver."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def check_suffix(path: Path, known: tuple[str, ...], verb: str) -> Path:
         raise CharacterError(f"{path}: FBX is closed; export GLB or BVH (Blender: File > Export)")
     if path.suffix.lower() not in known:
         raise CharacterError(
-            f"{path}: cannot tell a character file by {path.suffix or 'no suffix'!r}; "
+            f"{path}: no format of characters has the ending {path.suffix or 'no suffix'!r}; "
             f"poise {verb} {', '.join(known)}"
         )
     return path

@@ -91,7 +91,7 @@ def parse(data: bytes, name: str = "<text>") -> Character:
     skeleton = parse_text(text, Path(name), most=8 * MOST_NODES, deepest=DEEPEST)
     if skeleton.tag != "Skeleton":
         raise skeleton.error(f"is no skeleton of MASS: it begins with <{skeleton.tag:.40}>")
-    return _Reader(name).character(skeleton)
+    return _character(skeleton)
 
 
 # the skeleton
@@ -105,153 +105,143 @@ class _Frame:
     p: Floats
 
 
-class _Reader:
-    """Turns elements into a character."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.lines: dict[str, int] = {}
-
-    def character(self, skeleton: Element) -> Character:
-        nodes = [child for child in skeleton.children if child.tag == "Node"]
-        if not 1 <= len(nodes) <= MOST_NODES:
-            raise self.error(skeleton, f"needs 1 to {MOST_NODES} elements Node, got {len(nodes)}")
-        links: list[Link] = []
-        frames: dict[str, _Frame] = {}
-        for node in nodes:
-            try:
-                links.append(self.link(node, frames))
-            except CharacterError as error:
-                text = str(error)
-                placed = text.startswith(f"{self.name}:")
-                raise (error if placed else self.error(node, text)) from error
-        limbs = {limb: tuple(x for x in frames if re.fullmatch(p, x)) for limb, p in LIMBS.items()}
+def _character(skeleton: Element) -> Character:
+    nodes = [child for child in skeleton.children if child.tag == "Node"]
+    if not 1 <= len(nodes) <= MOST_NODES:
+        raise skeleton.error(f"needs 1 to {MOST_NODES} elements Node, got {len(nodes)}")
+    links: list[Link] = []
+    frames: dict[str, _Frame] = {}
+    for node in nodes:
         try:
-            return Character(
-                skeleton.attributes.get("name", Path(self.name).stem),
-                tuple(links),
-                {limb: names for limb, names in limbs.items() if names},
-            )
+            links.append(_link(node, frames))
         except CharacterError as error:
-            named = [node for node in nodes if repr(node.attributes["name"]) in str(error)]
-            raise self.error((*named, skeleton)[0], str(error)) from error
-
-    def link(self, node: Element, frames: dict[str, _Frame]) -> Link:
-        """The link of a Node; its joint's frame is added to the others."""
-        name = check_name("Node: name", node.attributes.get("name"))
-        if name in frames:
-            raise self.error(node, f"two nodes are named {name!r}; names must differ")
-        parent = node.attributes.get("parent", "None")
-        if parent != "None" and parent not in frames:
-            raise self.error(
-                node, f"node {name!r}: parent: {unknown_name('node', parent, frames)} (before it)"
-            )
-        joint, body = self.child(node, "Joint"), self.child(node, "Body")
-        frame = frames[name] = self.frame(self.child(joint, "Transformation"))
-        above = frames[parent] if parent != "None" else _Frame(np.eye(3), np.zeros(3))
-        return Link.from_shapes(
-            name,
-            None if parent == "None" else parent,
-            [self.shape(body, frame)],
-            mass=check_number("mass", self.numbers(body, "mass", 1)[0], least=0.0),
-            pos=tuple((above.R.T @ (frame.p - above.p)).tolist()),
-            quat=_quat(above.R.T @ frame.R),
-            joints=self.joint(joint, name),
+            text = str(error)
+            placed = text.startswith(f"{node.file}:")
+            raise (error if placed else node.error(text)) from error
+    limbs = {limb: tuple(x for x in frames if re.fullmatch(p, x)) for limb, p in LIMBS.items()}
+    try:
+        return Character(
+            skeleton.attributes.get("name", skeleton.file.stem),
+            tuple(links),
+            {limb: names for limb, names in limbs.items() if names},
         )
+    except CharacterError as error:
+        named = [node for node in nodes if repr(node.attributes["name"]) in str(error)]
+        raise (*named, skeleton)[0].error(str(error)) from error
 
-    def joint(self, element: Element, name: str) -> tuple[Joint, ...]:
-        type_ = element.attributes.get("type")
-        if type_ not in list(KINDS):
-            raise self.error(element, f"joint of {name!r}: " + unknown_name("type", type_, KINDS))
-        kind = KINDS[str(type_)]
-        if kind is None:
-            return ()
-        values: dict[str, Any] = {}
-        if kind in ("hinge", "slide"):
-            axis = TO_WORLD @ self.numbers(element, "axis", 3)
-            values["axis"] = tuple(axis.tolist())
-            if "lower" in element.attributes or "upper" in element.attributes:
-                low, high = (self.numbers(element, key, 1)[0] for key in ("lower", "upper"))
-                values["limits"] = (float(low), float(high))
-        try:
-            return (Joint(name, kind, **values),)
-        except CharacterError as error:
-            raise self.error(element, str(error)) from error
 
-    def shape(self, body: Element, link: _Frame) -> Shape:
-        frame = self.frame(self.child(body, "Transformation"))
-        kind = body.attributes.get("type")
-        turn = np.eye(3)
-        if kind == "Box":
-            size = TO_WORLD @ self.numbers(body, "size", 3) / 2.0
-        elif kind == "Sphere":
-            size = self.numbers(body, "radius", 1)
-        elif kind == "Capsule":
-            radius, height = (self.numbers(body, key, 1)[0] for key in ("radius", "height"))
-            size = np.array([radius, height / 2.0])
-            # it lies along the file's z, which is our x
-            turn = quat_matrix(quat_from_z((1.0, 0.0, 0.0)))
-        else:
-            known = ("Box", "Sphere", "Capsule")
-            raise self.error(body, "Body: " + unknown_name("type", kind, known))
-        pos = link.R.T @ (frame.p - link.p)
-        values = tuple(size.tolist()), tuple(pos.tolist()), _quat(link.R.T @ frame.R @ turn)
-        try:
-            return Shape(kind.lower(), *values, self.color(body))  # type: ignore[arg-type]
-        except CharacterError as error:
-            raise self.error(body, str(error)) from error
+def _link(node: Element, frames: dict[str, _Frame]) -> Link:
+    """The link of a Node; its joint's frame is added to the others."""
+    name = check_name("Node: name", node.attributes.get("name"))
+    if name in frames:
+        raise node.error(f"two nodes are named {name!r}; names must differ")
+    parent = node.attributes.get("parent", "None")
+    if parent != "None" and parent not in frames:
+        raise node.error(
+            f"node {name!r}: parent: {unknown_name('node', parent, frames)} (before it)"
+        )
+    joint, body = _child(node, "Joint"), _child(node, "Body")
+    frame = frames[name] = _frame(_child(joint, "Transformation"))
+    above = frames[parent] if parent != "None" else _Frame(np.eye(3), np.zeros(3))
+    return Link.from_shapes(
+        name,
+        None if parent == "None" else parent,
+        [_shape(body, frame)],
+        mass=check_number("mass", _numbers(body, "mass", 1)[0], least=0.0),
+        pos=tuple((above.R.T @ (frame.p - above.p)).tolist()),
+        quat=_quat(above.R.T @ frame.R),
+        joints=_joint(joint, name),
+    )
 
-    def color(self, body: Element) -> Vector | None:
-        if "color" not in body.attributes:
-            return None
-        return tuple(np.clip(self.numbers(body, "color", 4), 0.0, 1.0).tolist())
 
-    def frame(self, element: Element) -> _Frame:
-        """Where a Transformation is."""
-        linear = self.numbers(element, "linear", 9).reshape(3, 3)
-        if np.abs(linear.T @ linear - np.eye(3)).max() > SKEWED or np.linalg.det(linear) < 0.0:
-            raise self.error(element, f"linear must be a rotation, got {linear.tolist()}")
-        # Gram-Schmidt, column by column
-        columns: list[Floats] = []
-        for column in linear.T:
-            for other in columns:
-                column = column - other * (other @ column)
-            columns.append(column / np.linalg.norm(column))
-        R = TO_WORLD @ np.array(columns).T @ TO_WORLD.T
-        return _Frame(R, TO_WORLD @ self.numbers(element, "translation", 3))
+def _joint(element: Element, name: str) -> tuple[Joint, ...]:
+    type_ = element.attributes.get("type")
+    if type_ not in list(KINDS):
+        raise element.error(f"joint of {name!r}: " + unknown_name("type", type_, KINDS))
+    kind = KINDS[str(type_)]
+    if kind is None:
+        return ()
+    values: dict[str, Any] = {}
+    if kind in ("hinge", "slide"):
+        axis = TO_WORLD @ _numbers(element, "axis", 3)
+        values["axis"] = tuple(axis.tolist())
+        if "lower" in element.attributes or "upper" in element.attributes:
+            low, high = (_numbers(element, key, 1)[0] for key in ("lower", "upper"))
+            values["limits"] = (float(low), float(high))
+    try:
+        return (Joint(name, kind, **values),)
+    except CharacterError as error:
+        raise element.error(str(error)) from error
 
-    # values
 
-    def child(self, element: Element, tag: str) -> Element:
-        found = [child for child in element.children if child.tag == tag]
-        if len(found) != 1:
-            named = element.attributes.get("name") or element.attributes.get("type") or ""
-            raise self.error(
-                element, f"{element.tag} {named!r:.80} needs one {tag}, got {len(found)}"
-            )
-        return found[0]
+def _shape(body: Element, link: _Frame) -> Shape:
+    frame = _frame(_child(body, "Transformation"))
+    kind = body.attributes.get("type")
+    turn = np.eye(3)
+    if kind == "Box":
+        size = TO_WORLD @ _numbers(body, "size", 3) / 2.0
+    elif kind == "Sphere":
+        size = _numbers(body, "radius", 1)
+    elif kind == "Capsule":
+        radius, height = (_numbers(body, key, 1)[0] for key in ("radius", "height"))
+        size = np.array([radius, height / 2.0])
+        # it lies along the file's z, which is our x
+        turn = quat_matrix(quat_from_z((1.0, 0.0, 0.0)))
+    else:
+        known = ("Box", "Sphere", "Capsule")
+        raise body.error("Body: " + unknown_name("type", kind, known))
+    pos = link.R.T @ (frame.p - link.p)
+    values = tuple(size.tolist()), tuple(pos.tolist()), _quat(link.R.T @ frame.R @ turn)
+    try:
+        return Shape(kind.lower(), *values, _color(body))  # type: ignore[arg-type]
+    except CharacterError as error:
+        raise body.error(str(error)) from error
 
-    def numbers(self, element: Element, key: str, size: int) -> Floats:
-        words = element.attributes.get(key, "").split()
-        if len(words) != size:
-            noun = "number" if size == 1 else "numbers"
-            raise self.error(
-                element, f"{element.tag}: {key} must be {size} {noun}, got {len(words)}"
-            )
-        return np.array([self.number(element, key, word) for word in words])
 
-    def number(self, element: Element, key: str, word: str) -> float:
-        try:
-            return check_number(f"{element.tag}: {key}", float(word))
-        except ValueError:
-            raise self.error(
-                element, f"{element.tag}: {key} must be numbers, got {word!r:.80}"
-            ) from None
-        except CharacterError as error:
-            raise self.error(element, str(error)) from error
+def _color(body: Element) -> Vector | None:
+    if "color" not in body.attributes:
+        return None
+    return tuple(np.clip(_numbers(body, "color", 4), 0.0, 1.0).tolist())
 
-    def error(self, element: Element, message: str) -> CharacterError:
-        return CharacterError(f"{self.name}:{element.line}: {message}")
+
+def _frame(element: Element) -> _Frame:
+    """Where a Transformation is."""
+    linear = _numbers(element, "linear", 9).reshape(3, 3)
+    if np.abs(linear.T @ linear - np.eye(3)).max() > SKEWED or np.linalg.det(linear) < 0.0:
+        raise element.error(f"linear must be a rotation, got {linear.tolist()}")
+    # Gram-Schmidt, column by column
+    columns: list[Floats] = []
+    for column in linear.T:
+        for other in columns:
+            column = column - other * (other @ column)
+        columns.append(column / np.linalg.norm(column))
+    R = TO_WORLD @ np.array(columns).T @ TO_WORLD.T
+    return _Frame(R, TO_WORLD @ _numbers(element, "translation", 3))
+
+
+def _child(element: Element, tag: str) -> Element:
+    found = [child for child in element.children if child.tag == tag]
+    if len(found) != 1:
+        named = element.attributes.get("name") or element.attributes.get("type") or ""
+        raise element.error(f"{element.tag} {named!r:.80} needs one {tag}, got {len(found)}")
+    return found[0]
+
+
+def _numbers(element: Element, key: str, size: int) -> Floats:
+    words = element.attributes.get(key, "").split()
+    if len(words) != size:
+        noun = "number" if size == 1 else "numbers"
+        raise element.error(f"{element.tag}: {key} must be {size} {noun}, got {len(words)}")
+    return np.array([_number(element, key, word) for word in words])
+
+
+def _number(element: Element, key: str, word: str) -> float:
+    try:
+        return check_number(f"{element.tag}: {key}", float(word))
+    except ValueError:
+        raise element.error(f"{element.tag}: {key} must be numbers, got {word!r:.80}") from None
+    except CharacterError as error:
+        raise element.error(str(error)) from error
 
 
 def _quat(R: Floats) -> Vector:

@@ -81,6 +81,8 @@ MODEL_NAMES = {"shoulder": "upper_arm", "foot": "toe", "ankle": "foot"}
 """What the model calls a shoulder is, as a link, an upper arm; and so on."""
 
 NAMES = tuple(SKELETON)
+TURNS = ("Zrotation", "Xrotation", "Yrotation")
+MOVES = ("Xposition", "Yposition", "Zposition")
 COLUMNS = 3 * len(NAMES)
 RATES = ("mocap_framerate", "mocap_frame_rate")
 SLOWEST, FASTEST = 1.0, 10_000.0  # rates that are read [Hz]
@@ -141,18 +143,12 @@ def neutral_rig(offsets: Floats | None = None, fps: float = 30.0) -> Rig:
     joints = []
     for i, (name, (parent, fraction)) in enumerate(SKELETON.items()):
         offset = STATURE * np.array(fraction) if offsets is None else offsets[i]
-        end = STATURE * np.array(ENDS[name]) if name in ENDS else None
-        turns = ("Zrotation", "Xrotation", "Yrotation")
-        moves = () if parent else ("Xposition", "Yposition", "Zposition")
-        joints.append(
-            RigJoint(
-                name,
-                NAMES.index(parent) if parent else -1,
-                tuple((offset if parent else np.zeros(3)).tolist()),
-                moves + turns,
-                None if end is None else tuple(end.tolist()),
-            )
-        )
+        end = tuple((STATURE * np.array(ENDS[name])).tolist()) if name in ENDS else None
+        if parent:
+            joint = RigJoint(name, NAMES.index(parent), tuple(offset.tolist()), TURNS, end)
+        else:
+            joint = RigJoint(name, -1, (0.0, 0.0, 0.0), MOVES + TURNS, end)
+        joints.append(joint)
     return Rig(tuple(joints), kind="amass", unit=1.0, up="y", fps=fps, name="amass")
 
 

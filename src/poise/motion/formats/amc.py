@@ -96,7 +96,7 @@ def _read_frames(path: Path, skeleton: Skeleton) -> Floats:
         start[bone.name] = (at, len(bone.dof))
         at += len(bone.dof)
     # bones that do not move take memory, too
-    degrees, table = _table(path, start, at, MOST_POSES // len(skeleton.bones))
+    degrees, table = _Frames(path, start, at, MOST_POSES // len(skeleton.bones)).read()
     # into the order of the channels
     columns = [start[b.name][0] + i for b in moving.values() for i in _column_order(b)]
     values = table[:, columns]
@@ -113,10 +113,8 @@ def _column_order(bone: Bone) -> list[int]:
     return [*moves, *reversed(turns)]
 
 
-def _table(
-    path: Path, start: dict[str, tuple[int, int]], width: int, most: int
-) -> tuple[bool, Floats]:
-    """Whether angles are in degrees, and the numbers as the file has them, bones in rig order.
+class _Frames:
+    """Reads the frames of an AMC file, line by line.
 
     Args:
         path: The file.
@@ -124,81 +122,78 @@ def _table(
         width: Numbers in a row.
         most: How many frames are read.
     """
-    degrees = True
-    table = array("d")
-    count = 0
-    row: list[float] = []
-    seen: set[str] = set()
-    first: int | None = None
-    number = 0
 
-    def finish() -> None:
-        missing = [name for name in start if name not in seen]
-        if missing:
-            raise ClipError(
-                f"{path}:{number}: frame {count + (first or 0)} has no line for bone "
-                f"{missing[0]!r}; the file is cut off, or belongs to another skeleton"
-            )
-        table.extend(row)
+    def __init__(
+        self, path: Path, start: dict[str, tuple[int, int]], width: int, most: int
+    ) -> None:
+        self.path, self.start, self.width, self.most = path, start, width, most
+        self.degrees = True
+        self.table = array("d")
+        self.first: int | None = None  # number of the first frame
+        self.count = 0  # frames that are complete
+        self.row: list[float] = []
+        self.seen: set[str] = set()
+        self.line = 0
 
-    for number, line in enumerate(lines_of(path, MOST_BYTES), 1):
-        words = line.split()
-        if not words or words[0].startswith("#"):
-            continue
-        if words[0].startswith(":"):
-            degrees = degrees and words[0].upper() != ":RADIANS"
-            continue
-        if len(words) == 1 and words[0].isdecimal():
-            frame = int(words[0][:12])
-            if first is None:
-                first = frame
+    def read(self) -> tuple[bool, Floats]:
+        """Whether angles are in degrees, and the numbers of the file, bones in rig order."""
+        for number, line in enumerate(lines_of(self.path, MOST_BYTES), 1):
+            self.line, words = number, line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            if words[0].startswith(":"):
+                self.degrees = self.degrees and words[0].upper() != ":RADIANS"
+            elif len(words) == 1 and words[0].isdecimal():
+                self._begin(int(words[0][:12]))
             else:
-                finish()
-                count += 1
-            if frame != first + count:
-                raise ClipError(
-                    f"{path}:{number}: frame {first + count} should come here, got {frame}; "
-                    "frames are missing"
-                )
-            if count >= most:
-                raise ClipError(f"{path}:{number}: more than {most} frames, the most that are read")
-            row, seen = [0.0] * width, set()
-            continue
-        _bone_line(path, number, words, start, first, seen, row)
-    if first is None:
-        raise ClipError(f"{path}:{number}: no frames; a frame starts with its number on a line")
-    finish()
-    return degrees, np.array(table).reshape(count + 1, width)
+                self._add_bone(words[0], words[1:])
+        if self.first is None:
+            raise self.fail("no frames; a frame starts with its number on a line")
+        self._finish()
+        return self.degrees, np.array(self.table).reshape(self.count, self.width)
 
+    def fail(self, message: str) -> ClipError:
+        return ClipError(f"{self.path}:{self.line}: {message}")
 
-def _bone_line(
-    path: Path,
-    number: int,
-    words: list[str],
-    start: dict[str, tuple[int, int]],
-    first: int | None,
-    seen: set[str],
-    row: list[float],
-) -> None:
-    """Put the numbers of one bone into the row of its frame."""
-    name = words[0]
-    if first is None:
-        raise ClipError(
-            f"{path}:{number}: expected the number of the first frame, got {name!r:.80}"
-        )
-    if name not in start:
-        raise ClipError(f"{path}:{number}: {unknown_name('moving bone', name[:80], start)}")
-    if name in seen:
-        raise ClipError(f"{path}:{number}: bone {name!r} is in this frame already")
-    at, size = start[name]
-    numbers = floats_in(words[1:])
-    if numbers is None or len(numbers) != size:
-        raise ClipError(
-            f"{path}:{number}: bone {name!r} has {size} degrees of freedom, so {size} finite "
-            f"numbers are needed, got {' '.join(words[1:])!r:.80}"
-        )
-    seen.add(name)
-    row[at : at + size] = numbers
+    def _begin(self, frame: int) -> None:
+        if self.first is None:
+            self.first = frame
+        else:
+            self._finish()
+        due = self.first + self.count
+        if frame != due:
+            raise self.fail(f"frame {due} should come here, got {frame}; frames are missing")
+        if self.count >= self.most:
+            raise self.fail(f"more than {self.most} frames, the most that are read")
+        self.row, self.seen = [0.0] * self.width, set()
+
+    def _finish(self) -> None:
+        missing = [name for name in self.start if name not in self.seen]
+        if missing:
+            raise self.fail(
+                f"frame {self.count + (self.first or 0)} has no line for bone {missing[0]!r}; "
+                "the file is cut off, or belongs to another skeleton"
+            )
+        self.table.extend(self.row)
+        self.count += 1
+
+    def _add_bone(self, name: str, words: list[str]) -> None:
+        """Puts the numbers of one bone into the row of its frame."""
+        if self.first is None:
+            raise self.fail(f"expected the number of the first frame, got {name!r:.80}")
+        if name not in self.start:
+            raise self.fail(unknown_name("moving bone", name[:80], self.start))
+        if name in self.seen:
+            raise self.fail(f"bone {name!r} is in this frame already")
+        at, size = self.start[name]
+        numbers = floats_in(words)
+        if numbers is None or len(numbers) != size:
+            raise self.fail(
+                f"bone {name!r} has {size} degrees of freedom, so {size} finite numbers are "
+                f"needed, got {' '.join(words)!r:.80}"
+            )
+        self.seen.add(name)
+        self.row[at : at + size] = numbers
 
 
 # the skeleton (ASF): a tree of bones
@@ -238,18 +233,10 @@ class Skeleton:
         index = {bone: i for i, bone in enumerate(self.bones)}
         joints = []
         for bone in self.bones.values():
-            parent = self.bones[bone.parent] if bone.parent is not None else None
+            above = Bone("", 0) if bone.parent is None else self.bones[bone.parent]
             end = _vector(bone) if not bone.children else None
-            joints.append(
-                RigJoint(
-                    bone.name,
-                    -1 if parent is None else index[parent.name],
-                    (0.0, 0.0, 0.0) if parent is None else _vector(parent),
-                    channel_names(bone),
-                    end,
-                    self._axes(bone),
-                )
-            )
+            own = channel_names(bone), end, self._axes(bone)
+            joints.append(RigJoint(bone.name, index.get(above.name, -1), _vector(above), *own))
         return Rig(tuple(joints), "amc", self.unit, "y", fps, name)
 
     def _axes(self, bone: Bone) -> tuple[float, ...]:

@@ -140,20 +140,21 @@ class Hierarchy:
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
-        self.text = text
+        self.words = self._words(text)
+        self.drafts: list[_Draft] = []
+        self.open: list[int] = []  # indices of joints whose brace is open
 
     def fail(self, line: int, what: str) -> ClipError:
         return ClipError(f"{self.path}:{line}: {what}")
 
     def joints(self) -> tuple[RigJoint, ...]:
         """The joints of the one tree."""
-        words = self._words()
-        line, word = self._next(words, "HIERARCHY")
+        line, word = self._next("HIERARCHY")
         if word.upper() != "HIERARCHY":
             raise self.fail(line, f"a BVH file starts with HIERARCHY, got {word!r:.80}")
-        drafts = self._tree(words)
+        self._read_tree()
         names: dict[str, int] = {}
-        for draft in drafts:
+        for draft in self.drafts:
             if draft.name in names:
                 raise self.fail(
                     draft.line,
@@ -161,17 +162,17 @@ class Hierarchy:
                     f"{names[draft.name]}; names must differ",
                 )
             names[draft.name] = draft.line
-        return tuple(self._joint(draft) for draft in drafts)
+        return tuple(self._joint(draft) for draft in self.drafts)
 
     def _joint(self, draft: _Draft) -> RigJoint:
         if draft.offset is None:
             raise self.fail(draft.line, f"joint {draft.name!r} has no OFFSET")
         return RigJoint(draft.name, draft.parent, draft.offset, draft.channels or (), draft.end)
 
-    def _words(self) -> Iterator[tuple[int, str]]:
+    def _words(self, text: str) -> Iterator[tuple[int, str]]:
         """Words with their lines; braces may stick to other words, names may have spaces."""
         number = 0
-        for number, line in enumerate(io.StringIO(self.text, newline=None), 1):
+        for number, line in enumerate(io.StringIO(text, newline=None), 1):
             words = line.replace("{", " { ").replace("}", " } ").split()
             head = words[0].upper() if words else ""
             if head in ("ROOT", "JOINT") and len(words) > 1:
@@ -184,106 +185,88 @@ class Hierarchy:
                 yield number, word
         yield number, ""
 
-    def _next(self, words: Iterator[tuple[int, str]], desired: str) -> tuple[int, str]:
-        line, word = next(words)
+    def _next(self, desired: str) -> tuple[int, str]:
+        line, word = next(self.words)
         if word == "":
             raise self.fail(line, f"the hierarchy ends where {desired} should be")
         return line, word
 
-    def _tree(self, words: Iterator[tuple[int, str]]) -> list[_Draft]:
-        drafts: list[_Draft] = []
-        open_joints: list[int] = []  # indices; -1 is an end site
-        while True:
-            line, word = next(words)
-            kind = word.upper()
+    def _expect(self, symbol: str, where: str) -> None:
+        line, word = self._next(symbol)
+        if word.upper() != symbol:
+            raise self.fail(line, f"expected {symbol} {where}, got {word!r:.80}")
+
+    def _read_tree(self) -> None:
+        for line, word in self.words:
+            kind, inside = word.upper(), bool(self.open)
             if word == "":
-                if open_joints or not drafts:
-                    raise self.fail(
-                        line,
-                        "the hierarchy ends before its last brace is closed"
-                        if drafts
-                        else "the hierarchy has no ROOT",
-                    )
-                return drafts
-            if kind == "ROOT" and not open_joints:
-                if drafts:
+                if inside:
+                    raise self.fail(line, "the hierarchy ends before its last brace is closed")
+                if not self.drafts:
+                    raise self.fail(line, "the hierarchy has no ROOT")
+            elif kind == "ROOT" and not inside:
+                if self.drafts:
                     raise self.fail(line, "a second ROOT; poise reads files with one skeleton")
-                self._open(words, drafts, -1, line, open_joints)
-            elif kind == "JOINT" and open_joints and open_joints[-1] >= 0:
-                self._open(words, drafts, open_joints[-1], line, open_joints)
-            elif kind == "END" and open_joints and open_joints[-1] >= 0:
-                self._end_site(words, drafts[open_joints[-1]])
-            elif kind == "OFFSET" and open_joints:
-                draft = drafts[open_joints[-1]]
+                self._open(-1, line)
+            elif kind == "JOINT" and inside:
+                self._open(self.open[-1], line)
+            elif kind == "END" and inside:
+                self._end_site(self.drafts[self.open[-1]])
+            elif kind == "OFFSET" and inside:
+                draft = self.drafts[self.open[-1]]
                 if draft.offset is not None:
                     raise self.fail(line, f"joint {draft.name!r} has a second OFFSET")
-                draft.offset = self._numbers(words)
-            elif kind == "CHANNELS" and open_joints:
-                self._channels(words, drafts[open_joints[-1]])
-            elif word == "}" and open_joints:
-                open_joints.pop()
+                draft.offset = self._numbers()
+            elif kind == "CHANNELS" and inside:
+                self._channels(self.drafts[self.open[-1]])
+            elif word == "}" and inside:
+                self.open.pop()
             else:
-                raise self.fail(
-                    line,
-                    f"expected ROOT, JOINT, End Site, OFFSET, CHANNELS or a brace, "
-                    f"got {word!r:.80}",
-                )
+                known = "ROOT, JOINT, End Site, OFFSET, CHANNELS or a brace"
+                raise self.fail(line, f"expected {known}, got {word!r:.80}")
 
-    def _open(
-        self,
-        words: Iterator[tuple[int, str]],
-        drafts: list[_Draft],
-        parent: int,
-        line: int,
-        opened: list[int],
-    ) -> None:
-        _, name = self._next(words, "a joint's name")
+    def _open(self, parent: int, line: int) -> None:
+        _, name = self._next("a joint's name")
         if name in ("{", "}") or not name.isprintable():
             raise self.fail(line, f"a joint without a printable name, got {name!r:.80}")
-        if len(drafts) >= MOST_JOINTS:
+        if len(self.drafts) >= MOST_JOINTS:
             raise self.fail(line, f"more than {MOST_JOINTS} joints")
-        brace_line, brace = self._next(words, "{")
-        if brace != "{":
-            raise self.fail(brace_line, f"expected {{ after joint {name!r}, got {brace!r:.80}")
-        opened.append(len(drafts))
-        drafts.append(_Draft(name[:200], parent, line))
+        self._expect("{", f"after joint {name!r}")
+        self.open.append(len(self.drafts))
+        self.drafts.append(_Draft(name[:200], parent, line))
 
-    def _end_site(self, words: Iterator[tuple[int, str]], draft: _Draft) -> None:
+    def _end_site(self, draft: _Draft) -> None:
         """End Site { OFFSET x y z }; a joint may have several, the longest counts."""
-        line, word = self._next(words, "Site")
+        line, word = self._next("Site")
         while word != "{":
             if word == "}" or word.upper() in ("OFFSET", "JOINT", "CHANNELS"):
                 raise self.fail(line, f"expected {{ after End Site, got {word!r:.80}")
-            line, word = self._next(words, "{")
-        line, word = self._next(words, "OFFSET")
-        if word.upper() != "OFFSET":
-            raise self.fail(line, f"expected the OFFSET of the End Site, got {word!r:.80}")
-        end = self._numbers(words)
+            line, word = self._next("{")
+        self._expect("OFFSET", "of the End Site")
+        end = self._numbers()
         if draft.end is None or math.hypot(*end) > math.hypot(*draft.end):
             draft.end = end
-        line, word = self._next(words, "}")
-        if word != "}":
-            raise self.fail(line, f"expected }} after the End Site, got {word!r:.80}")
+        self._expect("}", "after the End Site")
 
-    def _numbers(self, words: Iterator[tuple[int, str]]) -> tuple[float, ...]:
+    def _numbers(self) -> tuple[float, ...]:
         numbers = []
         for axis in "xyz":
-            line, word = self._next(words, f"the {axis} of an OFFSET")
+            line, word = self._next(f"the {axis} of an OFFSET")
             number = number_in(word)
             if number is None:
                 raise self.fail(line, f"an OFFSET is three numbers, got {word!r:.80}")
             numbers.append(number)
         return tuple(numbers)
 
-    def _channels(self, words: Iterator[tuple[int, str]], draft: _Draft) -> None:
-        line, word = self._next(words, "the number of channels")
+    def _channels(self, draft: _Draft) -> None:
+        line, word = self._next("the number of channels")
         if draft.channels is not None:
             raise self.fail(line, f"joint {draft.name!r} has a second CHANNELS")
         if word not in tuple("0123456"):
             raise self.fail(line, f"a joint has 0 to 6 CHANNELS, got {word!r:.80}")
         channels: list[str] = []
         for _ in range(int(word)):
-            line, name = self._next(words, "a channel")
+            line, name = self._next("a channel")
             known = {c.lower(): c for c in CHANNELS}
             channel = known.get(name.lower())
             if channel is None:

@@ -45,7 +45,7 @@ def write(clip: Clip, path: str | os.PathLike[str], *, skin: bool = True) -> Non
     Skinned is the default because it is what one expects in Blender: one armature with all joints
     of the source as bones, one action, and one mesh that follows, ready to be retargeted or
     exported again. Rigid nodes come into Blender as one object per link, each animated by itself;
-    they suit viewers and engines that want the links apart.
+    they suit viewers and engines that need one object per link.
 
     Args:
         clip: The motion.

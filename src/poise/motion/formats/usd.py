@@ -102,7 +102,7 @@ def add_skeleton(stage: Any, path: str, character: Character, nodes: Nodes) -> A
     nodes = nodes.as_bones((0.0, 1.0, 0.0))
     root = UsdSkel.Root.Define(stage, path)
     skeleton = UsdSkel.Skeleton.Define(stage, f"{path}/skeleton")
-    joints = _joints(nodes)
+    joints = _paths(nodes)
     skeleton.CreateJointsAttr(joints)
     skeleton.CreateJointNamesAttr(list(nodes.names))
     skeleton.CreateBindTransformsAttr(_matrices(nodes.rest_p, nodes.rest_e))
@@ -116,20 +116,27 @@ def add_skeleton(stage: Any, path: str, character: Character, nodes: Nodes) -> A
     return root.GetPrim()
 
 
-def _joints(nodes: Nodes) -> list[str]:
-    """Paths of the joints; names become identifiers that differ."""
+def _paths(nodes: Nodes, root: str = "", character: Character | None = None) -> list[str]:
+    """Paths of the nodes; names become identifiers that differ.
+
+    Args:
+        nodes: The nodes.
+        root: Path of what they hang on.
+        character: The character whose shapes hang on the nodes, and have paths as well.
+    """
     from pxr import Tf
 
     paths: list[str] = []
-    taken: set[str] = set()
-    for name, parent in zip(nodes.names, nodes.parents, strict=True):
-        above = "" if parent < 0 else paths[parent] + "/"
-        path = first = above + Tf.MakeValidIdentifier(name)
+    taken = {root}
+    for name, parent, number in zip(nodes.names, nodes.parents, nodes.links, strict=True):
+        above = root if parent < 0 else paths[parent]
+        path = first = "/".join(filter(None, (above, Tf.MakeValidIdentifier(name))))
         count = 2
         while path in taken:
             path, count = f"{first}_{count}", count + 1
         paths.append(path)
-        taken.add(path)
+        shapes = character.links[number].shapes if character and number >= 0 else ()
+        taken |= {path, *(f"{path}/shape_{k}" for k in range(len(shapes)))}
     return paths
 
 
@@ -228,7 +235,7 @@ def add_xforms(stage: Any, path: str, character: Character, nodes: Nodes) -> Any
     from pxr import UsdGeom
 
     root = UsdGeom.Xform.Define(stage, path)
-    paths = _paths(path, character, nodes)
+    paths = _paths(nodes, path, character)
     p, e = nodes.local()
     p_rest, e_rest = nodes.local_rest()
     for i, number in enumerate(nodes.links):
@@ -239,24 +246,6 @@ def add_xforms(stage: Any, path: str, character: Character, nodes: Nodes) -> Any
             for k, shape in enumerate(character.links[number].shapes):
                 _add_shape(stage, f"{paths[i]}/shape_{k}", shape)
     return root.GetPrim()
-
-
-def _paths(root: str, character: Character, nodes: Nodes) -> list[str]:
-    """The place of each node on the stage. Names become identifiers that differ."""
-    from pxr import Tf
-
-    paths: list[str] = []
-    taken = {root}
-    for name, parent, number in zip(nodes.names, nodes.parents, nodes.links, strict=True):
-        above = root if parent < 0 else paths[parent]
-        path = first = f"{above}/{Tf.MakeValidIdentifier(name)}"
-        count = 2
-        while path in taken:
-            path, count = f"{first}_{count}", count + 1
-        paths.append(path)
-        shapes = character.links[number].shapes if number >= 0 else ()
-        taken |= {path, *(f"{path}/shape_{k}" for k in range(len(shapes)))}
-    return paths
 
 
 def _set_pose(form: Any, p_rest: Any, e_rest: Any, p: Any, e: Any) -> None:

@@ -14,7 +14,7 @@ Qᵀ):
     y = Gᵀ (1 + G Gᵀ)^-1 (e' - E' x_Q) = V Σ (1 + Σ²)^-1 Uᵀ (...),   G = U Σ Vᵀ.
 
 The thesis inverts normal equations, twice (D.7, D.8), which squares the condition of the weights
-and needs C of full rank; LAPACK's gglse silently misses the optimum without that.
+and needs C of full rank; LAPACK's gglse silently returns no optimum without that.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Reduced(NamedTuple):
     Attributes:
         x: Shape (nv,).
         Q: Rows that may not move, shape (r, nv).
-        V: Directions that objectives hold, shape (m, nv), and their stiffness, 0 to 1.
-        firm: Shape (m,).
+        V: Directions that objectives hold, shape (m, nv).
+        stiffness: Of these directions, 0 to 1, shape (m,).
         late: E K^-1 of rows that were added later, shape (k, nv).
         late_inverse: (E K^-1 Eᵀ + 1 / weight)^-1 of them, shape (k, k).
     """
@@ -90,14 +90,14 @@ class Reduced(NamedTuple):
     x: Floats
     Q: Floats
     V: Floats
-    firm: Floats
+    stiffness: Floats
     late: Floats | None = None
     late_inverse: Floats | None = None
 
     def compliance(self, E: Floats) -> Floats:
         """E K^-1, the direction of least cost that moves E x, shape (k, nv)."""
         free = E - (E @ self.Q.T) @ self.Q
-        out: Floats = free - (free @ self.V.T * self.firm) @ self.V
+        out: Floats = free - (free @ self.V.T * self.stiffness) @ self.V
         if self.late is not None and self.late_inverse is not None:
             out = out - (E @ self.late.T) @ self.late_inverse @ self.late
         return out
@@ -128,9 +128,9 @@ def reduce(constraints: Constraints, E: Floats, e: Floats) -> Reduced:
         return Reduced(constraints.x, constraints.Q, E, e)
     G = E - (E @ constraints.Q.T) @ constraints.Q
     U, s, Vt = np.linalg.svd(G, full_matrices=False)
-    firm = 1.0 + s * s
-    x = constraints.x + ((e - E @ constraints.x) @ U * (s / firm)) @ Vt
-    return Reduced(x, constraints.Q, Vt, s * s / firm)
+    pivot = 1.0 + s * s
+    x = constraints.x + ((e - E @ constraints.x) @ U * (s / pivot)) @ Vt
+    return Reduced(x, constraints.Q, Vt, s * s / pivot)
 
 
 # ---- ground forces inside friction cones, found together with the accelerations

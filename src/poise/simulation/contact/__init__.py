@@ -10,6 +10,7 @@ from poise.simulation.contact.collision_model import (
     MODELS,
     MOST_PROJECTILES,
     CollisionModel,
+    Projectiles,
     compile_collision_model,
     default_projectiles,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "GroundLike",
     "HeightField",
     "Plane",
+    "Projectiles",
     "compile_collision_model",
     "default_projectiles",
 ]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from poise import _core
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, Ints, finite, floats, number
+from poise.math.arrays import Floats, Ints, Mask, finite, floats, number
 from poise.model.character import Character, free_object
 from poise.model.scene import Scene
 from poise.model.shape import Shape
@@ -32,9 +32,32 @@ RADIUS = 0.1  # of a ball [m]
 MASS = 3.0  # of a ball [kg]
 
 
-def projectile_table(now: _core.Projectiles) -> Floats:
-    """Projectiles as rows: 1 if it has been thrown, q (7), v (6), shape (n, projectiles, 14)."""
-    return np.concatenate([now.thrown[..., None].astype(np.float64), now.q, now.v], axis=-1)
+class Projectiles(NamedTuple):
+    """States of k projectiles, or of those of n copies.
+
+    Attributes:
+        thrown: Whether each has been thrown, shape (k,) or (n, k).
+        q: Position [m] and quaternion, shape (k, 7) or (n, k, 7).
+        v: Linear and angular velocity [m/s, rad/s], shape (k, 6) or (n, k, 6).
+    """
+
+    thrown: Mask
+    q: Floats
+    v: Floats
+
+    @classmethod
+    def of(cls, core: _core.Projectiles) -> Projectiles:
+        """Those of a world's core, shape (n, k, ...)."""
+        return cls(core.thrown, core.q, core.v)
+
+    def at(self, index: Any) -> Projectiles:
+        """Some of them, by index along the first axis; None adds an axis."""
+        return Projectiles(*(x[index] for x in self))
+
+    @property
+    def poses(self) -> Floats:
+        """1 if it has been thrown, else 0, and q; shape (..., k, 8)."""
+        return np.concatenate([self.thrown[..., None], self.q], axis=-1)
 
 
 def default_projectiles(projectiles: int | Sequence[Character]) -> list[Character]:

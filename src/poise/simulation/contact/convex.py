@@ -147,31 +147,31 @@ class Convex:
         """Direction from b to a, distance along it, and the nearest point of b.
 
         The distance of two solids is the largest of their separations along all directions, so of
-        several answers that with the largest is the best.
+        several results that with the largest is the best.
         """
         doubt = DOUBT * min(first.solid.reach, second.solid.reach)
-        found = self._ask(a, b, first, second, near)
+        found = self._collide(a, b, first, second, near)
         if found is None:
             return None
-        best, told = found
+        best, returned = found
         middle = middles(first, second)
         if not (
-            abs(best[1] - told) < doubt and best[1] > separation(first, second, middle) - doubt
+            abs(best[1] - returned) < doubt and best[1] > separation(first, second, middle) - doubt
         ):
             # about once in a thousand coal's iterations end in a wrong place
             n, gap = widest(first, second, middle)
             others = [(n, gap, second.support(n))]
-            found = self._ask(a, b, first, second, near, swap=True)
+            found = self._collide(a, b, first, second, near, swap=True)
             others += [] if found is None else [found[0]]
             best = max(best, *others, key=lambda nearest: nearest[1])
         if first.solid.disc > 0.0 or second.solid.disc > 0.0:
             # the direction from a rim is only as good as the root of the tolerance
-            found = self._ask(a, b, first, second, near, tolerance=1e-9)
+            found = self._collide(a, b, first, second, near, tolerance=1e-9)
             if found is not None and best[1] < found[0][1] < best[1] + doubt:
                 best = found[0]
         return best if best[1] < near else None
 
-    def _ask(
+    def _collide(
         self,
         a: int,
         b: int,
@@ -181,7 +181,7 @@ class Convex:
         swap: bool = False,
         tolerance: float = 1e-6,
     ) -> tuple[Nearest, float] | None:
-        """What coal finds, and the distance that it tells; None where nothing is near."""
+        """What coal finds, and the distance it returns; None where nothing is near."""
         coal = self._coal
         # made anew: a request that has been used remembers where it ended
         request, result = coal.CollisionRequest(), coal.CollisionResult()

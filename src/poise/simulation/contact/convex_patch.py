@@ -210,7 +210,7 @@ def patch(a: Posed, b: Posed, n: Floats, gap: float, at: Floats, near: float) ->
         n: Unit vector from b to a, along which they are nearest, or least deep.
         gap: Their distance along it, below zero inside [m].
         at: The nearest point of b.
-        near: No contact is further apart than this [m].
+        near: Largest gap of a contact [m].
     """
     least = min(a.solid.reach, b.solid.reach)
     favour = least * (ROLLS if a.solid.round or b.solid.round else HELD)
