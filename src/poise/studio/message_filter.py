@@ -65,19 +65,23 @@ class _Update(_Message, tag="GuiUpdateMessage"):
     updates: _Updates
 
 
-class _Click(_Message, tag="SceneNodeClickMessage"):
+class _NodeMessage(_Message, kw_only=True):
+    """A message about a node of the scene."""
+
     name: Text
+    owner: Text = ""
+
+
+class _Click(_NodeMessage, tag="SceneNodeClickMessage"):
     instance_index: Index | None
     ray_origin: Point
     ray_direction: Point
     screen_pos: Pair
     modifier: Text | None
-    owner: Text = ""
 
 
-class _Drag(_Message, tag="SceneNodeDragMessage"):
+class _Drag(_NodeMessage, tag="SceneNodeDragMessage"):
     phase: Literal["start", "update", "end"]
-    name: Text
     instance_index: Index | None
     start_position: Point
     start_screen_pos: Pair
@@ -85,24 +89,19 @@ class _Drag(_Message, tag="SceneNodeDragMessage"):
     end_screen_pos: Pair
     button: Literal["left", "middle", "right"]
     modifier: Text | None
-    owner: Text = ""
 
 
-class _HandleUpdate(_Message, tag="TransformControlsUpdateMessage"):
-    name: Text
+class _HandleUpdate(_NodeMessage, tag="TransformControlsUpdateMessage"):
     wxyz: Turn
     position: Point
-    owner: Text = ""
 
 
-class _HandleStart(_Message, tag="TransformControlsDragStartMessage"):
-    name: Text
-    owner: Text = ""
+class _HandleStart(_NodeMessage, tag="TransformControlsDragStartMessage"):
+    """Begins a drag."""
 
 
-class _HandleEnd(_Message, tag="TransformControlsDragEndMessage"):
-    name: Text
-    owner: Text = ""
+class _HandleEnd(_NodeMessage, tag="TransformControlsDragEndMessage"):
+    """Ends a drag."""
 
 
 class _Command(_Message, tag="CommandTriggerMessage"):
@@ -115,7 +114,7 @@ _DECODER = msgspec.msgpack.Decoder(
 
 
 def find_error(raw: object) -> str | None:
-    """What is error with a message from the socket, or None.
+    """What is wrong with a message from the socket, or None.
 
     Args:
         raw: The message: bytes, or the text of a text frame.

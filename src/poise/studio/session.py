@@ -8,6 +8,7 @@ and some thirty times a second makes a snapshot that any thread may read.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
@@ -236,14 +237,10 @@ class Session:
     def _next_tasks(self, timeout: float) -> list[Task]:
         """All tasks of the queue, waiting so long [s] for the first."""
         found: list[Task] = []
-        try:
-            found.append(
-                self._queue.get(timeout=timeout) if timeout > 0 else self._queue.get_nowait()
-            )
+        with contextlib.suppress(queue.Empty):
+            found.append(self._queue.get(timeout=max(timeout, 0.0)))
             while len(found) < MAX_QUEUED:
                 found.append(self._queue.get_nowait())
-        except queue.Empty:
-            pass
         return found
 
     def _do(self, task: Task) -> None:

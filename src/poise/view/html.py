@@ -101,21 +101,22 @@ def save_html(
     shown = [as_recording(one) for one in (recording, beside) if one is not None]
     lines = [Timeline(one, copy=copy, fps=fps) for one in shown]
     labels = _names(lines, names) + _captions(lines[0], captions)
-    page = _page(lines, ghost, forces, center_of_mass, pushes, color, labels, progress)
+    page = _page(
+        lines, labels, forces, progress,
+        ghost=ghost, center_of_mass=center_of_mass, pushes=pushes, color=color,
+    )  # fmt: skip
     whole = re.sub("<title>.*?</title>", f"<title>{html.escape(title)}</title>", page, count=1)
     write_atomically(path, whole.encode())
 
 
 def _page(
     lines: list[Timeline],
-    ghost: bool,
-    forces: bool | float,
-    center_of_mass: bool,
-    pushes: Sequence[Push],
-    color: Colors,
     labels: Sequence[Label],
+    forces: bool | float,
     progress: Callable[[float], None] | None,
+    **looks: Any,
 ) -> str:
+    """The page of one or two recordings; `looks` are arguments of Playback."""
     first = lines[0].recording
     hulls = [hull_of_motion(line) for line in lines]
     offsets = _offsets(lines, hulls)
@@ -130,12 +131,9 @@ def _page(
     stage.update("ground", ground_drawing(first.settings, low, high))
     stage.update("obstacles", static_drawing(first.settings))
     plays = [
-        Playback(
-            stage, line, name, ghost=ghost, forces=force_scale(line.recording, forces),
-            center_of_mass=center_of_mass, pushes=pushes, color=color, offset=by,
-        )
+        Playback(stage, line, name, forces=force_scale(line.recording, forces), offset=by, **looks)
         for line, name, by in zip(lines, ("recording", "beside"), offsets, strict=False)
-    ]  # fmt: skip
+    ]
     for i, (text, at) in enumerate(labels):
         recorder.scene.add_label(f"/names/{i}", text, position=at)
     count = max(map(len, lines))

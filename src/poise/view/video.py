@@ -22,9 +22,9 @@ from poise.math.arrays import count
 from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.simulation.pushes import Push
-from poise.view.camera import check_size, follow_motion
+from poise.view.camera import Camera, check_size, follow_motion
 from poise.view.contact_sheet import write_labels
-from poise.view.drawing import Colors, Primitive, level_ground, static_drawing
+from poise.view.drawing import Colors, level_ground, static_drawing
 from poise.view.overlays import PUSH, PushArrows, arrow, force_drawing, force_scale
 from poise.view.recorded import as_recording, pose_drawing
 from poise.view.render import Image, render
@@ -86,13 +86,13 @@ def save_video(
     if suffix == ".mp4":
         width, height = width + width % 2, height + height % 2
     line = Timeline(as_recording(recording), copy=copy, fps=fps, slow=slow)
-    film = _Film(line, (width, height), ghost, forces, pushes, color, samples)
+    draw = _film(line, (width, height), ghost, forces, pushes, color, samples)
     threads = min(os.cpu_count() or 1, 8) if threads is None else count(threads, "threads", most=64)
     try:
         with tempfile.TemporaryDirectory(prefix="poise-") as folder:
             part = Path(folder) / f"video{suffix}"
             with Encoder(part, (width, height), line.fps) as encoder:
-                for k, picture in enumerate(_draw_all(film, len(line), threads)):
+                for k, picture in enumerate(_draw_all(draw, len(line), threads)):
                     if stamp:
                         picture = _write_time(picture, float(line.time[k]), slow)
                     encoder.add(picture)
@@ -105,70 +105,53 @@ def save_video(
     write_atomically(path, data)
 
 
-class _Film:
-    """The pictures of a video, each by its number."""
+def _film(
+    line: Timeline,
+    size: tuple[int, int],
+    ghost: bool,
+    forces: bool | float,
+    pushes: Sequence[Push],
+    color: Colors,
+    samples: int,
+) -> Callable[[int], Image]:
+    """A function that draws picture k of a video, shape (height, width, 3), uint8."""
+    recording = line.recording
+    scale = force_scale(recording, forces)
+    arrows = PushArrows(line, pushes, scale or force_scale(recording))
+    still, ground = static_drawing(recording.settings), level_ground(recording.settings)
+    cameras = follow_line(line, size)
 
-    def __init__(
-        self,
-        line: Timeline,
-        size: tuple[int, int],
-        ghost: bool,
-        forces: bool | float,
-        pushes: Sequence[Push],
-        color: Colors,
-        samples: int,
-    ) -> None:
-        self.line, self.size, self.ghost, self.color = line, size, ghost, color
-        recording = line.recording
-        self.samples = samples
-        self.forces = force_scale(recording, forces)
-        self.pushes = PushArrows(line, pushes, self.forces or force_scale(recording))
-        self.still = static_drawing(recording.settings)
-        self.ground = level_ground(recording.settings)
-        # pictures per second of the motion
-        per_second = recording.fps * (len(line) / max(len(recording), 1))
-        self.cameras = follow_motion(
-            *line.camera_subjects,
-            smoothing=SMOOTHING * per_second,
-            size=size,
-            falling=_changes_height(line),
-        )
-
-    def draw(self, k: int) -> Image:
-        """Picture k, shape (height, width, 3), uint8."""
-        return render(
-            self.things(k),
-            camera=self.cameras[k],
-            size=self.size,
-            ground=self.ground,
-            samples=self.samples,
-        )
-
-    def things(self, k: int) -> list[Primitive]:
-        """Primitives of picture k."""
-        line, target = self.line, self.line.target[k]
-        ghost = target if self.ghost and np.isfinite(target).all() else None
-        things = pose_drawing(line.recording, line.q[k], line.thrown[k], ghost, color=self.color)
-        if self.forces:
-            things += force_drawing(line.contacts(k), self.forces, copy=line.copy)
-        for push in self.pushes.at(k):
+    def draw(k: int) -> Image:
+        target = line.target[k]
+        reference = target if ghost and np.isfinite(target).all() else None
+        things = pose_drawing(recording, line.q[k], line.thrown[k], reference, color=color)
+        if scale:
+            things += force_drawing(line.contacts(k), scale, copy=line.copy)
+        for push in arrows.at(k):
             things += arrow(push.start, push.vector, radius=push.radius, color=PUSH)
-        return things + self.still
+        things += still
+        return render(things, camera=cameras[k], size=size, ground=ground, samples=samples)
+
+    return draw
 
 
-def _changes_height(line: Timeline) -> bool:
-    """Whether the characters rise or fall far."""
-    height = forward_kinematics(*line.camera_subjects)[0][..., 2].mean(axis=1)
-    return float(np.ptp(height)) > FALL
+def follow_line(line: Timeline, size: tuple[int, int]) -> list[Camera]:
+    """Cameras of a video; they follow the height of characters that rise or fall far."""
+    subjects = line.camera_subjects
+    height = forward_kinematics(*subjects)[0][..., 2].mean(axis=1)
+    # pictures per second of the motion
+    per_second = line.recording.fps * (len(line) / max(len(line.recording), 1))
+    falling = float(np.ptp(height)) > FALL
+    return follow_motion(*subjects, smoothing=SMOOTHING * per_second, size=size, falling=falling)
 
 
-def _draw_all(film: _Film, pictures: int, threads: int) -> Iterator[Image]:
+def _draw_all(draw: Callable[[int], Image], pictures: int, threads: int) -> Iterator[Image]:
     """All pictures in order; several are drawn at a time."""
     waiting: deque[Future[Image]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
             for k in range(pictures):
-                waiting.append(pool.submit(film.draw, k))
+                waiting.append(pool.submit(draw, k))
                 if len(waiting) >= AHEAD * threads:
                     yield waiting.popleft().result()
             while waiting:
