@@ -1,12 +1,13 @@
 """Whatever is in a file: only PoiseError escapes from its reader, soon, within bounded memory.
 
 Files are spoilt from valid ones by seeded random changes, the same in every run. To look into one:
-    python tests/motion/formats/test_fuzz_readers.py KIND FIRST_SEED COUNT
+    PYTHONPATH=tests/support python tests/motion/formats/test_fuzz_readers.py KIND FIRST_SEED COUNT
 """
 
 from __future__ import annotations
 
 import io
+import os
 import random
 import resource
 import subprocess
@@ -226,7 +227,8 @@ def test_ways_to_write_the_same_text_are_read(kind: str, how: str, tmp_path: Pat
 def test_thousands_of_spoilt_files_stay_within_time_and_memory(kind: str) -> None:
     """In a process of its own, whose memory is limited: a crash is seen, too."""
     command = [sys.executable, __file__, kind, "1000", "3000"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
