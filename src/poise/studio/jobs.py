@@ -25,8 +25,8 @@ from poise.recording import Recording, load_recording
 from poise.simulation.pushes import Push
 from poise.studio.requests import Request, Save
 from poise.studio.snapshot import Job, Snapshot
+from poise.view.contact_sheet import recording_sheet
 from poise.view.html import save_html
-from poise.view.recorded import recording_sheet
 from poise.view.render import save_image
 from poise.view.video import save_video
 

@@ -45,7 +45,6 @@ from poise.view.overlays import (
     link_distances,
     pair_forces,
 )
-from poise.view.recorded import as_recording
 from poise.view.stage import Stage
 from poise.view.timeline import Timeline
 
@@ -98,7 +97,7 @@ def save_html(
     """
     if suffix_of(path, "pages") not in (".html", ".htm"):
         raise PoiseError(f"{os.fspath(path)}: pages are written as .html")
-    shown = [as_recording(one) for one in (recording, beside) if one is not None]
+    shown = [one for one in (recording, beside) if one is not None]
     lines = [Timeline(one, copy=copy, fps=fps) for one in shown]
     labels = _names(lines, names) + _captions(lines[0], captions)
     page = _page(

@@ -23,10 +23,9 @@ from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.simulation.pushes import Push
 from poise.view.camera import Camera, check_size, follow_motion
-from poise.view.contact_sheet import write_labels
+from poise.view.contact_sheet import pose_drawing, write_labels
 from poise.view.drawing import Colors, level_ground, static_drawing
 from poise.view.overlays import PUSH, PushArrows, arrow, force_drawing, force_scale
-from poise.view.recorded import as_recording, pose_drawing
 from poise.view.render import Image, render
 from poise.view.timeline import Timeline
 
@@ -85,7 +84,7 @@ def save_video(
     width, height = check_size(size)
     if suffix == ".mp4":
         width, height = width + width % 2, height + height % 2
-    line = Timeline(as_recording(recording), copy=copy, fps=fps, slow=slow)
+    line = Timeline(recording, copy=copy, fps=fps, slow=slow)
     draw = _film(line, (width, height), ghost, forces, pushes, color, samples)
     threads = min(os.cpu_count() or 1, 8) if threads is None else count(threads, "threads", most=64)
     try:
