@@ -13,21 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, count, finite, floats, number
+from poise.math.arrays import Floats, count, matrix, number
 from poise.model.scene import Scene, scene_of
 from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.simulation.world import World
+from poise.view import drawing
 from poise.view.camera import Camera, check_size, follow_motion
-from poise.view.drawing import (
-    Colors,
-    Primitive,
-    drawing_of,
-    ground_under,
-    level_ground,
-    projectile_drawing,
-    static_drawing,
-)
+from poise.view.drawing import Colors, Primitive
 from poise.view.overlays import force_drawing, reference_drawing
 from poise.view.render import Image, png_bytes, render
 from poise.view.timeline import check
@@ -67,7 +60,7 @@ def frame_drawing(
     things = pose_drawing(recording, q, thrown, reference, color=color)
     if forces:
         things += force_drawing(recording.contacts(i), forces, copy=copy)
-    return [*things, *static_drawing(recording.settings)]
+    return [*things, *drawing.static_drawing(recording.settings)]
 
 
 def pose_drawing(
@@ -88,8 +81,8 @@ def pose_drawing(
         goal: Position of the ghost, shape (nq,); None draws none.
         color: Of the characters; see `render`.
     """
-    things = drawing_of(recording.scene, q, color=color)
-    things += projectile_drawing(recording.settings, thrown)
+    things = drawing.drawing_of(recording.scene, q, color=color)
+    things += drawing.projectile_drawing(recording.settings, thrown)
     if goal is not None:
         things += reference_drawing(recording.scene, q, goal)
     return things
@@ -140,7 +133,7 @@ def contact_sheet(
     """
     scene, frames, rate = _frames(motion, fps)
     columns, rows, cell = check_grid(columns, rows, cell)
-    ghosts = None if ghost is None else _rows(ghost, scene, "ghost")
+    ghosts = None if ghost is None else matrix(ghost, "ghost", scene.nq, least=1)
     if ghosts is not None and len(ghosts) != len(frames):
         raise PoiseError(f"ghost has {len(ghosts)} rows; the motion has {len(frames)}")
 
@@ -148,7 +141,7 @@ def contact_sheet(
     cameras = cell_cameras(scene, frames[chosen], azimuth, elevation, cell)
     world = motion[0] if isinstance(motion, tuple) and isinstance(motion[0], World) else None
     if ground is True and world is None:
-        ground = ground_under(scene, frames[chosen])
+        ground = drawing.ground_under(scene, frames[chosen])
 
     shown = scene if world is None else world
 
@@ -168,7 +161,7 @@ def _frames(motion: Any, fps: float | None) -> tuple[Scene, Floats, float | None
     if isinstance(motion, tuple) and len(motion) == 2:
         scene = scene_of(motion[0])
         rate = None if fps is None else number(fps, "fps", unit="Hz")
-        return scene, _rows(motion[1], scene, "q"), rate
+        return scene, matrix(motion[1], "q", scene.nq, least=1), rate
     if not isinstance(motion, Clip):
         raise PoiseError(
             f"expected a Clip, or a pair (character, positions), got {type(motion).__name__}; "
@@ -177,14 +170,7 @@ def _frames(motion: Any, fps: float | None) -> tuple[Scene, Floats, float | None
     if fps is not None:
         raise PoiseError("a clip has its own rate: leave fps out")
     scene = scene_of(motion.character)
-    return scene, _rows(motion.frames, scene, "q"), float(motion.fps)
-
-
-def _rows(q: ArrayLike, scene: Scene, name: str) -> Floats:
-    rows = floats(q, name)
-    if rows.ndim != 2 or rows.shape[1] != scene.nq or not len(rows):
-        raise PoiseError(f"{name} has shape {rows.shape}, expected (k, {scene.nq})")
-    return finite(rows, name)
+    return scene, matrix(motion.frames, "q", scene.nq, least=1), float(motion.fps)
 
 
 def recording_sheet(
@@ -225,13 +211,11 @@ def recording_sheet(
     """
     columns, rows, cell = check_grid(columns, rows, cell)
     _frame(recording, -1, copy)
-    part = range(len(recording))[start:stop]
-    if not part:
-        raise PoiseError(f"there is no frame from {start} to {stop}; there are {len(recording)}")
+    part = recording.frames(start, stop)
     chosen = np.rint(np.linspace(part.start, part.stop - 1, columns * rows)).astype(int).tolist()
     time, q = (recording.columns.column(name)[chosen, copy] for name in ("time", "q"))
     cameras = cell_cameras(recording.scene, q, azimuth, elevation, cell)
-    ground = level_ground(recording.settings)
+    ground = drawing.level_ground(recording.settings)
 
     def draw(k: int) -> Image:
         i = chosen[k]
