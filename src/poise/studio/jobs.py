@@ -41,10 +41,6 @@ MAX_ENDED = 8
 Work = Callable[[Progress], Any]
 
 
-class Stopped(PoiseError):
-    """The session has ended, and so does its work."""
-
-
 class Jobs:
     """Jobs that wait, run and have ended.
 
@@ -131,7 +127,7 @@ class Jobs:
     ) -> None:
         def report(progress: float) -> None:
             if self._stopping:
-                raise Stopped("the studio is closing")
+                raise PoiseError("the studio is closing")
             self._update(number, progress=min(max(float(progress), 0.0), 1.0))
 
         self._update(number, state="running")

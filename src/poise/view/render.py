@@ -87,7 +87,7 @@ def render(
     elif ground is True and not drawing.is_primitives(source):
         scene = scene_of(cast(SceneLike, source))
         ground = drawing.ground_under(scene, drawing.position_of(scene, scene, q)[None])
-    image: Image = _cast_rays(things, camera, size, ground, samples, light, checks)[0]
+    image: Image = _trace_rays(things, camera, size, ground, samples, light, checks)[0]
     return image
 
 
@@ -122,7 +122,7 @@ def png_bytes(image: ArrayLike) -> bytes:
     return data.getvalue()
 
 
-def _cast_rays(
+def _trace_rays(
     things: Sequence[Primitive],
     camera: Camera,
     size: tuple[int, int],
