@@ -66,14 +66,14 @@ def test_a_handle_that_is_held_stays_in_the_hand(studio: Studio) -> None:
         said = {"name": goal._handle.name, "owner": ""}
         start = {**said, "type": "TransformControlsDragStartMessage"}
         page.send(msgspec.msgpack.encode(start))
-        assert until(lambda: goal._held)
+        assert until(lambda: goal.held)
         kept = np.array(goal._handle.position)
         studio.session.submit(SetGoal("head", (0.3, 0.0, 1.5)))
         updates = studio.page.updates
         assert until(lambda: studio.page.updates > updates + 5)
         assert np.array_equal(goal._handle.position, kept)
     # whose page is gone holds nothing
-    assert until(lambda: not goal._held)
+    assert until(lambda: not goal.held)
 
 
 def test_gains_or_switches_are_shown_never_both(studio: Studio) -> None:
@@ -177,7 +177,7 @@ def test_a_person_lets_it_balance_drags_a_goal_and_pushes(browser: Any, tmp_path
             settle(page, 2)
         assert until(lambda: session.newest.controls.goals["right_hand"][0] > start[0] + 0.05)
         page.mouse.up()
-        assert until(lambda: not goals["right_hand"]._held)
+        assert until(lambda: not goals["right_hand"].held)
         end = np.array(session.newest.controls.goals["right_hand"])
         # along that arrow alone; the page's origin follows the character by some millimetres
         assert np.allclose(end[1:], start[1:], atol=0.02)

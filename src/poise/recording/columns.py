@@ -36,6 +36,8 @@ TABLES = {
 }
 """Columns that share an `_end`."""
 
+TABLE_COLUMNS = tuple(name for names in TABLES.values() for name in names)
+
 Layout = dict[str, tuple[tuple[int, ...], str]]
 
 
@@ -89,18 +91,14 @@ def read_frame(
 
 def layout(n: int, nq: int, nv: int) -> Layout:
     """Shape of a row, and type, of every column; those of targets may lose their axis of copies."""
-    fixed: Layout = {
+    return {
         "time": ((n,), FLOAT),
         "q": ((n, nq), FLOAT),
         "v": ((n, nv), FLOAT),
         "torque": ((n, nv), FLOAT),
         "gravity": ((3,), FLOAT),
         "remembers": ((), FLAG),
-    }
-    ends: Layout = {f"{table}_end": ((), INT) for table in TABLES}
-    return {
-        **fixed,
-        **ends,
+        **{f"{table}_end": ((), INT) for table in TABLES},
         "contact_which": ((3,), INT),
         "contact": ((10,), FLOAT),
         "thrown_which": ((2,), INT),
@@ -136,11 +134,10 @@ class Columns:
         self.memory_size = memory_size
         columns = {} if columns is None else columns
         self.count = len(columns["time"]) if columns else 0
-        tables = {name for names in TABLES.values() for name in names}
         self.columns: dict[str, Array] = {
             name: columns[name]
             if name in columns
-            else np.zeros((0 if name in tables else self.count, *tail), kind)
+            else np.zeros((0 if name in TABLE_COLUMNS else self.count, *tail), kind)
             for name, (tail, kind) in layout(n, nq, nv).items()
         }
         # rows of each table that belong to frames

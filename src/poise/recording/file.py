@@ -32,7 +32,7 @@ from poise.model.formats import yaml
 from poise.model.formats.yaml import LARGEST_TEXT as MOST_TEXT
 from poise.model.scene import scene_of
 from poise.model.shape import Shape
-from poise.recording.columns import TABLES, Array, Columns, layout
+from poise.recording.columns import TABLE_COLUMNS, TABLES, Array, Columns, layout
 from poise.simulation.contact import MOST_PROJECTILES, HeightField, Plane
 from poise.simulation.contact.collision_model import STIFFNESS
 from poise.simulation.world import Loss
@@ -280,18 +280,16 @@ def _check_columns(columns: dict[str, Array], s: WorldConfig, nq: int, nv: int, 
     frames = columns["time"].shape[:1]
     if frames in ((), (0,)):
         raise PoiseError(f"{path}: time: has shape {columns['time'].shape}; there is no frame")
-    tables = [name for names in TABLES.values() for name in names]
     for name, (tail, kind) in layout(s.n, nq, nv).items():
         array, where = columns[name], f"{path}: {name}"
         tails = {tail, tail[1:]} if name.startswith("target_") and len(tail) == 2 else {tail}
-        table = name in tables
         if array.dtype.str != kind or array.shape[1:] not in tails or array.ndim == 0:
             expected = " or ".join(str((None, *t)).replace("None", "k") for t in tails)
             raise PoiseError(
                 f"{where}: has type {array.dtype} and shape {array.shape}, expected "
                 f"{np.dtype(kind)} and {expected}"
             )
-        if not table and array.shape[:1] != frames:
+        if name not in TABLE_COLUMNS and array.shape[:1] != frames:
             raise PoiseError(f"{where}: has {len(array)} rows, expected {frames[0]}, as time")
         # the memory holds the end time of pushes, which may be infinite
         if array.dtype.kind == "f" and not (

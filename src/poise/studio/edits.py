@@ -167,8 +167,7 @@ def _ballistic_velocity(
     for _ in range(8):
         time = max(float(np.linalg.norm(aim + time * velocity - start)) / speed, 1e-3)
         time = min(time, 10.0)
-    initial: Floats = (aim + time * velocity - start) / time - 0.5 * time * gravity
-    return initial
+    return (aim + time * velocity - start) / time - 0.5 * time * gravity
 
 
 def _remove_farthest_ball(world: World, place: Floats) -> None:

@@ -91,7 +91,12 @@ class Jobs:
             number = self._number
             self._jobs[number] = Job(number, what, token=token)
             if lane not in self._lanes:
-                self._open(lane)
+                tasks = self._lanes[lane] = queue.SimpleQueue()
+                thread = threading.Thread(
+                    target=self._work, args=(tasks,), name=f"poise-{lane}", daemon=True
+                )
+                self._threads.append(thread)
+                thread.start()
             self._lanes[lane].put(partial(self._do, number, work, then, failed))
         self._changed()
         return number
@@ -105,14 +110,6 @@ class Jobs:
             lane.put(None)
         for thread in threads:
             thread.join(timeout)
-
-    def _open(self, lane: str) -> None:
-        tasks = self._lanes[lane] = queue.SimpleQueue()
-        thread = threading.Thread(
-            target=self._work, args=(tasks,), name=f"poise-{lane}", daemon=True
-        )
-        self._threads.append(thread)
-        thread.start()
 
     def _work(self, tasks: queue.SimpleQueue[Callable[[], None] | None]) -> None:
         while (task := tasks.get()) is not None and not self._stopping:

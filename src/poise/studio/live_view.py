@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from poise.anatomy.feet import has_free_root
 from poise.math.arrays import Floats
 from poise.model.scene import scene_of
 from poise.simulation.contact import Projectiles
@@ -97,8 +98,7 @@ class LiveView:
 
     def to_world(self, point: Any) -> Floats:
         """A point of the page, in the world [m]."""
-        there: Floats = np.asarray(point, dtype=float) + self._origin
-        return there
+        return np.asarray(point, dtype=float) + self._origin
 
     def _change(self, measures: Measures) -> None:
         """Shows another scene."""
@@ -311,8 +311,7 @@ class SceneView:
 def center_of_scene(measures: Measures) -> Floats:
     """Mean of the centers of mass of all characters [m], shape (3,)."""
     known = measures.com[np.isfinite(measures.com).all(axis=1)]
-    center: Floats = known.mean(axis=0) if len(known) else np.zeros(3)
-    return center
+    return known.mean(axis=0) if len(known) else np.zeros(3)
 
 
 def to_page(measures: Measures, at: Floats) -> Measures:
@@ -349,13 +348,12 @@ def to_page(measures: Measures, at: Floats) -> Measures:
 
 def can_travel(index: SceneIndex) -> bool:
     """Whether all characters of a scene have free roots."""
-    return all(one.joints and one.joints[0].kind == "free" for one in index.scene.characters)
+    return all(map(has_free_root, index.scene.characters))
 
 
 def ground_below(measures: Measures) -> Floats:
     """Height of the ground under each center of mass [m], shape (m,)."""
-    height: Floats = np.asarray(measures.index.ground(measures.com[:, 0], measures.com[:, 1]))
-    return height
+    return measures.index.ground(measures.com[:, 0], measures.com[:, 1])
 
 
 def _vector(values: Any) -> Vector:

@@ -16,7 +16,7 @@ from poise.dynamics import GRAVITY, forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.simulation.contact.contacts import Contacts
-from poise.studio.scene_index import SceneIndex
+from poise.studio.scene_index import SceneIndex, size_of
 from poise.studio.snapshot import Measures
 from poise.view.overlays import FORCE, PATH, POINT, arrow_vectors, pair_forces
 from poise.view.stage import Stage
@@ -74,8 +74,10 @@ class Marks:
     def __init__(self, stage: Stage, api: Any, prefix: str, index: SceneIndex) -> None:
         self._stage, self._api, self._name = stage, api, f"{prefix}/marks"
         self._scene, self._owner = index.scene, index.owner
-        mass, self.height = mass_and_height(index)
-        self._per_newton = WEIGHT * self.height / (mass * abs(GRAVITY[2]))
+        # one that lies down counts by its length
+        self.height = size_of(index.character)
+        weight = max(index.character.mass, 1e-3) * abs(GRAVITY[2])
+        self._per_newton = WEIGHT * self.height / weight
         self._nodes: dict[str, Any] = {}
 
     def update(
@@ -224,14 +226,6 @@ def torque_colors(ratio: Floats) -> Floats:
     return np.stack([np.interp(at, (0.0, 0.5, 1.0), c) for c in TORQUES.T], axis=-1)
 
 
-def mass_and_height(index: SceneIndex) -> tuple[float, float]:
-    """Mass [kg] and height [m] of the first character; one that lies down counts by its length."""
-    part = next(iter(index.scene.forest.parts.values()))
-    mass = float(index.scene.forest.link_mass[part.links].sum())
-    place = forward_kinematics(index.scene, index.scene.forest.rest_q)[0][part.links]
-    return max(mass, 1e-3), max(float(np.ptp(place, axis=0).max()), 0.2)
-
-
 def rgb_bytes(rgb: Rgb) -> tuple[int, int, int]:
     """A color in viser's range, 0 to 255."""
     red, green, blue = (round(255 * x) for x in rgb)
@@ -257,6 +251,9 @@ class GoalHandle:
         prefix: Name of the node that it is under.
         height: Of the character [m].
         on_move: Called with where the handle is dragged to on the page [m].
+
+    Attributes:
+        held: Pages that drag it.
     """
 
     def __init__(
@@ -273,14 +270,14 @@ class GoalHandle:
         self._line = api.add_line_segments(
             f"{name}-line", np.zeros((1, 2, 3)), rgb_bytes(GOAL), thickness=LINE * height
         )
-        self._held: set[int] = set()
+        self.held: set[int] = set()
 
         async def dragged(event: Any) -> None:
             """Begins, continues or ends a drag; coroutines keep their order."""
             if event.phase == "start":
-                self._held.add(event.client_id)
+                self.held.add(event.client_id)
             elif event.phase == "end":
-                self._held.discard(event.client_id)
+                self.held.discard(event.client_id)
             else:
                 on_move(np.array(self._handle.position, dtype=float))
 
@@ -293,15 +290,11 @@ class GoalHandle:
             to: Where the goal is on the page [m]; a handle that is dragged stays at the mouse.
             link: Where the link's point is [m].
         """
-        if not self._held:
+        if not self.held:
             self._handle.position = to
         else:
             to = np.array(self._handle.position, dtype=float)
         self._line.points = np.array([[link, to]])
-
-    def release(self, page: int) -> None:
-        """Ends the drag of a page that has closed."""
-        self._held.discard(page)
 
     def remove(self) -> None:
         """Removes it from the page."""
@@ -351,7 +344,7 @@ class GoalHandles:
     def release(self, page: int) -> None:
         """Ends the drags of a page that has closed."""
         for goal in list(self._goals.values()):
-            goal.release(page)
+            goal.held.discard(page)
 
     def clear(self) -> None:
         """Removes all from the page."""

@@ -6,7 +6,6 @@ Only what is shown is measured: some thirty times a second, not in every step.
 from __future__ import annotations
 
 import math
-from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,24 +201,17 @@ class Series:
     """Measures of the last seconds, in the order of their time."""
 
     def __init__(self) -> None:
-        self._measures: deque[Measures] = deque(maxlen=MAX_SAMPLES)
-        self._seen: tuple[Measures, ...] = ()  # the same, for other threads
+        self._seen: tuple[Measures, ...] = ()  # replaced as a whole, for other threads
 
     def append(self, measures: Measures) -> None:
         """Adds measures; later ones, and those of another scene, are removed."""
-        held = self._measures
-        if held and held[-1].index.number != measures.index.number:
-            held.clear()
-        while held and held[-1].time >= measures.time - 1e-9:
-            held.pop()
-        held.append(measures)
-        while held[0].time < measures.time - SPAN:
-            held.popleft()
-        self._seen = tuple(held)
+        number, time = measures.index.number, measures.time
+        held = [m for m in self._seen if m.index.number == number and m.time < time - 1e-9]
+        recent = [m for m in held[1 - MAX_SAMPLES :] if m.time >= time - SPAN]
+        self._seen = (*recent, measures)
 
     def clear(self) -> None:
         """Removes all."""
-        self._measures.clear()
         self._seen = ()
 
     def trail(self, character: int, now: float) -> Floats:

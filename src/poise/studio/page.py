@@ -58,9 +58,7 @@ class Page:
             self.server, session.submit, lambda *click: self.panel.act.click(*click)
         )
         self._downloads = Downloads(session.submit)
-        self.panel = Panel(self.server, session, self._downloads, self._eye, shadows)
-        self.panel.view_tab.on_frame(self._frame)
-        self.panel.view_tab.on_shadows(self._set_lights)
+        self.panel = Panel(self, session, self._downloads, shadows)
         self._plots = Plots(self.server.gui)
         self.rate = 0.0
         self.updates = 0
@@ -143,9 +141,10 @@ class Page:
         # viser takes the color of fog as linear light
         horizon = linear_bytes(np.array(SKY[1:]))[0]
         server.scene.configure_fog(12.0, 26.0, color=tuple(horizon.tolist()))
-        self._set_lights(shadows)
+        self.set_lights(shadows)
 
-    def _set_lights(self, shadows: bool) -> None:
+    def set_lights(self, shadows: bool) -> None:
+        """Sets the lights, with shadows or without."""
         self.server.scene.configure_default_lights(True, cast_shadow=shadows)
 
     def _aim_camera(self, camera: Any) -> None:
@@ -155,7 +154,8 @@ class Page:
         camera.position = placed.eye
         camera.look_at = placed.target
 
-    def _frame(self, event: Any) -> None:
+    def frame(self, event: Any) -> None:
+        """Points the camera of an event's browser at the character."""
         if event.client is not None:
             self._aim_camera(event.client.camera)
 
@@ -163,7 +163,7 @@ class Page:
         self._downloads.forget(client)
         self.view.goals.release(client.client_id)
 
-    def _eye(self, event: Any) -> tuple[float, ...]:
+    def eye(self, event: Any) -> tuple[float, ...]:
         """Place of the camera of an event's browser in the world [m]."""
         return tuple(self.view.to_world(event.client.camera.position).tolist())
 
@@ -239,17 +239,16 @@ class Panel:
     """All controls of the page, shared by all browsers.
 
     Args:
-        server: viser's server.
+        page: The page.
         session: The session.
         downloads: Sends files to the browsers.
-        origin: Place of the camera of an event's browser in the world [m].
         shadows: Whether it begins with shadows.
     """
 
     def __init__(
-        self, server: Any, session: Any, downloads: Downloads, origin: Any, shadows: bool = True
+        self, page: Page, session: Session, downloads: Downloads, shadows: bool = True
     ) -> None:
-        gui = server.gui
+        gui = page.server.gui
         self._newest: Snapshot = session.newest
         self._bindings = Bindings(gui, session.submit)
         self.status = StatusLines(gui)
@@ -262,9 +261,9 @@ class Panel:
             self._control = tabs.ControlTab(gui, self._bindings)
             self._options = tabs.OptionControls(tune, gui, self._bindings)
         with group.add_tab("Act"):
-            self.act = tabs.ActTab(gui, self._bindings, origin)
+            self.act = tabs.ActTab(gui, self._bindings, page.eye)
         with group.add_tab("See"):
-            self.view_tab = tabs.ViewTab(gui, shadows)
+            self.view_tab = tabs.ViewTab(gui, shadows, page.frame, page.set_lights)
         with group.add_tab("Record"):
             self._record = tabs.RecordTab(gui, self._bindings, downloads)
         self._add_keys()
@@ -297,13 +296,13 @@ class Panel:
             gui.add_slider("Time", min=0, max=TICKS, step=1, initial_value=TICKS, marks=(),
                            hint="An earlier frame; Play goes on from there."),
             self._scrub,
-            _tick,
+            lambda snapshot: round(TICKS * snapshot.frame / max(snapshot.frames - 1, 1)),
         )  # fmt: skip
         bindings.input(
             gui.add_dropdown("Speed", tuple(SPEEDS), initial_value="1",
                              hint="Relative to real time: below 1 is slow motion."),
             lambda text: SetSpeed(SPEEDS[text]) if text in SPEEDS else None,
-            lambda snapshot: _nearest(SPEEDS, snapshot.controls.speed),
+            lambda snapshot: min(SPEEDS, key=lambda s: abs(SPEEDS[s] - snapshot.controls.speed)),
         )  # fmt: skip
         bindings.input(
             gui.add_checkbox("Loop", True, hint="The clip, or the recording, starts again."),
@@ -343,13 +342,3 @@ class Panel:
         bindings.key("One step", "S", Step(1))
         bindings.key("Restart", "R", Restart())
         bindings.key("Throw a ball", "T", self.act.throw)
-
-
-def _tick(snapshot: Snapshot) -> int:
-    """Position of the shown frame on the timeline."""
-    return round(TICKS * snapshot.frame / max(snapshot.frames - 1, 1))
-
-
-def _nearest(known: dict[str, float], value: float) -> str:
-    """The name of the nearest value."""
-    return min(known, key=lambda name: abs(known[name] - value))

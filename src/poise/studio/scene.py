@@ -74,7 +74,7 @@ def set_up(controls: Controls, motion: LoopedClip, objects: Sequence[Character] 
     characters = [character] * controls.count
     if not motion.is_free:
         characters = [_move_root(character, place) for place in places]
-    ground = ground_of(controls.ground)
+    ground: GroundLike = hills() if controls.ground == "hills" else controls.ground == "plane"
     scene = scene_of([*characters, *objects])
     world = World(
         scene.characters,
@@ -164,11 +164,6 @@ def object_of(request: AddObject, name: str, position: Sequence[float]) -> Chara
         "capsule": Shape("capsule", (r, r), color=color),
     }
     return free_object(name, shapes[request.kind], mass=request.mass, pos=tuple(position))
-
-
-def ground_of(name: str) -> GroundLike:
-    """A ground of the studio by its name."""
-    return {"plane": True, "none": False}[name] if name != "hills" else hills()
 
 
 def hills() -> HeightField:

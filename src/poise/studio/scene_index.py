@@ -201,5 +201,4 @@ def _typical_torque(character: Character) -> Floats:
         role = body.where(link.name)
         joint = JOINTS.get(role[2]) if role else None
         found.append(max(MOMENTS[joint].values()) * character.mass if joint else other)
-    usual: Floats = np.maximum(np.array(found), 1e-9)
-    return usual
+    return np.asarray(np.maximum(found, 1e-9))

@@ -68,12 +68,11 @@ class Bindings:
             The handle.
         """
 
-        # coroutines keep their order, and `submit` takes no time
-        async def moved(event: Any) -> None:
+        def moved(event: Any) -> None:
             if event.client is not None:
                 self._send(request(handle.value))
 
-        handle.on_update(moved)
+        handle.on_update(_in_order(moved))
         if shown is not None:
             self._shown.append((handle, shown))
         return handle
@@ -93,10 +92,9 @@ class Bindings:
         self._gui.add_command(label, hotkey=hotkey).on_trigger(self._pressed(request))
 
     def _pressed(self, request: Press) -> Callable[[Any], Coroutine[Any, Any, None]]:
-        async def pressed(event: Any) -> None:
-            self._send(request if isinstance(request, Request) else request(event))
-
-        return pressed
+        return _in_order(
+            lambda event: self._send(request if isinstance(request, Request) else request(event))
+        )
 
     def _send(self, request: Request | None) -> None:
         if request is not None:
@@ -108,6 +106,15 @@ class Bindings:
         for handle, shown in self._shown:
             if now - handle.update_timestamp > GRACE:
                 set_value(handle, shown(snapshot))
+
+
+def _in_order(call: Callable[[Any], None]) -> Callable[[Any], Coroutine[Any, Any, None]]:
+    """A callback of viser that keeps its order, as a coroutine; `call` must take no time."""
+
+    async def handle(event: Any) -> None:
+        call(event)
+
+    return handle
 
 
 def set_value(handle: Any, value: Any) -> None:
@@ -199,41 +206,35 @@ class ActTab:
 
 
 class ViewTab:
-    """What is shown."""
+    """What is shown.
 
-    def __init__(self, gui: Any, shadows: bool) -> None:
+    Args:
+        gui: viser's interface to the panels.
+        shadows: Whether it begins with shadows.
+        frame: Called with viser's event when the button of the camera is pressed.
+        light: Called with whether there are shadows when that changes.
+    """
+
+    def __init__(
+        self, gui: Any, shadows: bool, frame: Callable[[Any], None], light: Callable[[bool], None]
+    ) -> None:
         self._boxes = {
             option.name: gui.add_checkbox(initial_value=option.default, **option.metadata)
             for option in fields(ViewOptions)
         }
-        self._shadows = gui.add_checkbox("Shadows", shadows, hint="Off is quicker without a GPU.")
+        lights = gui.add_checkbox("Shadows", shadows, hint="Off is quicker without a GPU.")
+        lights.on_update(_in_order(lambda event: light(bool(lights.value))))
         points = {"center of mass": POINT, "trail": PATH, "center of pressure": marks.PRESSURE,
                   "planned": marks.PLANNED, "CMP": marks.PIVOT, "goal": marks.GOAL,
                   "support": marks.SUPPORT, "force": FORCE, "range limit": marks.AT_LIMIT,
                   "torque limit": marks.SATURATED}  # fmt: skip
         gui.add_html(legend([(name, (rgb[0], rgb[1], rgb[2])) for name, rgb in points.items()]))
-        self._frame = gui.add_button("Camera to the character")
+        gui.add_button("Camera to the character").on_click(_in_order(frame))
 
     @property
     def chosen(self) -> ViewOptions:
         """What is chosen."""
         return ViewOptions(**{name: bool(box.value) for name, box in self._boxes.items()})
-
-    def on_frame(self, frame: Callable[[Any], None]) -> None:
-        """Calls `frame` with viser's event when the button of the camera is pressed."""
-
-        async def pressed(event: Any) -> None:
-            frame(event)
-
-        self._frame.on_click(pressed)
-
-    def on_shadows(self, light: Callable[[bool], None]) -> None:
-        """Calls `light` with whether there are shadows when that changes."""
-
-        async def moved(event: Any) -> None:
-            light(bool(self._shadows.value))
-
-        self._shadows.on_update(moved)
 
 
 class RecordTab:
@@ -381,13 +382,13 @@ class ControlTab:
         )
         bindings.button("As before", requests.SetProfile(), color="gray")
 
-        async def show_limb(event: Any) -> None:
-            """Shows the tuning of the other limb at once."""
-            if self._newest is not None:
-                for name, slider in self._sliders.items():
-                    set_value(slider, getattr(self._tuning(self._newest), name))
+        self._limb.on_update(_in_order(self._show_limb))
 
-        self._limb.on_update(show_limb)
+    def _show_limb(self, event: Any) -> None:
+        """Shows the tuning of the other limb at once."""
+        if self._newest is not None:
+            for name, slider in self._sliders.items():
+                set_value(slider, self._tuned(name, self._newest))
 
     @property
     def limb(self) -> str | None:

@@ -180,8 +180,7 @@ def pair_forces(touches: Contacts, *, copy: int = 0) -> tuple[Floats, Floats]:
 def arrow_vectors(forces: Floats, scale: float, longest: float = LONGEST_ARROW) -> Floats:
     """Arrows of forces (k, 3) [N] at a scale [m/N], no longer than that [m]."""
     size = np.linalg.norm(forces, axis=1, keepdims=True)
-    short: Floats = forces * np.minimum(scale, longest / np.maximum(size, 1e-9))
-    return short
+    return np.asarray(forces * np.minimum(scale, longest / np.maximum(size, 1e-9)))
 
 
 def force_scale(recording: Recording, forces: bool | float = True) -> float:
@@ -302,8 +301,7 @@ def link_distances(scene: Scene, q: Floats, goal: Floats) -> Floats:
     chord = np.minimum(
         np.linalg.norm(turn - turned, axis=-1), np.linalg.norm(turn + turned, axis=-1)
     )
-    way: Floats = np.linalg.norm(place - there, axis=-1) + 2.0 * ROTATION_RADIUS * chord
-    return way
+    return np.asarray(np.linalg.norm(place - there, axis=-1) + 2.0 * ROTATION_RADIUS * chord)
 
 
 def reference_drawing(scene: Scene, q: Floats, goal: Floats) -> list[Primitive]:

@@ -184,18 +184,18 @@ def draw_overview(series: Series, joints: Sequence[str], pushes: Sequence[Push],
 def _errors(pair: Any, series: Series) -> None:
     """Rotation and position errors of the links."""
     texts = ("rotation error [degrees]", "position error [cm]")
-    if series.error is None:
-        for axes, text in zip(pair, texts, strict=True):
-            axes.set_ylabel(text)
+    for axes, text in zip(pair, texts, strict=True):
+        axes.set_ylabel(text)
+        if series.error is None:
             axes.text(0.5, 0.5, "no target", transform=axes.transAxes, ha="center",
                       color=QUIET)  # fmt: skip
-        return
     error = series.error
-    for axes, text, each in zip(pair, texts, (error.rotation, 100 * error.position), strict=True):
+    if error is None:
+        return
+    for axes, each in zip(pair, (error.rotation, 100 * error.position), strict=True):
         axes.fill_between(series.time, 0.0, each.max(axis=1), color=BLUE, alpha=0.15, lw=0,
                           label="worst link")  # fmt: skip
         axes.plot(series.time, each.mean(axis=1), color=BLUE, label="mean of the links")
-        axes.set_ylabel(text)
     pair[1].plot(
         series.time, 100 * error.world[:, 0], color=ORANGE, lw=1.2, label="root in the world"
     )

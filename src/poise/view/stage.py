@@ -43,30 +43,17 @@ class Stage:
         self._lists: dict[str, dict[Key, Batch]] = {}
         self._bodies: dict[str, Bodies] = {}
 
-    def bodies(
-        self,
-        name: str,
-        source: SceneLike,
-        *,
-        n: int = 1,
-        color: Colors = None,
-        opacity: float = 1.0,
-        offset: ArrayLike = (0.0, 0.0, 0.0),
-    ) -> Bodies:
+    def bodies(self, name: str, source: SceneLike, **options: Any) -> Bodies:
         """Adds the shapes of a scene, in its rest pose.
 
         Args:
             name: Of its node; a node of the same name is removed.
             source: A character, several, or a World.
-            n: Number of copies.
-            color: See `render`.
-            opacity: 1 is opaque; below 1 radii are a little smaller, as of a ghost.
-            offset: Translation of all copies, or of each [m], shape (3,) or (n, 3).
+            options: Of `Bodies`: n, color, opacity, offset.
         """
         self.drop(name)
-        made = Bodies(self._api, self._name(name), source, n, color, opacity, offset)
-        self._bodies[name] = made
-        return made
+        self._bodies[name] = Bodies(self._api, self._name(name), source, **options)
+        return self._bodies[name]
 
     def update(self, name: str, things: Sequence[Primitive]) -> None:
         """Shows primitives under a name; they replace those it had.
@@ -325,6 +312,15 @@ def label(key: Key) -> str:
 class Bodies:
     """The shapes of a scene, of one or several copies; made by `Stage.bodies`.
 
+    Args:
+        api: viser's scene.
+        name: Of the parent node.
+        source: A character, several, or a World.
+        n: Number of copies.
+        color: See `render`.
+        opacity: 1 is opaque; below 1 radii are a little smaller, as of a ghost.
+        offset: Translation of all copies, or of each [m], shape (3,) or (n, 3).
+
     Attributes:
         scene: The compiled scene.
         n: Number of copies.
@@ -336,10 +332,11 @@ class Bodies:
         api: Any,
         name: str,
         source: SceneLike,
-        n: int,
-        color: Colors,
-        opacity: float,
-        offset: ArrayLike,
+        *,
+        n: int = 1,
+        color: Colors = None,
+        opacity: float = 1.0,
+        offset: ArrayLike = (0.0, 0.0, 0.0),
     ) -> None:
         self.scene, self.n = scene_of(source), n
         self._offset = _per_copy(offset, "offset", (n, 3))[:, None]
