@@ -231,7 +231,8 @@ def frames_from(on: Mask, periodic: bool = False) -> Floats:
         periodic: Whether the first frame follows the last.
     """
     if on.ndim == 2:
-        return np.reshape([frames_from(column, periodic) for column in on.T], on.shape[::-1]).T
+        columns = [frames_from(column, periodic) for column in on.T]
+        return np.asarray(np.reshape(columns, on.shape[::-1])).T
     if not on.any():
         return np.full(len(on), np.inf)
     if periodic:
