@@ -231,8 +231,10 @@ def frames_from(on: Mask, periodic: bool = False) -> Floats:
         periodic: Whether the first frame follows the last.
     """
     if on.ndim == 2:
-        columns = [frames_from(column, periodic) for column in on.T]
-        return np.asarray(np.reshape(columns, on.shape[::-1])).T
+        far: Floats = np.full(on.shape, np.inf)
+        for i, column in enumerate(on.T):
+            far[:, i] = frames_from(column, periodic)
+        return far
     if not on.any():
         return np.full(len(on), np.inf)
     if periodic:
