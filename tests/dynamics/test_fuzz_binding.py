@@ -1,7 +1,9 @@
 """The binding under fire: whatever it is handed, it answers or refuses, and never crashes.
 
 Each batch runs in a process of its own, so that a crash is a failed test and not the end of all.
-Run by hand, one batch is:  PYTHONPATH=tests/support python tests/dynamics/test_fuzz_binding.py SEED COUNT
+Run by hand, one batch is:
+
+    PYTHONPATH=tests/support python tests/dynamics/test_fuzz_binding.py SEED COUNT
 """
 
 from __future__ import annotations
