@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise import _core, dynamics
 from poise.control.gains import FREQUENCY, HELD_KD, HELD_KP, Gains, root_slices, suggest_gains
-from poise.errors import PoiseError, unknown_name
+from poise.errors import PoiseError, check_known
 from poise.interop.mujoco.models import as_simulated, characters_of, moving_trees
 from poise.interop.mujoco.states import Source, check_model, source_of
 from poise.math.arrays import Floats, choice, finite, floats, number
@@ -165,8 +165,7 @@ def _spread(scene: Scene, k: Any, name: str, at_root: float) -> Floats:
 def _slice(scene: Scene, joint: str) -> slice:
     """Velocities of a joint."""
     forest = scene.forest
-    if joint not in forest.joint_names:
-        raise PoiseError(unknown_name("joint", joint, forest.joint_names))
+    check_known("joint", joint, forest.joint_names)
     b = forest.joint_names.index(joint)
     v = int(forest.v_adr[b])
     return slice(v, v + (6, 3, 1, 1)[int(forest.kind[b])])

@@ -23,6 +23,7 @@ from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
 from poise.math.arrays import Floats
 from poise.math.rotation import multiply, quat_matrix
+from poise.model.forest import Coordinates
 from poise.model.scene import Scene
 from poise.model.shape import Shape
 
@@ -412,7 +413,6 @@ class Convex:
         self._shapes = [colliders.shapes[k] for k in used]
         self._still = np.flatnonzero(colliders.link[used] < 0)
         self._link = np.maximum(colliders.link[used], 0).astype(np.int64)
-        self._coordinates = _Coordinates(scene)
         self._pos = np.array([shape.pos for shape in self._shapes]).reshape(-1, 3)
         self._quat = np.array([shape.quat for shape in self._shapes]).reshape(-1, 4)
         self._solids = [solid_of(shape) for shape in self._shapes]
@@ -452,7 +452,7 @@ class Convex:
     def _placed(self, q: Floats, v: Floats, dt: float) -> tuple[Floats, Floats, Floats]:
         """Positions and orientations of the shapes, and how far each may move in a step."""
         n = len(q)
-        p, E = self._poses(np.concatenate([q, self._coordinates.ahead(q, v, dt)]))
+        p, E = self._poses(np.concatenate([q, _ahead(self._scene.forest.coordinates, q, v, dt)]))
         cosine = np.abs(np.sum(E[:n] * E[n:], axis=-1))
         angle = 2.0 * np.arccos(np.minimum(cosine, 1.0))
         moves = _length(p[n:] - p[:n]) + self._reach * angle
@@ -561,32 +561,16 @@ def _geometry(coal: Any, shape: Shape) -> Any:
     return coal.Convex(points, faces)
 
 
-class _Coordinates:
-    """Where a scene's coordinates have which kind, to follow velocities for a step."""
-
-    def __init__(self, scene: Scene) -> None:
-        forest = scene.forest
-        q, v, kind = forest.q_adr, forest.v_adr, forest.kind
-        free, axis = kind == 0, kind >= 2
-        first = np.arange(3)
-        self.line_q = np.concatenate([(q[free][:, None] + first).ravel(), q[axis]])
-        self.line_v = np.concatenate([(v[free][:, None] + first).ravel(), v[axis]])
-        # quaternions come after the position of a free joint
-        turns = kind <= 1
-        after = np.where(free, 3, 0)[turns, None]
-        self.turn_q = q[turns][:, None] + after + np.arange(4)
-        self.turn_v = v[turns][:, None] + after + first
-
-    def ahead(self, q: Floats, v: Floats, dt: float) -> Floats:
-        """Where these velocities lead in a step, shape (n, nq)."""
-        there = q.copy()
-        there[:, self.line_q] += dt * v[:, self.line_v]
-        w = 0.5 * dt * v[:, self.turn_v]
-        half = _length(w)[..., None]
-        sine = np.divide(np.sin(half), half, out=np.ones_like(half), where=half > 0.0)
-        turn = np.concatenate([np.cos(half), sine * w], axis=-1)
-        there[:, self.turn_q] = multiply(q[:, self.turn_q], turn)
-        return np.asarray(there)
+def _ahead(at: Coordinates, q: Floats, v: Floats, dt: float) -> Floats:
+    """Where these velocities lead in a step, shape (n, nq)."""
+    there = q.copy()
+    there[:, at.plain_q] += dt * v[:, at.plain_v]
+    w = 0.5 * dt * v[:, at.turn]
+    half = _length(w)[..., None]
+    sine = np.divide(np.sin(half), half, out=np.ones_like(half), where=half > 0.0)
+    turn = np.concatenate([np.cos(half), sine * w], axis=-1)
+    there[:, at.quat] = multiply(q[:, at.quat], turn)
+    return np.asarray(there)
 
 
 def _length(x: Floats) -> Floats:
