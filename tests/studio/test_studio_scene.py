@@ -246,7 +246,7 @@ def test_a_limp_arm_hangs_and_a_pinned_hand_stays() -> None:
         sim = simulation(clip="squat")
         sim.retune(sim.setup.controls.tuned(sim.setup.index.character, "right_arm", **{key: value}))
         sim.advance(90)
-        arm = [sim.setup.index.link_index(x) for x in sim.setup.index.limbs["right_arm"]]
+        arm = [sim.setup.index.link_index(x) for x in sim.setup.index.character.limbs["right_arm"]]
         goal = sim.measures().reference
         assert goal is not None
         error = measure.tracking_error(sim.setup.world, sim.world.state.q, goal)

@@ -54,11 +54,7 @@ def push(simulation: Simulation, request: Push) -> tuple[Edit, pushes.Push]:
 def drag(simulation: Simulation, request: Drag) -> Edit:
     """A spring that pulls a link, until it is released."""
     link = simulation.setup.index.link_index(request.link)
-
-    def edit(simulation: Simulation) -> None:
-        simulation.world.drag(link, request.to, point=request.point)
-
-    return edit
+    return lambda past: past.world.drag(link, request.to, point=request.point)
 
 
 def release(simulation: Simulation, request: Release) -> Edit:

@@ -417,7 +417,7 @@ def _material(session: Session) -> tuple[str, Callable[[], Material]]:
     if playback is not None:
         part = playback.index.names[min(watched, playback.index.count - 1)]
         title = Path(playback.name).stem
-        ready = Material(playback.recording, part, playback.copy, beside, (), title)
+        ready = Material(playback.recording, part, beside, (), title)
         return title, lambda: ready
     take = session.take
     if take is None or not take.entries:
@@ -431,7 +431,7 @@ def _material(session: Session) -> tuple[str, Callable[[], Material]]:
     names = take.characters
     part = names[min(watched, len(names) - 1)]
     return take.title, lru_cache(maxsize=1)(
-        lambda: Material(take.recording(), part, 0, beside, pushes, take.title)
+        lambda: Material(take.recording(), part, beside, pushes, take.title)
     )
 
 

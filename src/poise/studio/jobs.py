@@ -242,16 +242,15 @@ def safe_name(name: str, otherwise: str = "take") -> str:
 # ---- files
 
 
-SHEET = 8, 2  # poses side by side, and rows of them
+COLUMNS, ROWS = 8, 2  # of a contact sheet
 
 
 class Material(NamedTuple):
     """What files are made of.
 
     Attributes:
-        recording: The recording.
+        recording: The recording; files show its first copy.
         part: The character whose motion goes into files of one motion.
-        copy: Number of the copy.
         beside: A recording to show beside it, in files that can.
         pushes: Pushes to draw, in files that can.
         title: Its title.
@@ -259,7 +258,6 @@ class Material(NamedTuple):
 
     recording: Recording
     part: str
-    copy: int = 0
     beside: Recording | None = None
     pushes: Sequence[Push] = ()
     title: str = "poise"
@@ -274,22 +272,19 @@ def save(kind: str, path: Path, material: Material, progress: Progress) -> Path:
         material: What it is made of.
         progress: Called with the progress, 0 to 1, where it takes long.
     """
-    recording, copy = material.recording, material.copy
+    recording = material.recording
     if kind == "npz":
         recording.save(path)
     elif kind in ("bvh", "glb"):
-        recording.clip(material.part, copy=copy).save(path)
+        recording.clip(material.part).save(path)
     elif kind == "html":
-        save_html(
-            path, recording, beside=material.beside, copy=copy, pushes=material.pushes,
-            title=material.title,
-        )  # fmt: skip
+        pushes, title = material.pushes, material.title
+        save_html(path, recording, beside=material.beside, pushes=pushes, title=title)
     elif kind == "png":
-        columns, rows = SHEET
-        save_image(path, recording_sheet(recording, copy=copy, columns=columns, rows=rows))
+        save_image(path, recording_sheet(recording, columns=COLUMNS, rows=ROWS))
     else:
         # one thread: the other cores are for the simulation
-        save_video(path, recording, copy=copy, pushes=material.pushes, threads=1, progress=progress)
+        save_video(path, recording, pushes=material.pushes, threads=1, progress=progress)
     return path
 
 
@@ -308,8 +303,8 @@ def session_options(source: Source, beside: Source = None) -> dict[str, Any]:
     names = source_name(source, "first"), source_name(beside, "second")
     options: dict[str, Any] = {"names": names}
     if isinstance(source, (str, os.PathLike)) and is_recording(source):
-        options["recording"] = load_recording(source)
-    elif isinstance(source, Recording):
+        source = load_recording(source)
+    if isinstance(source, Recording):
         options["recording"] = source
     elif source is not None:
         options["clip"] = source if isinstance(source, Clip) else os.fspath(source)

@@ -65,7 +65,10 @@ class SceneIndex:
         number: Different for every index.
         projectiles: The balls that can be thrown.
         names: Parts of the scene that are characters: all but free objects, if there are others.
+        count: Number of characters.
+        link_names: Names of all links of the scene.
         groups: Characters that are the same.
+        character: The first character.
         owner: Number of the character that a link belongs to, shape (nl,); -1 is none.
         effort: Largest torque of each joint [N m], shape (bodies,); inf is none.
         scale: Torque for which its torque ratio is 1 [N m], shape (bodies,).
@@ -80,32 +83,14 @@ class SceneIndex:
         pairs = list(zip(parts.items(), scene.characters, strict=True))
         chosen = [pair for pair in pairs if not is_free_object(pair[1])] or pairs
         self.names = tuple(name for (name, _), _ in chosen)
+        self.count, self.link_names = len(self.names), scene.forest.link_names
         self.groups = _groups([(part, character) for (_, part), character in chosen])
+        self.character = self.groups[0].character
         self.owner: Ints = np.full(scene.nl, -1)
         for row, ((_, part), _) in enumerate(chosen):
             self.owner[part.links] = row
         self.effort, self.scale = _efforts(scene)
         self.width = max(2.0, 1.5 * max(size_of(character) for _, character in chosen))
-
-    @property
-    def count(self) -> int:
-        """Number of characters."""
-        return len(self.names)
-
-    @property
-    def link_names(self) -> tuple[str, ...]:
-        """Names of all links of the scene."""
-        return self.scene.forest.link_names
-
-    @property
-    def character(self) -> Character:
-        """The first character."""
-        return self.groups[0].character
-
-    @property
-    def limbs(self) -> dict[str, tuple[str, ...]]:
-        """Limbs of the first character, and the names of their links in it."""
-        return dict(self.character.limbs)
 
     def part(self, character: int) -> Part:
         """Where a character is in the scene's arrays."""

@@ -350,18 +350,22 @@ class Simulation:
 
 
 class Playback:
-    """A recording that is played.
+    """The first copy of a recording, played.
 
     Args:
         recording: The recording.
         name: Its name on the page.
-        copy: Number of the copy that is shown.
+
+    Attributes:
+        start: Time of the first frame [s].
+        end: Time of the last frame [s].
     """
 
-    def __init__(self, recording: Recording, name: str, copy: int = 0) -> None:
-        self.recording, self.name, self.copy = recording, name, copy
+    def __init__(self, recording: Recording, name: str) -> None:
+        self.recording, self.name = recording, name
         self.index = SceneIndex(recording.settings, recording.scene)
-        self._time = recording.columns.column("time")[:, copy]
+        self._time = recording.columns.column("time")[:, 0]
+        self.start, self.end = float(self._time[0]), float(self._time[-1])
         self._position = 0.0  # since the first frame [s], at the recording's rate
 
     def __len__(self) -> int:
@@ -371,21 +375,6 @@ class Playback:
     def frame_number(self) -> int:
         """Number of the frame that is shown."""
         return min(int(self._position / self.recording.interval + 1e-6), len(self) - 1)
-
-    @property
-    def time(self) -> float:
-        """Time of the frame that is shown [s]."""
-        return float(self._time[self.frame_number])
-
-    @property
-    def start(self) -> float:
-        """Time of the first frame [s]."""
-        return float(self._time[0])
-
-    @property
-    def end(self) -> float:
-        """Time of the last frame [s]."""
-        return float(self._time[-1])
 
     def advance(self, seconds: float, loop: bool) -> bool:
         """Plays on; returns whether there is anything left to play."""
@@ -407,4 +396,4 @@ class Playback:
 
     def measures(self) -> Measures:
         """What is shown, with its measures."""
-        return measure_recording(self.index, self.recording, self.frame_number, self.copy)
+        return measure_recording(self.index, self.recording, self.frame_number)

@@ -401,7 +401,7 @@ class ControlTab:
     def update(self, snapshot: Snapshot) -> None:
         """Lists the limbs."""
         self._newest = snapshot
-        set_options(self._limb, (BODY, *snapshot.measures.index.limbs))
+        set_options(self._limb, (BODY, *snapshot.measures.index.character.limbs))
         gains = "frequency" in snapshot.controls.entry.options.info()
         for name, slider in self._sliders.items():
             set_visible(slider, gains or name == "strength")

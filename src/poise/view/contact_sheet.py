@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -138,22 +138,20 @@ def contact_sheet(
         raise PoiseError(f"ghost has {len(ghosts)} rows; the motion has {len(frames)}")
 
     chosen = np.rint(np.linspace(0, len(frames) - 1, columns * rows)).astype(int)
-    cameras = cell_cameras(scene, frames[chosen], azimuth, elevation, cell)
+    cameras = _cell_cameras(scene, frames[chosen], azimuth, elevation, cell)
     world = motion[0] if isinstance(motion, tuple) and isinstance(motion[0], World) else None
     if ground is True and world is None:
         ground = drawing.ground_under(scene, frames[chosen])
-
     shown = scene if world is None else world
-
-    def draw(k: int) -> Image:
-        i = chosen[k]
-        return render(
-            shown, frames[i], cameras[k], size=cell, ghost=None if ghosts is None else ghosts[i],
+    pictures = (
+        render(
+            shown, frames[i], camera, size=cell, ghost=None if ghosts is None else ghosts[i],
             ground=ground, color=color, samples=samples,
-        )  # fmt: skip
-
+        )
+        for i, camera in zip(chosen, cameras, strict=True)
+    )  # fmt: skip
     texts = [f"{i / rate:.2f} s" if rate else f"{i}" for i in chosen] if labels else []
-    return draw_sheet(columns, rows, cell, draw, texts)
+    return draw_sheet(pictures, columns, rows, cell, texts)
 
 
 def _frames(motion: Any, fps: float | None) -> tuple[Scene, Floats, float | None]:
@@ -214,15 +212,15 @@ def recording_sheet(
     part = recording.frames(start, stop)
     chosen = np.rint(np.linspace(part.start, part.stop - 1, columns * rows)).astype(int).tolist()
     time, q = (recording.columns.column(name)[chosen, copy] for name in ("time", "q"))
-    cameras = cell_cameras(recording.scene, q, azimuth, elevation, cell)
+    cameras = _cell_cameras(recording.scene, q, azimuth, elevation, cell)
     ground = drawing.level_ground(recording.settings)
-
-    def draw(k: int) -> Image:
-        i = chosen[k]
-        things = frame_drawing(recording, i, copy=copy, color=color, ghost=ghost, forces=forces)
-        return render(things, camera=cameras[k], size=cell, ground=ground, samples=samples)
-
-    return draw_sheet(columns, rows, cell, draw, [f"{t:.2f} s" for t in time])
+    looks: dict[str, Any] = {"copy": copy, "color": color, "ghost": ghost, "forces": forces}
+    frames = (frame_drawing(recording, i, **looks) for i in chosen)
+    pictures = (
+        render(things, camera=camera, size=cell, ground=ground, samples=samples)
+        for things, camera in zip(frames, cameras, strict=True)
+    )
+    return draw_sheet(pictures, columns, rows, cell, [f"{t:.2f} s" for t in time])
 
 
 def notebook_html(motion: Recording | Clip) -> str:
@@ -257,38 +255,32 @@ def check_grid(columns: int, rows: int, cell: tuple[int, int]) -> tuple[int, int
     return columns, rows, (width, height)
 
 
-def cell_cameras(
+def _cell_cameras(
     scene: Scene, q: Floats, azimuth: float, elevation: float, cell: tuple[int, int]
 ) -> list[Camera]:
     """Cameras of the cells, one for each position (k, nq)."""
-    return follow_motion(
-        scene, q, smoothing=0.0, azimuth=azimuth, elevation=elevation, size=cell,
-        fov=math.radians(20.0),
-    )  # fmt: skip
+    looks: dict[str, Any] = {"azimuth": azimuth, "elevation": elevation, "size": cell}
+    return follow_motion(scene, q, smoothing=0.0, fov=math.radians(20.0), **looks)
 
 
 def draw_sheet(
-    columns: int,
-    rows: int,
-    cell: tuple[int, int],
-    draw: Callable[[int], Image],
-    texts: Sequence[str],
+    pictures: Iterable[Image], columns: int, rows: int, cell: tuple[int, int], texts: Sequence[str]
 ) -> Image:
-    """Draws cells side by side, in rows.
+    """Puts pictures side by side, in rows.
 
     Args:
+        pictures: One for each cell, of its size.
         columns: Cells side by side.
         rows: Rows of them.
         cell: Width and height of a cell [pixels].
-        draw: Draws cell k.
         texts: Of the upper left corner of each cell, or none.
     """
     width, height = cell
     shape = rows * (height + GAP) - GAP, columns * (width + GAP) - GAP, 3
     sheet: Image = np.full(shape, PAPER, np.uint8)
     corners = [(x * (width + GAP), y * (height + GAP)) for y in range(rows) for x in range(columns)]
-    for k, (x, y) in enumerate(corners):
-        sheet[y : y + height, x : x + width] = draw(k)
+    for (x, y), picture in zip(corners, pictures, strict=True):
+        sheet[y : y + height, x : x + width] = picture
     if not texts:
         return sheet
     size = max(9, min(width // 10, 28))

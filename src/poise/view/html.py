@@ -81,40 +81,19 @@ def save_html(
         raise PoiseError(f"{os.fspath(path)}: pages are written as .html")
     shown = [one for one in (recording, beside) if one is not None]
     lines = [Timeline(one, copy=copy, fps=fps) for one in shown]
-    labels = _names(lines, names) + _captions(lines[0], captions)
-    page = _page(
-        lines, labels, forces, progress,
-        ghost=ghost, center_of_mass=center_of_mass, pushes=pushes, color=color,
-    )  # fmt: skip
-    whole = re.sub("<title>.*?</title>", f"<title>{html.escape(title)}</title>", page, count=1)
-    write_atomically(path, whole.encode())
-
-
-def _page(
-    lines: list[Timeline],
-    labels: Sequence[Label],
-    forces: bool | float,
-    progress: Callable[[float], None] | None,
-    **looks: Any,
-) -> str:
-    """The page of one or two recordings; `looks` are arguments of Playback."""
-    first = lines[0].recording
     hulls = [hull_of_motion(line) for line in lines]
     offsets = _offsets(lines, hulls)
-    balls = np.concatenate([hull + (*by, 0.0) for hull, by in zip(hulls, offsets, strict=True)])
-    ahead = _heading(lines[0])
-    camera = frame(balls, ahead + AZIMUTH, ELEVATION, ASPECT, FOV, 0.1)
-
     recorder = HtmlRecorder()
-    low, high = balls[:, :2].min(axis=0, initial=0.0), balls[:, :2].max(axis=0, initial=0.0)
-    recorder.look(camera)
-    stage = Stage(recorder.scene)
-    stage.update("ground", drawing.ground_drawing(first.settings, low, high))
-    stage.update("obstacles", drawing.static_drawing(first.settings))
+    stage = _set_stage(recorder, lines[0], hulls, offsets)
+    looks: dict[str, Any] = {"ghost": ghost, "center_of_mass": center_of_mass, "pushes": pushes}
     plays = [
-        Playback(stage, line, name, forces=force_scale(line.recording, forces), offset=by, **looks)
+        Playback(
+            stage, line, name, forces=force_scale(line.recording, forces), color=color, offset=by,
+            **looks,
+        )
         for line, name, by in zip(lines, ("recording", "beside"), offsets, strict=False)
-    ]
+    ]  # fmt: skip
+    labels = _names(names, hulls, offsets) + _captions(lines[0], captions)
     for i, (text, at) in enumerate(labels):
         recorder.scene.add_label(f"/names/{i}", text, position=at)
     count = max(map(len, lines))
@@ -124,7 +103,22 @@ def _page(
         recorder.wait(1.0 / lines[0].fps)
         if progress is not None:
             progress((k + 1) / count)
-    return recorder.html()
+    named = f"<title>{html.escape(title)}</title>"
+    whole = re.sub("<title>.*?</title>", named, recorder.html(), count=1)
+    write_atomically(path, whole.encode())
+
+
+def _set_stage(
+    recorder: HtmlRecorder, first: Timeline, hulls: list[Floats], offsets: list[Floats]
+) -> Stage:
+    """A stage with the ground and obstacles of the first recording; the camera shows all hulls."""
+    balls = np.concatenate([hull + (*by, 0.0) for hull, by in zip(hulls, offsets, strict=True)])
+    recorder.look(frame(balls, _heading(first) + AZIMUTH, ELEVATION, ASPECT, FOV, 0.1))
+    low, high = balls[:, :2].min(axis=0, initial=0.0), balls[:, :2].max(axis=0, initial=0.0)
+    stage, settings = Stage(recorder.scene), first.recording.settings
+    stage.update("ground", drawing.ground_drawing(settings, low, high))
+    stage.update("obstacles", drawing.static_drawing(settings))
+    return stage
 
 
 def _offsets(lines: list[Timeline], hulls: list[Floats]) -> list[Floats]:
@@ -145,13 +139,10 @@ def _heading(line: Timeline) -> float:
     return drawing.heading(scene, q[0])
 
 
-def _names(lines: list[Timeline], names: Sequence[str]) -> list[Label]:
+def _names(names: Sequence[str], hulls: list[Floats], offsets: list[Floats]) -> list[Label]:
     """Labels of the recordings, above their first poses."""
-    if not names:
-        return []
-    hulls = [hull_of_motion(line) for line in lines]
     labels = []
-    for name, hull, by in zip(names, hulls, _offsets(lines, hulls), strict=False):
+    for name, hull, by in zip(names, hulls, offsets, strict=False):
         top = float((hull[:, 2] + hull[:, 3]).max(initial=0.0))
         labels.append((name, (*hull[:1, :2].sum(axis=0), top + 0.15) + by))
     return labels

@@ -172,13 +172,11 @@ def draw_overview(series: Series, joints: Sequence[str], pushes: Sequence[Push],
         _finish(axes, series.time, pushes, room=0.2, signed=axes is plots[2, 1])
     for axes in plots[-1]:
         axes.set_xlabel("time [s]")
-    if pushes:
-        top = plots[0, 0]
-        for push in pushes:
-            # above the axes, where no legend is
-            note = f"{push.force:g} N on {push.link.replace('_', ' ')}"
-            top.annotate(note, (push.at, 1.0), xycoords=("data", "axes fraction"), va="bottom",
-                         fontsize=8, color=PUSH)  # fmt: skip
+    for push in pushes:
+        # above the axes, where no legend is
+        note = f"{push.force:g} N on {push.link.replace('_', ' ')}"
+        plots[0, 0].annotate(note, (push.at, 1.0), xycoords=("data", "axes fraction"), va="bottom",
+                             fontsize=8, color=PUSH)  # fmt: skip
     figure.suptitle(title, fontsize=13)
     return figure
 
