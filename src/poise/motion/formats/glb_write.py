@@ -141,13 +141,11 @@ def nodes_of(clip: Clip) -> Nodes:
     links = {link.name: i for i, link in enumerate(character.links)}
     rigid = [i for i, name in enumerate(rig.names) if name not in links]
     if rigid:
-        P, E = (_frames_first(x, rigid) for x in poses_of(character, rig, clip.frames))
-        rest_P, rest_E = (
-            _frames_first(x, rigid) for x in poses_of(character, rig, character.rest_q)
+        more = *poses_of(character, rig, clip.frames), *poses_of(character, rig, character.rest_q)
+        p, e, rest_p, rest_e = (
+            np.concatenate([x, y[rigid].transpose(1, 0, 2)], axis=1)
+            for x, y in zip((p, e, rest_p, rest_e), more, strict=True)
         )
-        p, e = np.concatenate([p, P], axis=1), np.concatenate([e, E], axis=1)
-        rest_p = np.concatenate([rest_p, rest_P], axis=1)
-        rest_e = np.concatenate([rest_e, rest_E], axis=1)
     names = [link.name for link in character.links] + [rig.names[i] for i in rigid]
     above = {link.name: link.parent for link in character.links}
     for joint in rig.joints:  # a parent in the source is nearer than that among the links
@@ -175,12 +173,6 @@ def align_signs(quat: Floats) -> Floats:
     flips = np.sum(quat[1:] * quat[:-1], axis=-1) < 0.0
     quat[1:] *= np.where(np.cumsum(flips, axis=0) % 2 == 1, -1.0, 1.0)[..., None]
     return quat
-
-
-def _frames_first(x: Floats, rows: list[int]) -> Floats:
-    """Rows of poses (joints, k, c) as (k, rows, c)."""
-    swapped: Floats = x[rows].transpose(1, 0, 2)
-    return swapped
 
 
 def _local(parents: tuple[int, ...], p: Floats, e: Floats) -> tuple[Floats, Floats]:

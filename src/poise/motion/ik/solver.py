@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dposv
 
 from poise import dynamics
+from poise.anatomy.feet import has_free_root
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, Progress
@@ -141,7 +142,7 @@ class Tree:
         S = np.empty((len(q), self.character.nv, 6))
         S[..., 3:] = self.turns * axis
         S[..., :3] = cross(S[..., 3:], p[:, :1] - at) + (1.0 - self.turns) * axis
-        if self.character.joints and self.character.joints[0].kind == "free":
+        if has_free_root(self.character):
             S[:, :3, :3] = np.eye(3)
         return S
 
