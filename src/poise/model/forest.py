@@ -45,6 +45,15 @@ class Part(NamedTuple):
     links: slice
 
 
+class Coordinates(NamedTuple):
+    """Where rotations and all else are in q and v."""
+
+    quat: Ints  # quaternions of ball and free joints in q, shape (k, 4)
+    turn: Ints  # their angular velocities in v, shape (k, 3)
+    plain_q: Ints  # all else in q, shape (m,)
+    plain_v: Ints  # and in v, shape (m,)
+
+
 @dataclass(frozen=True, eq=False)
 class Forest:
     """Several characters as one set of arrays, C-contiguous, float64 and int32."""
@@ -100,6 +109,20 @@ class Forest:
             "external": (len(self.link_names), 6),
             "past": (2, self.nq),
         }
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """Where rotations and all else are in q and v."""
+        ball, free = self.kind == KINDS["ball"], self.kind == KINDS["free"]
+        q = np.concatenate([self.q_adr[ball], self.q_adr[free] + 3])[:, None] + np.arange(4)
+        v = np.concatenate([self.v_adr[ball], self.v_adr[free] + 3])[:, None] + np.arange(3)
+        rest_q, rest_v = np.setdiff1d(np.arange(self.nq), q), np.setdiff1d(np.arange(self.nv), v)
+        return Coordinates(*(x.astype(np.int32) for x in (q, v, rest_q, rest_v)))
+
+    @cached_property
+    def link_of_dof(self) -> Ints:
+        """The link that each velocity moves, shape (nv,)."""
+        return np.repeat(self.link, np.array([6, 3, 1, 1])[self.kind])
 
 
 def compile_forest(characters: Sequence[Character], names: Sequence[str] | None = None) -> Forest:

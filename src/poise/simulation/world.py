@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise import _core
 from poise.dynamics import GRAVITY, DtypeLike, forward_kinematics, link_velocities, precision
-from poise.errors import Diverged, PoiseError, unknown_name
+from poise.errors import Diverged, PoiseError, check_known
 from poise.math.arrays import (
     Floats,
     choice,
@@ -350,8 +350,7 @@ class World:
     def part(self, name: str) -> Part:
         """Slices of q, v and links that belong to one part of the scene."""
         parts = self.scene.forest.parts
-        if name not in parts:
-            raise PoiseError(unknown_name("part", name, parts))
+        check_known("part", name, parts)
         return parts[name]
 
     # ---- what happens
@@ -374,8 +373,8 @@ class World:
             state = self._with_parts(state, where)
         if not isinstance(state, State):
             raise PoiseError(f"reset takes a State, got {state!r:.80}")
-        if state.clip is not None and len(self._scene.characters) == 1:
-            check_clip_fits(state.clip, self._scene.characters[0])
+        if state.clip is not None:
+            self._check_clip(state.clip)
         q, memory = state.q, state.memory
         v = state.v if state.moving else np.zeros(self.scene.nv)
         time = state.time
@@ -698,14 +697,10 @@ class World:
         part = next(p for p in forest.parts.values() if p.links.start <= link < p.links.stop)
         return float(forest.link_mass[part.links].sum())
 
-    def _snapshot(self) -> tuple[Floats, Floats, Floats, Floats]:
-        q, v = self._core.read()
-        return (
-            self._shape(q),
-            self._shape(v),
-            self._shape(self._core.time()),
-            self._shape(self._core.memory()),
-        )
+    def _snapshot(self) -> Iterator[Floats]:
+        """Positions, velocities, clocks and memory, as a State has them."""
+        core = self._core
+        return map(self._shape, (*core.read(), core.time(), core.memory()))
 
     def _shape(self, array: Floats) -> Floats:
         return array[0] if self._n == 1 else array

@@ -262,3 +262,10 @@ def test_joints_of_legs_give_way_before_the_trunk_does() -> None:
     by_name = {joint.name: keep[BALL.v_slice(joint)].min() for joint in BALL.joints}
     assert by_name["left_ankle"] < by_name["left_hip"] < by_name["chest"]
     assert by_name["left_hip"] == by_name["right_hip"]
+
+
+def test_a_balanced_clip_is_the_prepared_one_with_its_notes() -> None:
+    clip = poise.load_clip("jab")
+    balanced, prepared = clip.balanced(), prepare_balance(clip)
+    np.testing.assert_allclose(balanced.frames, prepared.clip.frames, atol=1e-12)
+    assert balanced.notes == (*clip.notes, *prepared.notes)

@@ -253,11 +253,17 @@ class TreeReader:
             int(getattr(kinds, f"mjJNT_{kind.upper()}")): kind for kind in SIZES
         }
 
-    def character(self, name: str) -> Character:
+    def character(self, name: str, bodies: Sequence[int] | None = None) -> Character:
+        """The character of a tree.
+
+        Args:
+            name: Its name; "" is that of its root.
+            bodies: Of the tree; None is the one tree that moves.
+        """
         m = self.model
         if np.any(m.tendon_armature):
             raise CharacterError("armature of a tendon is not read; give it to the joints")
-        bodies = self.tree()
+        bodies = self.tree() if bodies is None else bodies
         names = self.names(bodies)
         touching = can_touch(m, bodies)
         links = []
@@ -278,15 +284,12 @@ class TreeReader:
                     shapes=shapes_of(m, i, touching),
                 )
             )
-        return Character(name, tuple(links), self.limbs(set(names.values())))
+        return Character(name or links[0].name, tuple(links), self.limbs(set(names.values())))
 
     def tree(self) -> list[int]:
         """The bodies of the one tree that moves; what is fixed beside it is scenery."""
         m = self.model
-        root = list(range(m.nbody))
-        for i in range(1, m.nbody):
-            parent = int(m.body_parentid[i])
-            root[i] = i if parent == 0 else root[parent]
+        root = m.body_rootid.tolist()
         roots = sorted(set(root[1:]))
         moving = sorted({root[int(i)] for i in m.jnt_bodyid})
         if not roots:

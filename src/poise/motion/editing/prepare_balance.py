@@ -581,7 +581,7 @@ def _foot_places(
 def _least_heights(on: Mask, fps: float) -> Floats:
     """How high points must be that do not stand: the higher, the longer before and after, -inf of
     those that do, shape (k, points)."""
-    away = np.stack([frames_from(column) for column in on.T], axis=1) - 1.0
+    away = frames_from(on) - 1.0
     return np.where(on, -np.inf, SWINGS * np.minimum(away / (RISE * fps), 1.0))
 
 
