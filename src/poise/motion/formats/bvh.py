@@ -40,12 +40,13 @@ from poise.anatomy.rig import (
     poses_of,
 )
 from poise.anatomy.skeleton import character_from_rig
-from poise.errors import CharacterError, ClipError, PoiseError
+from poise.errors import ClipError
 from poise.io.files import decode, line_at, read_bounded, write_atomically
 from poise.math.arrays import Floats, children_of, depth_first
 from poise.math.rotation import conjugate, multiply, quat_matrix, rotate, turn
 from poise.model.character import Character
 from poise.motion.clip import Clip
+from poise.motion.formats import name_in_errors
 
 MOST_BYTES = 128 * 2**20
 """Larger files are refused: 20 minutes of CMU's skeleton at 120 frames per second."""
@@ -401,14 +402,12 @@ def _rows(path: Path, data: bytes, start: int, width: int, stated: int) -> Float
 def clip_from_channels(path: Path, rig: Rig, values: Floats, character: Character | None) -> Clip:
     """A clip from the channels (k, channels) of all joints, one after another, in degrees."""
     rotations, offsets = local_poses(rig, values)
-    try:
+    with name_in_errors(path):
         if character is None:
             still, sliding = _still(rig, rotations), _sliding(rig, offsets)
             character = character_from_rig(rig, still=still, sliding=sliding)
         q = frames_on(character, rig, *forward_kinematics(rig, rotations, offsets))
         return Clip(character, q, rig.fps, source=rig, name=path.stem)
-    except PoiseError as error:
-        raise ClipError(f"{path}: {error}") from error
 
 
 def local_poses(rig: Rig, values: Floats) -> tuple[Floats, Floats]:
@@ -471,11 +470,9 @@ def write(clip: Clip, path: str | os.PathLike[str]) -> None:
         clip: The motion.
         path: Where to.
     """
-    try:
+    with name_in_errors(path):
         rig = bvh_rig(clip)
         values = channels_of(rig, *poses_of(clip.character, rig, clip.frames))
-    except CharacterError as error:
-        raise ClipError(f"{path}: {error}") from error
     text = _hierarchy_text(rig) + _motion_text(rig, values, clip.fps)
     write_atomically(path, text.encode("utf-8"))
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from poise.characters import load_character
-from poise.errors import ClipError, PoiseError, shorten, unknown_name
+from poise.errors import ClipError, shorten, unknown_name
 from poise.io.files import line_of_item, parse_json, read_text, write_atomically
 from poise.math.arrays import Floats
 from poise.math.rotation import (
@@ -41,6 +41,7 @@ from poise.math.rotation import (
 )
 from poise.model.character import Character, Joint, Link
 from poise.motion.clip import Clip
+from poise.motion.formats import name_in_errors
 
 # columns of a file to coordinates of a character, and back
 
@@ -253,10 +254,8 @@ def read(
     else:
         assert character is not None
         q = layout.q(values, character.nq)
-    try:
+    with name_in_errors(path):
         return Clip(character, q, fps, name=path.stem, notes=notes)
-    except PoiseError as error:
-        raise ClipError(f"{path}: {error}") from error
 
 
 def write(
