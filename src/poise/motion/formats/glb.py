@@ -243,4 +243,4 @@ def _on_character(clip: Clip, character: Character, fps: float | None) -> Clip:
         q, rate = clip.q(np.arange(frames) / fps), fps
     if q is clip.frames and character is clip.character:
         return clip
-    return Clip(character, q, rate, source=clip.source, name=clip.name)
+    return clip.replace(character=character, q=q, fps=rate)
