@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from poise.anatomy.feet import has_free_root
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats
@@ -67,8 +68,7 @@ class LoopedClip:
     @property
     def is_free(self) -> bool:
         """Whether its root moves freely."""
-        joints = self.clip.character.joints
-        return bool(joints) and joints[0].kind == "free"
+        return has_free_root(self.clip.character)
 
     @cached_property
     def _travel(self) -> tuple[float, complex]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from poise.anatomy.body import body_of
+from poise.anatomy.feet import has_free_root
 from poise.characters import builtin_names, load_character
 from poise.errors import ClipError, PoiseError, unknown_name
 from poise.io.archive import Archive
@@ -189,8 +190,7 @@ class Library:
 
     def default_ground(self, character: str) -> str:
         """A plane for a character with a free root; none for one that hangs on the world."""
-        joints = self.character(character).joints
-        return "plane" if joints and joints[0].kind == "free" else "none"
+        return "plane" if has_free_root(self.character(character)) else "none"
 
 
 def _unique_name(name: str, taken: tuple[str, ...]) -> str:

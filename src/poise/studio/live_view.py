@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from poise.anatomy.feet import has_free_root
 from poise.math.arrays import Floats
 from poise.model.scene import scene_of
 from poise.simulation.contact import Projectiles
@@ -349,7 +350,7 @@ def to_page(measures: Measures, at: Floats) -> Measures:
 
 def can_travel(index: SceneIndex) -> bool:
     """Whether all characters of a scene have free roots."""
-    return all(one.joints and one.joints[0].kind == "free" for one in index.scene.characters)
+    return all(map(has_free_root, index.scene.characters))
 
 
 def ground_below(measures: Measures) -> Floats:

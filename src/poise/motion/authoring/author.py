@@ -154,7 +154,7 @@ def refine(
             fixed=fixed,
             iterations=options.iterations,
             watch=partial(_watch_stage, watch, stage) if watch else None,
-        ).motion
+        )
     return motion
 
 

@@ -507,20 +507,26 @@ def make_consistent(
     for i in range(UPDATES):
         desired, required = goal(motion.q, fps)
         over = _com_term(desired, required)
-        found = optimize(motion, [*_pose_terms(character, stand, start, keep), over, ends,
-                                  terms.smooth(JERK[0])],
-                         spacing=SPACING, iterations=POSES)  # fmt: skip
-        motion = found.motion
+        pose_terms = _pose_terms(character, stand, start, keep)
+        motion = optimize(
+            motion,
+            [*pose_terms, over, ends, terms.smooth(JERK[0])],
+            spacing=SPACING,
+            iterations=POSES,
+        )
         progress(0.4 * (i + 1) / UPDATES)
     inner = inner_points(stand.points)
     left = _unexplained(motion, inner, on)
     if left > UNEXPLAINED:
         pull = terms.ground(inner, on, weight=PULL, torque=TORQUE, friction=FRICTION)
-        found = optimize(motion, [*_pose_terms(character, stand, motion.q, keep), pull, ends,
-                                  terms.smooth(JERK[1])],
-                         spacing=SPACING, iterations=FORCES,
-                         watch=lambda k, cost: progress(0.4 + 0.6 * (k + 1) / FORCES))  # fmt: skip
-        motion = found.motion
+        pose_terms = _pose_terms(character, stand, motion.q, keep)
+        motion = optimize(
+            motion,
+            [*pose_terms, pull, ends, terms.smooth(JERK[1])],
+            spacing=SPACING,
+            iterations=FORCES,
+            watch=lambda k, cost: progress(0.4 + 0.6 * (k + 1) / FORCES),
+        )
         left = _unexplained(motion, inner, on)
     progress(1.0)
     before = _unexplained(Motion(character, start, fps), inner, on)

@@ -254,9 +254,7 @@ def _vector(bone: Bone) -> tuple[float, ...]:
 
 def channel_names(bone: Bone) -> tuple[str, ...]:
     """Names of channels, the rotation that acts last first, as BVH has them."""
-    moves = [MOVES[d] for d in bone.dof if d in MOVES]
-    turns = [TURNS[d] for d in bone.dof if d in TURNS]
-    return (*moves, *reversed(turns))
+    return tuple({**MOVES, **TURNS}[bone.dof[i]] for i in _column_order(bone))
 
 
 def read_asf(path: Path) -> Skeleton:

@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg.lapack import dposv
 
 from poise import dynamics
+from poise.anatomy.feet import has_free_root
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.arrays import Floats, Progress
@@ -141,7 +142,7 @@ class Tree:
         S = np.empty((len(q), self.character.nv, 6))
         S[..., 3:] = self.turns * axis
         S[..., :3] = cross(S[..., 3:], p[:, :1] - at) + (1.0 - self.turns) * axis
-        if self.character.joints and self.character.joints[0].kind == "free":
+        if has_free_root(self.character):
             S[:, :3, :3] = np.eye(3)
         return S
 
@@ -356,8 +357,6 @@ def solve(
     iterations: int = 20,
     tolerance: float = 1e-5,
     near: bool = False,
-    strict: bool = False,
-    fps: float | None = None,
     progress: Progress | None = None,
 ) -> tuple[Floats, Report]:
     """Bring poses to their goals, each frame by itself.
@@ -372,12 +371,10 @@ def solve(
         iterations: Most rounds.
         tolerance: Frames whose largest step is below this are done [rad, m].
         near: The start is near the goals: short, lightly damped steps.
-        strict: Raise ClipError if a goal is missed by more than 5 mm or 0.1 rad.
-        fps: To name times instead of frames.
         progress: Called with the finished fraction, 0 to 1.
 
     Returns:
-        Poses of the shape of q, and a report.
+        Poses of the shape of q, and a report, whose `check` raises where goals are missed.
     """
     start = np.asarray(q, dtype=np.float64)
     rows = np.atleast_2d(start)
@@ -394,10 +391,7 @@ def solve(
         out[a:b], rounds[a:b] = part.run(rows[a:b], iterations, tolerance, NEAR if near else USUAL)
         if progress is not None:
             progress(b / len(rows))
-    report = _report(character, accepted, out, rounds)
-    if strict:
-        report.check(fps=fps)
-    return out.reshape(start.shape), report
+    return out.reshape(start.shape), _report(character, accepted, out, rounds)
 
 
 class _Solver:
