@@ -40,7 +40,7 @@ __version__ = _core.build_info()["version"]
 
 def _notebook_html(motion: Clip | Recording) -> str:
     """Draws a clip or a recording for a notebook; imports the viewer when it is called."""
-    from poise.view.recorded import notebook_html
+    from poise.view.contact_sheet import notebook_html
 
     return notebook_html(motion)
 

@@ -435,7 +435,7 @@ def test_metrics_of_a_single_frame_and_of_what_cannot_move_are_finite() -> None:
 
 @pytest.mark.parametrize("ground", [True, HILLS, Plane((0.2, 0.0, 1.0)), Plane(height=-0.1), False])
 def test_pictures_show_obstacles_and_what_was_thrown(ground: Any) -> None:
-    from poise.view.recorded import frame_drawing, recording_sheet
+    from poise.view.contact_sheet import frame_drawing, recording_sheet
 
     recording = short(2, ground=ground)
     before, after = frame_drawing(recording, 0, copy=1), frame_drawing(recording, 3, copy=1)

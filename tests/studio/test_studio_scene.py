@@ -51,7 +51,7 @@ def test_rounds_that_turn_are_carried_as_the_looped_clip_is() -> None:
         assert np.allclose(v[0, :6], bent.v(t)[:6], atol=1e-3)
 
 
-def test_after_the_last_round_the_pose_is_fill_gaps() -> None:
+def test_after_the_last_round_the_pose_is_held() -> None:
     motion = library().motion("humanoid", "walk")
     q, v, a = motion.sample(np.array([2.0 * motion.clip.duration, 50.0]), 2)
     assert np.array_equal(q[0], q[1])
@@ -71,7 +71,7 @@ def test_a_loop_can_be_ended_and_begun_again() -> None:
     assert np.abs(again.target(5.5 * length).q - held).max() > 0.1
 
 
-def test_a_clip_that_cannot_be_looped_is_fill_gaps() -> None:
+def test_a_clip_that_cannot_be_looped_is_held() -> None:
     humanoid = load_character("humanoid")
     motion = LoopedClip.of(Clip(humanoid, humanoid.rest_q[None], 60.0))
     assert motion.three_rounds is None

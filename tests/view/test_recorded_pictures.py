@@ -8,8 +8,8 @@ from objects import SOLIDS, body
 
 from poise import PoiseError, Recording, Target, World
 from poise.model.scene import scene_of
+from poise.view.contact_sheet import frame_drawing, recording_sheet
 from poise.view.overlays import force_drawing, link_distances, reference_drawing
-from poise.view.recorded import frame_drawing, recording_sheet
 
 BOX = body(SOLIDS["box"], mass=10.0, pos=(0.0, 0.0, 0.3))
 

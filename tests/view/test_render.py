@@ -31,7 +31,7 @@ from poise.view import (
     trail,
 )
 from poise.view.drawing import lowest, primitives_of
-from poise.view.render import _cast_rays
+from poise.view.render import _trace_rays
 
 FRONT = look_at((0.0, -5.0, 1.0), (0.0, 0.0, 1.0))
 TILT = (math.cos(0.4), math.sin(0.4), 0.0, 0.0)
@@ -54,7 +54,7 @@ def probe(
 ) -> Buffers:
     """What the pixels of `render` show: primitives of `drawing_of`, and how far away they are."""
     camera = camera or follow(source, q, size=size)
-    out = _cast_rays(primitives_of(source, q), camera, size, ground, samples=1, buffers=True)
+    out = _trace_rays(primitives_of(source, q), camera, size, ground, samples=1, buffers=True)
     return Buffers(out[1], out[2])
 
 

@@ -14,8 +14,7 @@ from results_read import pictures
 from poise import PoiseError, Recording, World, load_character, load_clip
 from poise.simulation.pushes import Push, parse_push
 from poise.view.overlays import LINGER, PushArrows
-from poise.view.recorded import as_recording
-from poise.view.timeline import Timeline
+from poise.view.timeline import Timeline, as_recording
 from poise.view.video import save_video
 
 SMALL: dict[str, Any] = {"size": (160, 90), "samples": 1}

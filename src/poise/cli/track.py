@@ -24,7 +24,7 @@ from poise.recording.summary import balance_table, recording_table, stance_of
 from poise.simulation.pushes import parse_push
 from poise.trials.results import check_out, save_results
 from poise.trials.trial import OPTIONS, Trial, prepare_trial, step_text
-from poise.view.balance_plots import balance_plot
+from poise.view.plots import balance_plot
 
 SPEEDS = ("fixed", "adaptive")
 PLOT = "balance.png"

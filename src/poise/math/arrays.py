@@ -55,6 +55,14 @@ def shaped(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Floats:
     return array
 
 
+def matrix(value: ArrayLike, name: str, width: int, *, least: int = 0) -> Floats:
+    """As `floats`, finite, of shape (k, width), with at least so many rows."""
+    array = floats(value, name)
+    if array.ndim != 2 or array.shape[1] != width or len(array) < least:
+        raise PoiseError(f"{name} has shape {array.shape}, expected (k, {width})")
+    return finite(array, name)
+
+
 def finite(array: Floats, name: str) -> Floats:
     """The array itself, if every entry is finite."""
     if not np.isfinite(array).all():

@@ -280,6 +280,14 @@ class Clip(Sealed):
         """With left and right exchanged."""
         return editing.mirroring.mirror(self)
 
+    def balanced(self) -> Clip:
+        """Standing feet level, the center of mass over them: `editing.prepare_balance`.
+
+        `notes` of the result say what was changed.
+        """
+        prepared = editing.prepare_balance.prepare_balance(self)
+        return prepared.clip.replace(notes=(*self.notes, *prepared.notes))
+
     def looped(
         self, cycles: int = 1, *, blend: float | None = None, turn: float | None = None
     ) -> Clip:

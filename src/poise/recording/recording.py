@@ -288,25 +288,29 @@ class Recording(Sealed):
         if name is None and len(parts) > 1:
             raise PoiseError(f"a clip is of one character: name one of {', '.join(parts)}")
         name = next(iter(parts)) if name is None else name
-        if name not in parts:
-            raise PoiseError(unknown_name("part", name, parts))
+        character = self.character(name)
         self.check_copy(copy)
-        if not all(isinstance(k, (int, np.integer, type(None))) for k in (start, stop)):
-            raise PoiseError(f"start and stop must be frames, got {start!r:.80}, {stop!r:.80}")
-        chosen = range(len(self))[start:stop]
-        if not chosen:
-            raise PoiseError(f"there is no frame from {start} to {stop}; there are {len(self)}")
+        chosen = self.frames(start, stop)
         steps = np.diff(self.columns.column("time")[chosen.start : chosen.stop, copy])
         off = np.abs(steps - self.interval) > 0.01 * self.interval
         if off.any():
             k = int(np.argmax(off))
             raise PoiseError(
-                f"frames {chosen[k]} and {chosen[k + 1]} of copy {copy} are {steps[k]:.6g} s "
-                f"apart, a clip has them every {self.interval:.6g} s: choose others by start "
-                "and stop"
+                f"between frames {chosen[k]} and {chosen[k + 1]} of copy {copy} are "
+                f"{steps[k]:.6g} s, a clip has them every {self.interval:.6g} s: choose others "
+                "by start and stop"
             )
         q = self.columns.column("q")[chosen.start : chosen.stop, copy, parts[name].q]
-        return Clip(self.character(name), q, self.fps, name=name)
+        return Clip(character, q, self.fps, name=name)
+
+    def frames(self, start: int = 0, stop: int | None = None) -> range:
+        """Numbers of the frames from `start` up to `stop`, at least one."""
+        if not all(isinstance(k, (int, np.integer, type(None))) for k in (start, stop)):
+            raise PoiseError(f"start and stop must be frames, got {start!r:.80}, {stop!r:.80}")
+        chosen = range(len(self))[start:stop]
+        if not chosen:
+            raise PoiseError(f"there is no frame from {start} to {stop}; there are {len(self)}")
+        return chosen
 
     def character(self, name: str) -> Character:
         """The character that is this part of the scene."""

@@ -437,20 +437,18 @@ def _material(session: Session) -> tuple[str, Callable[[], Material]]:
 
 def open_recording(session: Session, request: requests.Open) -> None:
     """Plays a recording."""
-    name = request.name
-    _load_recording(session, name, lambda recording: session.show_recording(recording, name))
+    _load_recording(session, request.name, session.show_recording)
 
 
 def compare(session: Session, request: requests.Compare) -> None:
     """Shows a recording beside."""
     if request.name is None:
         session.beside = None
-        return
-    name = request.name
-    _load_recording(session, name, lambda recording: session.show_beside(recording, name))
+    else:
+        _load_recording(session, request.name, session.show_beside)
 
 
-def _load_recording(session: Session, name: str, then: Callable[[Recording], None]) -> None:
+def _load_recording(session: Session, name: str, show: Callable[[Recording, str], None]) -> None:
     """Starts a job that loads a recording of the folder."""
     known = session.folder.recordings()
     if name not in known:
@@ -459,7 +457,7 @@ def _load_recording(session: Session, name: str, then: Callable[[Recording], Non
         "load",
         f"opening {name}",
         lambda progress: session.folder.load(name),
-        then=lambda recording: session.post(lambda: then(recording)),
+        then=lambda recording: session.post(lambda: show(recording, name)),
         failed=lambda text: session.post(lambda: session.show_message(text, "error")),
     )
 
@@ -507,10 +505,11 @@ HANDLERS: dict[type[Request], Callable[[Session, Any], None]] = {
 Task = Request | Callable[[], None]
 """What waits in the queue of a session: a request, or a function that was posted."""
 
-OVERRIDING = (requests.Scrub, requests.SetSpeed, requests.SetGravity, requests.SetFriction)
-"""Requests that override one of the same kind before them."""
-
-OVERRIDING_SAME = (
+OVERRIDING = (
+    requests.Scrub,
+    requests.SetSpeed,
+    requests.SetGravity,
+    requests.SetFriction,
     requests.Drag,
     requests.SetGains,
     requests.SetStrength,
@@ -518,7 +517,7 @@ OVERRIDING_SAME = (
     requests.SetGoal,
     requests.SetOption,
 )
-"""Requests that override one before them of the same limb, or of the same point."""
+"""Requests that override one of the same kind, and of the same limb or point, before them."""
 
 
 def drop_overridden(tasks: Iterable[Task]) -> list[Task]:
@@ -533,10 +532,7 @@ def drop_overridden(tasks: Iterable[Task]) -> list[Task]:
 
 def _overrides(task: Task, before: Task) -> bool:
     """Whether nothing remains of the task before."""
-    if type(task) is not type(before):
+    if type(task) is not type(before) or not isinstance(task, OVERRIDING):
         return False
     same = ("limb", "link", "point", "name")
-    return isinstance(task, OVERRIDING) or (
-        isinstance(task, OVERRIDING_SAME)
-        and all(getattr(task, name, None) == getattr(before, name, None) for name in same)
-    )
+    return all(getattr(task, name, None) == getattr(before, name, None) for name in same)

@@ -25,8 +25,8 @@ from poise.recording import Recording, load_recording
 from poise.simulation.pushes import Push
 from poise.studio.requests import Request, Save
 from poise.studio.snapshot import Job, Snapshot
+from poise.view.contact_sheet import recording_sheet
 from poise.view.html import save_html
-from poise.view.recorded import recording_sheet
 from poise.view.render import save_image
 from poise.view.video import save_video
 
@@ -39,10 +39,6 @@ MAX_ENDED = 8
 """Jobs that have ended and are still listed."""
 
 Work = Callable[[Progress], Any]
-
-
-class Stopped(PoiseError):
-    """The session has ended, and so does its work."""
 
 
 class Jobs:
@@ -131,7 +127,7 @@ class Jobs:
     ) -> None:
         def report(progress: float) -> None:
             if self._stopping:
-                raise Stopped("the studio is closing")
+                raise PoiseError("the studio is closing")
             self._update(number, progress=min(max(float(progress), 0.0), 1.0))
 
         self._update(number, state="running")

@@ -200,6 +200,9 @@ class SceneView:
         prefix: Name of the node that it is under.
         index: Index of the scene.
         aside: How far to the right of its place it is shown [m]; then it has no level ground.
+
+    Attributes:
+        height: Of the first character [m].
     """
 
     def __init__(self, api: Any, prefix: str, index: SceneIndex, aside: float = 0.0) -> None:
@@ -216,6 +219,7 @@ class SceneView:
         if index.projectiles:
             self._balls = self._stage.bodies("balls", scene_of(index.projectiles))
         self._marks = Marks(self._stage, api, prefix, index)
+        self.height = self._marks.height
         self._title = api.add_label(
             f"{prefix}/title", "", font_screen_scale=1.1, anchor="bottom-center", visible=False
         )
@@ -254,21 +258,13 @@ class SceneView:
         self._title.visible = bool(title)
         if title:
             self._title.text = title
-            self._title.position = center_of_scene(measures) + (0.0, 0.0, 0.75 * self._marks.height)
-
-    @property
-    def height(self) -> float:
-        """Of the first character [m]."""
-        return self._marks.height
+            self._title.position = center_of_scene(measures) + (0.0, 0.0, 0.75 * self.height)
 
     def remove(self) -> None:
         """Removes it from the page."""
-        self._marks.remove()
-        self._stage.remove()
-        self._ground.remove()
-        self._floor.remove()
-        self._title.remove()
-        self._node.remove()
+        shown = (self._marks, self._stage, self._ground, self._floor, self._title, self._node)
+        for part in shown:
+            part.remove()
 
     def _update_reference(self, q: Floats, reference: Floats | None) -> None:
         """Shows the reference where it differs from the body; objects have none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -39,21 +39,26 @@ WEIGHT = 0.45  # length of the arrow of a character's weight, in its heights
 LONGEST = 1.0  # arrow, in heights
 
 
+def _shown(label: str, hint: str, on: bool = True) -> Any:
+    """An option of the view, with the label and the hint of its control."""
+    return field(default=on, metadata={"label": label, "hint": hint})
+
+
 @dataclass(frozen=True)
 class ViewOptions:
     """What a page shows besides the bodies."""
 
-    ghost: bool = True
-    com: bool = True
-    trail: bool = True
-    pressure: bool = True
-    support: bool = True
-    forces: bool = True
-    torque: bool = False
-    limits: bool = True
-    labels: bool = False
-    inside: bool = False
-    follow: bool = True
+    ghost: bool = _shown("Ghost", "The reference, see-through")
+    com: bool = _shown("Center of mass", "And the point below it on the ground")
+    trail: bool = _shown("Trail", "Path of the center of mass")
+    pressure: bool = _shown("CoP, CMP", "Center of pressure and centroidal moment pivot")
+    support: bool = _shown("Support", "The support polygon")
+    forces: bool = _shown("Forces", "Contact forces, without those within a character")
+    torque: bool = _shown("Torques", "Colors: gray is none, red is the limit of a joint", False)
+    limits: bool = _shown("Limits", "Lights at joints at a limit of their range or torque")
+    labels: bool = _shown("Names", "Of the points", False)
+    inside: bool = _shown("See through", "Transparent bodies", False)
+    follow: bool = _shown("Follow", "The view moves with the character")
 
 
 class Marks:

@@ -197,22 +197,6 @@ TRAIL = 4.0
 MAX_SAMPLES = 1200
 """In slow motion there are many in a second."""
 
-KEYS = (
-    "time",
-    "rotation",
-    "position",
-    "linear",
-    "angular",
-    "kinetic",
-    "potential",
-    "ground_force",
-    *(f"{kind}_{axis}" for kind in ("linear", "angular") for axis in "xyz"),
-    "com_margin",
-    "cop_margin",
-    "cmp_margin",
-    "cop_error",
-)
-
 
 class Series:
     """Measures of the last seconds, in the order of their time."""
@@ -246,25 +230,29 @@ class Series:
         return trail
 
     def curves(self, character: int, now: float) -> dict[str, Floats]:
-        """Curves up to a time [s], each of shape (k,): see KEYS; NaN where undefined.
+        """Curves up to a time [s], each of shape (k,), and their time; NaN where undefined.
 
-        Errors [degrees, m], norms of momentum [N s, N m s], energies [J], ground force [N]; of a
-        standing character, momentum along each axis [N s, N m s], support margins of center of
-        mass, CoP and CMP [cm], and distance between CoP and planned CoP [cm].
+        Errors "rotation" and "position" [degrees, m], norms of momentum "linear" and "angular"
+        [N s, N m s], energies "kinetic" and "potential" [J], "ground_force" [N]; of a standing
+        character, momentum along each axis, as "linear_x" [N s, N m s], support margins of center
+        of mass, CoP and CMP "com_margin", "cop_margin" and "cmp_margin" [cm], and distance between
+        CoP and planned CoP "cop_error" [cm].
         """
-        i = character
-        rows = [
-            (
-                m.time, m.rotation[i], m.position[i], *_lengths(m.linear[i], m.angular[i]),
-                m.kinetic[i], m.potential[i], *_lengths(m.ground_force[i]),
-                *m.linear[i], *m.angular[i], *(100.0 * m.margin[i]),
-                100.0 * _lengths(m.cop[i] - m.planned_cop[i])[0],
-            )
-            for m in self._seen
-            if m.time <= now + 1e-9 and i < len(m.com)
-        ]  # fmt: skip
-        return dict(zip(KEYS, np.array(rows).reshape(-1, len(KEYS)).T, strict=True))
+        seen = [m for m in self._seen if m.time <= now + 1e-9 and character < len(m.com)]
 
+        def rows(name: str, *shape: int) -> Floats:
+            found = np.array([getattr(m, name)[character] for m in seen])
+            return found.reshape(len(seen), *shape)
 
-def _lengths(*vectors: Floats) -> tuple[float, ...]:
-    return tuple(float(np.sqrt(v @ v)) for v in vectors)
+        scalars = ("rotation", "position", "kinetic", "potential")
+        momentum = {name: rows(name, 3) for name in ("linear", "angular")}
+        vectors = momentum | {"ground_force": rows("ground_force", 3)}
+        margins = 100.0 * rows("margin", 3)
+        return {
+            "time": np.array([m.time for m in seen]),
+            **{name: rows(name) for name in scalars},
+            **{name: np.linalg.norm(vector, axis=1) for name, vector in vectors.items()},
+            **{f"{x}_{axis}": momentum[x][:, i] for x in momentum for i, axis in enumerate("xyz")},
+            **{f"{point}_margin": margins[:, i] for i, point in enumerate(("com", "cop", "cmp"))},
+            "cop_error": 100.0 * np.linalg.norm(rows("cop", 3) - rows("planned_cop", 3), axis=1),
+        }

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from poise.errors import PoiseError
+from poise.studio import tabs
 from poise.studio.jobs import Downloads
 from poise.studio.live_view import LiveView
 from poise.studio.marks import ViewOptions
@@ -23,15 +24,7 @@ from poise.studio.readouts import Plots, StatusLines
 from poise.studio.requests import Play, Request, Restart, Scrub, SetLoop, SetSpeed, Step
 from poise.studio.session import Session
 from poise.studio.snapshot import Snapshot
-from poise.studio.tabs import (
-    ActTab,
-    Bindings,
-    ControlTab,
-    OptionControls,
-    RecordTab,
-    SceneTab,
-    ViewTab,
-)
+from poise.studio.tabs import Bindings
 from poise.view.stage import linear_bytes
 
 log = logging.getLogger("poise.studio")
@@ -105,7 +98,7 @@ class Page:
             if not self.server.get_clients():
                 self._ended.wait(0.05)
                 continue
-            snapshot, options = self._session.wait(number, 0.1), self.panel.view_options
+            snapshot, options = self._session.wait(number, 0.1), self.panel.view_tab.chosen
             if snapshot.number == number and options == shown and start - panel_time < 1.0:
                 continue
             number, shown = snapshot.number, options
@@ -128,7 +121,7 @@ class Page:
             self._ended.wait(max(0.0, 1.0 / SCENE_RATE - (time.monotonic() - start)))
 
     def _show(self, snapshot: Snapshot) -> None:
-        self.view.update(snapshot, self.panel.view_options)
+        self.view.update(snapshot, self.panel.view_tab.chosen)
         index = snapshot.measures.index
         framed = (index.character.name, index.count, snapshot.beside is None)
         if framed != self._framed:
@@ -257,29 +250,24 @@ class Panel:
         self, server: Any, session: Any, downloads: Downloads, origin: Any, shadows: bool = True
     ) -> None:
         gui = server.gui
-        self._newest: Snapshot | None = None
+        self._newest: Snapshot = session.newest
         self._bindings = Bindings(gui, session.submit)
         self.status = StatusLines(gui)
         self._playback(gui)
-        tabs = gui.add_tab_group()
-        with tabs.add_tab("Scene"):
-            self._scene = SceneTab(gui, self._bindings, session.library)
-        tune = tabs.add_tab("Tune")
+        group = gui.add_tab_group()
+        with group.add_tab("Scene"):
+            self._scene = tabs.SceneTab(gui, self._bindings, session.library)
+        tune = group.add_tab("Tune")
         with tune:
-            self._control = ControlTab(gui, self._bindings)
-            self._options = OptionControls(tune, gui, self._bindings)
-        with tabs.add_tab("Act"):
-            self.act = ActTab(gui, self._bindings, origin)
-        with tabs.add_tab("See"):
-            self.view_tab = ViewTab(gui, shadows)
-        with tabs.add_tab("Record"):
-            self._record = RecordTab(gui, self._bindings, downloads)
+            self._control = tabs.ControlTab(gui, self._bindings)
+            self._options = tabs.OptionControls(tune, gui, self._bindings)
+        with group.add_tab("Act"):
+            self.act = tabs.ActTab(gui, self._bindings, origin)
+        with group.add_tab("See"):
+            self.view_tab = tabs.ViewTab(gui, shadows)
+        with group.add_tab("Record"):
+            self._record = tabs.RecordTab(gui, self._bindings, downloads)
         self._add_keys()
-
-    @property
-    def view_options(self) -> ViewOptions:
-        """What is shown."""
-        return self.view_tab.chosen
 
     def update(self, snapshot: Snapshot, rate: float) -> None:
         """Sets all controls to the present values.
@@ -323,13 +311,11 @@ class Panel:
             lambda snapshot: snapshot.controls.loop,
         )
 
-    def _toggle_play(self, event: Any) -> Request | None:
-        return None if self._newest is None else Play(not self._newest.playing)
+    def _toggle_play(self, event: Any) -> Request:
+        return Play(not self._newest.playing)
 
     def _jump(self, event: Any) -> Request | None:
         now = self._newest
-        if now is None:
-            return None
         jumps: dict[str, Request] = {
             "Restart": Restart(),
             "Back": Scrub(max(now.frame - 1, 0)),
@@ -339,11 +325,8 @@ class Panel:
         return jumps.get(event.target.value)
 
     def _scrub(self, tick: Any) -> Request | None:
-        now = self._newest
-        if now is None or not now.frames:
-            return None
-        fraction = min(max(tick / TICKS, 0.0), 1.0)
-        return Scrub(round(fraction * (now.frames - 1)))
+        frames, fraction = self._newest.frames, min(max(tick / TICKS, 0.0), 1.0)
+        return Scrub(round(fraction * (frames - 1))) if frames else None
 
     def _show_time(self, snapshot: Snapshot) -> None:
         label, color = ("Pause", None) if snapshot.playing else ("Play", "green")

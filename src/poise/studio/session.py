@@ -188,10 +188,7 @@ class Session:
         return self._newest
 
     def curves(self) -> dict[str, Floats]:
-        """Curves of the last seconds of the watched character.
-
-        `poise.studio.measures` has their names: KEYS.
-        """
+        """Curves of the last seconds of the watched character; see `Series.curves`."""
         now = self._newest
         character = min(now.controls.watch, now.measures.index.count - 1)
         return self.series.curves(character, now.measures.time)

@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import fields
 from functools import lru_cache, partial
 from typing import Any
 
@@ -201,23 +202,9 @@ class ViewTab:
     """What is shown."""
 
     def __init__(self, gui: Any, shadows: bool) -> None:
-        labels = {
-            "ghost": ("Ghost", "The reference, see-through"),
-            "com": ("Center of mass", "And the point below it on the ground"),
-            "trail": ("Trail", "Path of the center of mass"),
-            "pressure": ("CoP, CMP", "Center of pressure and centroidal moment pivot"),
-            "support": ("Support", "The support polygon"),
-            "forces": ("Forces", "Contact forces, without those within a character"),
-            "torque": ("Torques", "Colors: gray is none, red is the limit of a joint"),
-            "limits": ("Limits", "Lights at joints at a limit of their range or torque"),
-            "labels": ("Names", "Of the points"),
-            "inside": ("See through", "Transparent bodies"),
-            "follow": ("Follow", "The view moves with the character"),
-        }
-        start = ViewOptions()
         self._boxes = {
-            name: gui.add_checkbox(label, bool(getattr(start, name)), hint=hint)
-            for name, (label, hint) in labels.items()
+            option.name: gui.add_checkbox(initial_value=option.default, **option.metadata)
+            for option in fields(ViewOptions)
         }
         self._shadows = gui.add_checkbox("Shadows", shadows, hint="Off is quicker without a GPU.")
         points = {"center of mass": POINT, "trail": PATH, "center of pressure": marks.PRESSURE,
@@ -253,7 +240,7 @@ class RecordTab:
     """Takes, files and recordings."""
 
     def __init__(self, gui: Any, bindings: Bindings, downloads: Downloads) -> None:
-        self._newest: Snapshot | None = None
+        self._recording = False
         self._button = bindings.button("Record", self._record, color="red")
         with gui.add_folder("Download"):
             name = gui.add_text("Name", "", hint="Of the files; the clip's if empty.")
@@ -266,14 +253,14 @@ class RecordTab:
             bindings.button("Back to the simulation", requests.Live(), color="gray")
 
     def _record(self, event: Any) -> Request:
-        return requests.Record(not (self._newest is not None and self._newest.recording))
+        return requests.Record(not self._recording)
 
     def _named(self, kind: Callable[[str], Request]) -> Request | None:
         return None if self._file.value == NO_FILE else kind(self._file.value)
 
     def update(self, snapshot: Snapshot) -> None:
         """Shows the length of the take, and the files."""
-        self._newest = snapshot
+        self._recording = snapshot.recording
         label = f"Stop ({snapshot.taken:.1f} s)" if snapshot.recording else "Record"
         if self._button.label != label:
             self._button.label = label
@@ -388,7 +375,10 @@ class ControlTab:
         }
         self._newest: Snapshot | None = None
         self._profile = gui.add_dropdown("Profile", tuple(RECIPES), hint=_recipes())
-        bindings.button("Do it now", self._play_profile)
+        # of the whole body, a profile is that of the limbs it is made for
+        bindings.button(
+            "Do it now", lambda event: requests.SetProfile(self._profile.value, self.limb)
+        )
         bindings.button("As before", requests.SetProfile(), color="gray")
 
         async def show_limb(event: Any) -> None:
@@ -407,10 +397,6 @@ class ControlTab:
     def _gains(self) -> Request:
         frequency, damping = (self._sliders[name].value for name in ("frequency", "damping"))
         return requests.SetGains(frequency, damping, self.limb)
-
-    def _play_profile(self, event: Any) -> Request:
-        """A profile of the limb; of the whole body, that of the limbs it is made for."""
-        return requests.SetProfile(self._profile.value, self.limb)
 
     def update(self, snapshot: Snapshot) -> None:
         """Lists the limbs."""
@@ -466,12 +452,11 @@ class OptionControls:
         with self._goals:
             self._link = gui.add_dropdown("Link", FIRST, hint="A link, or the end of a limb.")
             bindings.button("Add a goal", lambda event: requests.SetGoal(self._link.value))
-            bindings.button("Remove it", self._remove_goal, color="gray")
+            bindings.button(
+                "Remove it", lambda event: requests.RemoveGoal(self._link.value), color="gray"
+            )
             bindings.button("Remove all", requests.RemoveGoal(), color="gray")
             gui.add_markdown("A goal begins where the link is. Drag it by its arrows.")
-
-    def _remove_goal(self, event: Any) -> Request:
-        return requests.RemoveGoal(self._link.value)
 
     def update(self, snapshot: Snapshot) -> None:
         """Shows the options of the present controller, and the links that may have a goal."""
@@ -554,10 +539,6 @@ def goal_names(character: Character) -> tuple[str, ...]:
     """Links and ends of limbs that may have a goal, the usual ones first."""
     links = [link.name for link in character.links]
     limbs = [limb for limb, own in character.limbs.items() if limb not in links and own]
-    hands = {
-        hand
-        for hand in FIRST
-        if hand in links or (hand.replace("hand", "arm") in limbs and hand.endswith("hand"))
-    }
-    first = [name for name in FIRST if name in hands]
+    # a hand may be the end of an arm
+    first = [x for x in FIRST if x in links or (x[-4:] == "hand" and f"{x[:-4]}arm" in limbs)]
     return (*first, *(name for name in (*links, *limbs) if name not in first))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, count, finite, floats, number, shaped
+from poise.math.arrays import Floats, count, matrix, number, shaped
 from poise.model.scene import SceneLike, scene_of
 from poise.view.drawing import Drawable, heading, hull_points, primitives_of
 
@@ -120,9 +120,7 @@ def follow_motion(
 
     width, height = check_size(size)
     scene = scene_of(source)
-    rows = finite(floats(q, "q"), "q")
-    if rows.ndim != 2 or rows.shape[1] != scene.nq or not len(rows):
-        raise PoiseError(f"q has shape {rows.shape}, expected (k, {scene.nq})")
+    rows = matrix(q, "q", scene.nq, least=1)
     place = forward_kinematics(scene, rows)[0]
     center = (place.min(axis=1) + place.max(axis=1)) / 2
     if not falling:

@@ -1,7 +1,9 @@
-"""Contact sheets: a motion as poses side by side, all at the same scale, each with its time."""
+"""Pictures of motions: frames of recordings, and contact sheets, poses side by side with times."""
 
 from __future__ import annotations
 
+import base64
+import html
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -11,17 +13,82 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, count, finite, floats, number
+from poise.math.arrays import Floats, count, matrix, number
 from poise.model.scene import Scene, scene_of
 from poise.motion.clip import Clip
+from poise.recording import Recording
 from poise.simulation.world import World
+from poise.view import drawing
 from poise.view.camera import Camera, check_size, follow_motion
-from poise.view.drawing import Colors, ground_under
-from poise.view.render import Image, render
+from poise.view.drawing import Colors, Primitive
+from poise.view.overlays import force_drawing, reference_drawing
+from poise.view.render import Image, png_bytes, render
+from poise.view.timeline import check
 
 GAP = 2  # between the cells [pixels]
 PAPER = 255
 INK = (40, 44, 52)
+
+
+# ---- frames of recordings
+
+
+def frame_drawing(
+    recording: Recording,
+    i: int,
+    *,
+    copy: int = 0,
+    color: Colors = None,
+    ghost: bool = False,
+    forces: float = 0.0,
+) -> list[Primitive]:
+    """Primitives of one frame; `render` adds a level ground.
+
+    Args:
+        recording: The recording.
+        i: Which frame.
+        copy: Which copy.
+        color: Of the characters; see `render`.
+        ghost: Whether to draw the target, translucent.
+        forces: Scale of the arrows of contact forces [m/N]; 0 draws none. The forces are those of
+            the step before the frame.
+    """
+    q, thrown = _frame(recording, i, copy)
+    target = recording.target(i) if ghost else None
+    rows = None if target is None else target.q.reshape(-1, recording.scene.nq)
+    reference = None if rows is None else rows[copy if len(rows) > 1 else 0]
+    things = pose_drawing(recording, q, thrown, reference, color=color)
+    if forces:
+        things += force_drawing(recording.contacts(i), forces, copy=copy)
+    return [*things, *drawing.static_drawing(recording.settings)]
+
+
+def pose_drawing(
+    recording: Recording,
+    q: Floats,
+    thrown: Floats,
+    goal: Floats | None = None,
+    *,
+    color: Colors = None,
+) -> list[Primitive]:
+    """What moves in a recording at one time: characters, projectiles, and a ghost.
+
+    Args:
+        recording: The recording.
+        q: Position, shape (nq,).
+        thrown: Of each projectile whether it is thrown, and its position, shape
+            (projectiles, 8) or more.
+        goal: Position of the ghost, shape (nq,); None draws none.
+        color: Of the characters; see `render`.
+    """
+    things = drawing.drawing_of(recording.scene, q, color=color)
+    things += drawing.projectile_drawing(recording.settings, thrown)
+    if goal is not None:
+        things += reference_drawing(recording.scene, q, goal)
+    return things
+
+
+# ---- sheets
 
 
 def contact_sheet(
@@ -66,7 +133,7 @@ def contact_sheet(
     """
     scene, frames, rate = _frames(motion, fps)
     columns, rows, cell = check_grid(columns, rows, cell)
-    ghosts = None if ghost is None else _rows(ghost, scene, "ghost")
+    ghosts = None if ghost is None else matrix(ghost, "ghost", scene.nq, least=1)
     if ghosts is not None and len(ghosts) != len(frames):
         raise PoiseError(f"ghost has {len(ghosts)} rows; the motion has {len(frames)}")
 
@@ -74,7 +141,7 @@ def contact_sheet(
     cameras = cell_cameras(scene, frames[chosen], azimuth, elevation, cell)
     world = motion[0] if isinstance(motion, tuple) and isinstance(motion[0], World) else None
     if ground is True and world is None:
-        ground = ground_under(scene, frames[chosen])
+        ground = drawing.ground_under(scene, frames[chosen])
 
     shown = scene if world is None else world
 
@@ -94,7 +161,7 @@ def _frames(motion: Any, fps: float | None) -> tuple[Scene, Floats, float | None
     if isinstance(motion, tuple) and len(motion) == 2:
         scene = scene_of(motion[0])
         rate = None if fps is None else number(fps, "fps", unit="Hz")
-        return scene, _rows(motion[1], scene, "q"), rate
+        return scene, matrix(motion[1], "q", scene.nq, least=1), rate
     if not isinstance(motion, Clip):
         raise PoiseError(
             f"expected a Clip, or a pair (character, positions), got {type(motion).__name__}; "
@@ -103,14 +170,80 @@ def _frames(motion: Any, fps: float | None) -> tuple[Scene, Floats, float | None
     if fps is not None:
         raise PoiseError("a clip has its own rate: leave fps out")
     scene = scene_of(motion.character)
-    return scene, _rows(motion.frames, scene, "q"), float(motion.fps)
+    return scene, matrix(motion.frames, "q", scene.nq, least=1), float(motion.fps)
 
 
-def _rows(q: ArrayLike, scene: Scene, name: str) -> Floats:
-    rows = floats(q, name)
-    if rows.ndim != 2 or rows.shape[1] != scene.nq or not len(rows):
-        raise PoiseError(f"{name} has shape {rows.shape}, expected (k, {scene.nq})")
-    return finite(rows, name)
+def recording_sheet(
+    recording: Recording,
+    *,
+    copy: int = 0,
+    start: int = 0,
+    stop: int | None = None,
+    columns: int = 8,
+    rows: int = 1,
+    cell: tuple[int, int] = (180, 260),
+    azimuth: float = math.radians(-60.0),
+    elevation: float = math.radians(10.0),
+    color: Colors = None,
+    ghost: bool = False,
+    forces: float = 0.0,
+    samples: int = 2,
+) -> Image:
+    """Draws frames at equal intervals, from the first to the last, each with its time.
+
+    Args:
+        recording: The recording.
+        copy: Which copy.
+        start: First frame.
+        stop: Frame after the last; None takes all.
+        columns: Poses side by side.
+        rows: Rows of them.
+        cell: Width and height of one pose [pixels].
+        azimuth: See `contact_sheet`.
+        elevation: See `contact_sheet`.
+        color: See `render`.
+        ghost: See `frame_drawing`.
+        forces: See `frame_drawing`.
+        samples: See `render`.
+
+    Returns:
+        Red, green, blue, shape (height, width, 3), uint8.
+    """
+    columns, rows, cell = check_grid(columns, rows, cell)
+    _frame(recording, -1, copy)
+    part = recording.frames(start, stop)
+    chosen = np.rint(np.linspace(part.start, part.stop - 1, columns * rows)).astype(int).tolist()
+    time, q = (recording.columns.column(name)[chosen, copy] for name in ("time", "q"))
+    cameras = cell_cameras(recording.scene, q, azimuth, elevation, cell)
+    ground = drawing.level_ground(recording.settings)
+
+    def draw(k: int) -> Image:
+        i = chosen[k]
+        things = frame_drawing(recording, i, copy=copy, color=color, ghost=ghost, forces=forces)
+        return render(things, camera=cameras[k], size=cell, ground=ground, samples=samples)
+
+    return draw_sheet(columns, rows, cell, draw, [f"{t:.2f} s" for t in time])
+
+
+def notebook_html(motion: Recording | Clip) -> str:
+    """A small contact sheet with a caption, as HTML: `_repr_html_` of clips and recordings."""
+    caption = html.escape(repr(motion))
+    if not len(motion):
+        return f"<p>{caption}</p>"
+    looks: dict[str, Any] = {"columns": 6, "cell": (120, 170)}
+    if isinstance(motion, Clip):
+        image = contact_sheet(motion, **looks)
+    else:
+        image = recording_sheet(motion, ghost=True, **looks)
+    data = base64.b64encode(png_bytes(image)).decode()
+    return f'<img src="data:image/png;base64,{data}" alt="{caption}"/><p>{caption}</p>'
+
+
+def _frame(recording: Recording, i: int, copy: int) -> tuple[Floats, Floats]:
+    """Positions and projectiles of one copy in one frame."""
+    check(recording, copy)
+    thrown, q = recording.projectile_state(i).poses, recording.q[i]
+    return (q, thrown) if recording.n == 1 else (q[copy], thrown[copy])
 
 
 # ---- the sheet

@@ -125,6 +125,11 @@ def drawing_of(
     ]
 
 
+def ghost_drawing(source: SceneLike, q: ArrayLike, color: Colors = GHOST) -> list[Primitive]:
+    """The shapes of a translucent reference at one position."""
+    return drawing_of(source, q, color=color, opacity=GHOST_OPACITY, group=-1)
+
+
 def shapes_of(scene: Scene) -> list[tuple[int, Shape]]:
     """All shapes of a scene, each with the index of its link."""
     links = [link for part in scene.characters for link in part.links]

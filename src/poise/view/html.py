@@ -23,29 +23,10 @@ from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.simulation.contact import default_projectiles
 from poise.simulation.pushes import Push
+from poise.view import drawing, overlays
 from poise.view.camera import AZIMUTH, ELEVATION, Camera, frame
-from poise.view.drawing import (
-    GHOST,
-    GHOST_OPACITY,
-    Colors,
-    Primitive,
-    drawing_of,
-    ground_drawing,
-    ground_height,
-    heading,
-    hull_points,
-    static_drawing,
-)
-from poise.view.overlays import (
-    POINT,
-    PUSH,
-    PushArrows,
-    arrow_vectors,
-    force_scale,
-    link_distances,
-    pair_forces,
-)
-from poise.view.recorded import as_recording
+from poise.view.drawing import GHOST, GHOST_OPACITY, Colors, Primitive
+from poise.view.overlays import PushArrows, force_scale
 from poise.view.stage import Stage
 from poise.view.timeline import Timeline
 
@@ -98,7 +79,7 @@ def save_html(
     """
     if suffix_of(path, "pages") not in (".html", ".htm"):
         raise PoiseError(f"{os.fspath(path)}: pages are written as .html")
-    shown = [as_recording(one) for one in (recording, beside) if one is not None]
+    shown = [one for one in (recording, beside) if one is not None]
     lines = [Timeline(one, copy=copy, fps=fps) for one in shown]
     labels = _names(lines, names) + _captions(lines[0], captions)
     page = _page(
@@ -128,8 +109,8 @@ def _page(
     low, high = balls[:, :2].min(axis=0, initial=0.0), balls[:, :2].max(axis=0, initial=0.0)
     recorder.look(camera)
     stage = Stage(recorder.scene)
-    stage.update("ground", ground_drawing(first.settings, low, high))
-    stage.update("obstacles", static_drawing(first.settings))
+    stage.update("ground", drawing.ground_drawing(first.settings, low, high))
+    stage.update("obstacles", drawing.static_drawing(first.settings))
     plays = [
         Playback(stage, line, name, forces=force_scale(line.recording, forces), offset=by, **looks)
         for line, name, by in zip(lines, ("recording", "beside"), offsets, strict=False)
@@ -161,7 +142,7 @@ def _offsets(lines: list[Timeline], hulls: list[Floats]) -> list[Floats]:
 def _heading(line: Timeline) -> float:
     """Heading of the first character in the first picture [rad]."""
     scene, q = line.camera_subjects
-    return heading(scene, q[0])
+    return drawing.heading(scene, q[0])
 
 
 def _names(lines: list[Timeline], names: Sequence[str]) -> list[Label]:
@@ -249,7 +230,7 @@ class Playback:
             target, q = self._line.target[k], self._line.q[k]
             target = target if np.isfinite(target).all() else q
             # not a fade as in pictures: a batch whose opacity changes would be created anew
-            distances = link_distances(self._bodies.scene, q, target)
+            distances = overlays.link_distances(self._bodies.scene, q, target)
             self._ghost.update(target, shown=distances > HIDDEN)
         if self._projectiles is not None:
             thrown = self._line.thrown[k]
@@ -259,8 +240,8 @@ class Playback:
     def _marks(self, k: int) -> None:
         """Draws forces, pushes and centers of mass."""
         if self._forces:
-            points, forces = pair_forces(self._line.contacts(k), copy=self._line.copy)
-            ways = arrow_vectors(forces, self._forces)
+            points, forces = overlays.pair_forces(self._line.contacts(k), copy=self._line.copy)
+            ways = overlays.arrow_vectors(forces, self._forces)
             self._stage.arrows(f"{self._name}/forces", points + self._offset, ways)
         pushes = self._pushes.at(k)
         self._stage.arrows(
@@ -268,7 +249,7 @@ class Playback:
             np.reshape([push.start for push in pushes], (-1, 3)) + self._offset,
             np.reshape([push.vector for push in pushes], (-1, 3)),
             radius=max([push.radius for push in pushes], default=0.01) or 1e-6,
-            color=PUSH,
+            color=overlays.PUSH,
         )
         center = self._centers[k] + self._offset
         if len(center):
@@ -277,11 +258,11 @@ class Playback:
 
     def _discs(self, center: Floats) -> list[Primitive]:
         """Marks on a level ground below centers of mass."""
-        height = ground_height(self._line.recording.settings)
+        height = drawing.ground_height(self._line.recording.settings)
         if height is None:
             return []
         at = [(x, y, height + 0.004) for x, y, _ in center.tolist()]
-        return [Primitive("cylinder", (0.05, 0.003), pos, color=POINT) for pos in at]
+        return [Primitive("cylinder", (0.05, 0.003), pos, color=overlays.POINT) for pos in at]
 
 
 def centers_of_mass(timeline: Timeline) -> Floats:
@@ -306,7 +287,8 @@ def hull_of_motion(timeline: Timeline, most: int = 48) -> Floats:
     scene, q = timeline.camera_subjects
     middle = forward_kinematics(scene, q[some])[0].mean(axis=1)
     near = np.linalg.norm(middle - middle[0], axis=1) <= FARTHEST
-    return np.concatenate([hull_points(drawing_of(scene, q[k])) for k in some[near]])
+    poses = [drawing.drawing_of(scene, q[k]) for k in some[near]]
+    return np.concatenate([drawing.hull_points(pose) for pose in poses])
 
 
 # ---- the file

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise import _core
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, finite, floats
+from poise.math.arrays import Floats, finite, floats, matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,7 @@ class Mesh:
     grid: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
-        vertices = finite(floats(self.vertices, "vertices"), "vertices")
-        if vertices.ndim != 2 or vertices.shape[1] != 3:
-            raise PoiseError(f"vertices has shape {vertices.shape}, expected (n, 3)")
+        vertices = matrix(self.vertices, "vertices", 3)
         faces = np.asarray(self.faces)
         if faces.ndim != 2 or faces.shape[1] != 3:
             raise PoiseError(f"faces has shape {faces.shape}, expected (k, 3)")

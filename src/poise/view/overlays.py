@@ -14,22 +14,14 @@ from numpy.typing import ArrayLike
 
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, finite, floats, number, shaped
+from poise.math.arrays import Floats, finite, matrix, number, shaped
 from poise.math.rotation import quat_from_z, quat_matrix
 from poise.model.scene import Scene
 from poise.recording import Recording
 from poise.simulation.contact import Contacts
 from poise.simulation.pushes import Push
-from poise.view.drawing import (
-    GHOST,
-    GHOST_OPACITY,
-    Primitive,
-    Rgb,
-    drawing_of,
-    heading_of,
-    hull_points,
-    shapes_of,
-)
+from poise.view import drawing
+from poise.view.drawing import Primitive, Rgb
 from poise.view.mesh import Mesh, solid
 from poise.view.timeline import Timeline
 
@@ -102,9 +94,7 @@ def trail(
         color: Red, green, blue, in 0..1.
         opacity: 1 is solid.
     """
-    path = finite(floats(points, "points"), "points")
-    if path.ndim != 2 or path.shape[1] != 3:
-        raise PoiseError(f"points has shape {path.shape}, expected (k, 3)")
+    path = matrix(points, "points", 3)
     if len(path) > MOST_POINTS:
         raise PoiseError(f"points has {len(path)} rows; a trail has at most {MOST_POINTS}")
     radius = number(radius, "radius", unit="m")
@@ -269,8 +259,8 @@ class PushArrows:
         along = force / np.linalg.norm(force)
         place, turn = forward_kinematics(scene, q)
         center = place[link] + quat_matrix(turn[link]) @ scene.forest.link_com[link]
-        drawn = zip(shapes_of(scene), drawing_of(scene, q), strict=True)
-        balls = hull_points(thing for (i, _), thing in drawn if i == link)
+        drawn = zip(drawing.shapes_of(scene), drawing.drawing_of(scene, q), strict=True)
+        balls = drawing.hull_points(thing for (i, _), thing in drawn if i == link)
         reach = max([0.0, *(balls[:, 3] - (balls[:, :3] - center) @ along)])
         length = float(np.clip(self._scale * push.force, SHORTEST_PUSH, LONGEST_ARROW))
         vector = length * along
@@ -284,7 +274,7 @@ class PushArrows:
         root = next(
             part.links.start for part in parts if part.links.start <= link < part.links.stop
         )
-        return heading_of(forward_kinematics(scene, line.q[k])[1][root])
+        return drawing.heading_of(forward_kinematics(scene, line.q[k])[1][root])
 
 
 # ---- reference
@@ -326,8 +316,8 @@ def reference_drawing(scene: Scene, q: Floats, goal: Floats) -> list[Primitive]:
     """
     distance = link_distances(scene, q, goal)
     visibility = ((distance - FADE_NEAR) / (FADE_FAR - FADE_NEAR)).clip(0.0, 1.0).tolist()
-    ghost = scale_radii(drawing_of(scene, goal, color=GHOST, opacity=GHOST_OPACITY, group=-1))
-    for (link, _), thing in zip(shapes_of(scene), ghost, strict=True):
+    ghost = scale_radii(drawing.ghost_drawing(scene, goal))
+    for (link, _), thing in zip(drawing.shapes_of(scene), ghost, strict=True):
         thing.__dict__["opacity"] *= visibility[link]
     return [thing for thing in ghost if thing.opacity > 0.0]
 

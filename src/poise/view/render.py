@@ -17,27 +17,9 @@ from poise.io.files import suffix_of, write_atomically
 from poise.math.arrays import Floats, count, number, shaped
 from poise.model.scene import SceneLike, scene_of
 from poise.simulation.world import World
+from poise.view import drawing
 from poise.view.camera import AZIMUTH, Camera, check_size, follow
-from poise.view.drawing import (
-    CHECKS,
-    GHOST,
-    GHOST_OPACITY,
-    GROUND,
-    SIZES,
-    Colors,
-    Drawable,
-    Primitive,
-    Rgb,
-    drawing_of,
-    ground_under,
-    heading,
-    is_primitives,
-    level_ground,
-    position_of,
-    primitives_of,
-    projectile_drawing,
-    static_drawing,
-)
+from poise.view.drawing import Colors, Drawable, Primitive, Rgb
 
 Image = NDArray[np.uint8]
 
@@ -56,10 +38,10 @@ def render(
     also: Sequence[Primitive] = (),
     ground: bool | float = True,
     color: Colors = None,
-    ghost_color: Rgb = GHOST,
+    ghost_color: Rgb = drawing.GHOST,
     samples: int = 2,
     light: Sequence[float] = LIGHT,
-    checks: float = CHECKS,
+    checks: float = drawing.CHECKS,
 ) -> Image:
     """Draws a scene.
 
@@ -85,29 +67,27 @@ def render(
     Returns:
         Red, green, blue, shape (height, width, 3), uint8.
     """
-    things = primitives_of(source, q, color)
+    things = drawing.primitives_of(source, q, color)
     if ghost is not None:
-        if is_primitives(source):
+        if drawing.is_primitives(source):
             raise PoiseError("primitives have no ghost: add translucent ones instead")
-        things += drawing_of(
-            cast(SceneLike, source), ghost, color=ghost_color, opacity=GHOST_OPACITY, group=-1
-        )
-    if not is_primitives(also):
+        things += drawing.ghost_drawing(cast(SceneLike, source), ghost, ghost_color)
+    if not drawing.is_primitives(also):
         raise PoiseError("also must be a sequence of Primitive")
     things += also
     if isinstance(source, World) and q is None:
         poses = source.projectile_state.poses.reshape(source.n, -1, 8)[0]
-        things += projectile_drawing(source.settings, poses)
+        things += drawing.projectile_drawing(source.settings, poses)
     if camera is None:
-        camera = follow(things, azimuth=heading(source, q) + AZIMUTH, size=size)
+        camera = follow(things, azimuth=drawing.heading(source, q) + AZIMUTH, size=size)
     if isinstance(source, World):
-        things += static_drawing(source.settings, ground=ground is True)
+        things += drawing.static_drawing(source.settings, ground=ground is True)
         if ground is True and source.settings.contact is not None:
-            ground = level_ground(source.settings)
-    elif ground is True and not is_primitives(source):
+            ground = drawing.level_ground(source.settings)
+    elif ground is True and not drawing.is_primitives(source):
         scene = scene_of(cast(SceneLike, source))
-        ground = ground_under(scene, position_of(scene, scene, q)[None])
-    image: Image = _cast_rays(things, camera, size, ground, samples, light, checks)[0]
+        ground = drawing.ground_under(scene, drawing.position_of(scene, scene, q)[None])
+    image: Image = _trace_rays(things, camera, size, ground, samples, light, checks)[0]
     return image
 
 
@@ -142,14 +122,14 @@ def png_bytes(image: ArrayLike) -> bytes:
     return data.getvalue()
 
 
-def _cast_rays(
+def _trace_rays(
     things: Sequence[Primitive],
     camera: Camera,
     size: tuple[int, int],
     ground: bool | float,
     samples: int,
     light: Sequence[float] = LIGHT,
-    checks: float = CHECKS,
+    checks: float = drawing.CHECKS,
     buffers: bool = False,
 ) -> Any:
     """Picture, ids and depths (None without buffers), by the core."""
@@ -175,7 +155,7 @@ def _cast_rays(
         ground=ground is not False,
         ground_z=ground_z,
         checks=number(checks, "checks", unit="m"),
-        ground_color=np.array(GROUND),
+        ground_color=np.array(drawing.GROUND),
         sky=np.array(SKY),
         light=shaped(light, "light", (3,)),
         softness=SOFTNESS,
@@ -186,7 +166,7 @@ def _cast_rays(
 
 def _arrays(things: Sequence[Primitive]) -> dict[str, Any]:
     """The primitives as the core takes them."""
-    kinds = list(SIZES)
+    kinds = list(drawing.SIZES)
     n = len(things)
 
     def rows(values: list[tuple[float, ...]], width: int) -> Floats:

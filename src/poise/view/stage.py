@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from poise.dynamics import forward_kinematics
 from poise.errors import PoiseError
 from poise.math import rotation
-from poise.math.arrays import Floats, finite, floats, number, shaped
+from poise.math.arrays import Floats, floats, matrix, number, shaped
 from poise.math.rotation import quat_matrix
 from poise.model.scene import SceneLike, scene_of
 from poise.view.drawing import Colors, Primitive, Rgb, drawing_of, is_primitives, shapes_of
@@ -99,7 +99,7 @@ class Stage:
             radius: Of the shafts [m]; short arrows are thinner.
             color: Red, green, blue, in 0..1; one, or shape (k, 3).
         """
-        start, way = _rows(starts, "starts"), _rows(vectors, "vectors")
+        start, way = matrix(starts, "starts", 3), matrix(vectors, "vectors", 3)
         if start.shape != way.shape:
             raise PoiseError(f"{len(start)} starts and {len(way)} vectors: there must be as many")
         length = np.linalg.norm(way, axis=1)
@@ -136,7 +136,7 @@ class Stage:
             radius: [m], one or shape (k,).
             color: Red, green, blue, in 0..1; one, or shape (k, 3).
         """
-        at = _rows(points, "points")
+        at = matrix(points, "points", 3)
         size = np.broadcast_to(floats(radius, "radius"), len(at))
         quat = np.tile((1.0, 0.0, 0.0, 0.0), (len(at), 1))
         scale = np.repeat(size[:, None], 3, axis=1)
@@ -168,13 +168,6 @@ class Stage:
 
     def _name(self, name: str) -> str:
         return f"{self._prefix}/{name}"
-
-
-def _rows(value: ArrayLike, name: str) -> Floats:
-    rows = finite(floats(value, name), name)
-    if rows.ndim != 2 or rows.shape[1] != 3:
-        raise PoiseError(f"{name} has shape {rows.shape}, expected (k, 3)")
-    return rows
 
 
 def _rgba(color: Any, k: int) -> Floats:

@@ -1,7 +1,8 @@
-"""Timeline: a recording resampled at the picture rate of a video."""
+"""Timeline: a recording, or a clip, resampled at the picture rate of a video."""
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +12,12 @@ from poise.errors import PoiseError
 from poise.math.arrays import Floats, number
 from poise.model import configuration
 from poise.model.scene import Scene, scene_of
+from poise.motion.clip import Clip
 from poise.recording import Recording
-from poise.simulation.contact import Contacts
+from poise.recording.columns import Columns
+from poise.simulation.contact import Contacts, Plane
+from poise.simulation.world import World
+from poise.view.drawing import ground_under
 
 MOST_PICTURES = 100_000
 FASTEST = 240.0  # pictures a second
@@ -24,7 +29,7 @@ class Timeline:
     Poses are interpolated between frames. Contacts are those of the nearest frame.
 
     Args:
-        recording: The recording.
+        recording: The recording, or a clip.
         copy: Which copy.
         fps: Pictures per second.
         slow: How many times slower than real time it plays.
@@ -39,8 +44,9 @@ class Timeline:
     """
 
     def __init__(
-        self, recording: Recording, *, copy: int = 0, fps: float = 30.0, slow: float = 1.0
+        self, recording: Recording | Clip, *, copy: int = 0, fps: float = 30.0, slow: float = 1.0
     ) -> None:
+        recording = as_recording(recording)
         check(recording, copy)
         self.fps = number(fps, "fps", unit="Hz")
         if self.fps > FASTEST:
@@ -152,3 +158,28 @@ def check(recording: Any, copy: Any) -> None:
     if not len(recording):
         raise PoiseError("the recording has no frames: there is nothing to show")
     recording.check_copy(copy)
+
+
+# ---- clips
+
+SMOOTH = 60.0
+"""The spline of a slower clip is sampled at this rate or more [Hz]."""
+
+
+def as_recording(motion: Recording | Clip) -> Recording:
+    """Converts a clip to a recording of its character on a level ground; others are returned.
+
+    It has no contacts, torques and targets. The ground is that of `contact_sheet`.
+    """
+    if not isinstance(motion, Clip):
+        return motion
+    finer = max(1, math.ceil(SMOOTH / motion.fps))
+    fps = finer * motion.fps
+    time = np.arange((len(motion) - 1) * finer + 1) / fps
+    q, v = motion.q(time), motion.v(time)
+    ground = Plane(height=ground_under(scene_of(motion.character), q))
+    world = World(motion.character, dt=1 / fps, ground=ground, projectiles=0, convex=False)
+    gravity = np.tile(world.gravity, (len(time), 1))
+    known = {"time": time[:, None], "q": q[:, None], "v": v[:, None], "gravity": gravity}
+    columns = Columns(1, motion.character.nq, motion.character.nv, known)
+    return Recording._of(world.settings, 1 / fps, [], columns, None)

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -23,10 +22,9 @@ from poise.motion.clip import Clip
 from poise.recording import Recording
 from poise.simulation.pushes import Push
 from poise.view.camera import Camera, check_size, follow_motion
-from poise.view.contact_sheet import write_labels
+from poise.view.contact_sheet import pose_drawing, write_labels
 from poise.view.drawing import Colors, level_ground, static_drawing
 from poise.view.overlays import PUSH, PushArrows, arrow, force_drawing, force_scale
-from poise.view.recorded import as_recording, pose_drawing
 from poise.view.render import Image, render
 from poise.view.timeline import Timeline
 
@@ -85,7 +83,7 @@ def save_video(
     width, height = check_size(size)
     if suffix == ".mp4":
         width, height = width + width % 2, height + height % 2
-    line = Timeline(as_recording(recording), copy=copy, fps=fps, slow=slow)
+    line = Timeline(recording, copy=copy, fps=fps, slow=slow)
     draw = _film(line, (width, height), ghost, forces, pushes, color, samples)
     threads = min(os.cpu_count() or 1, 8) if threads is None else count(threads, "threads", most=64)
     try:
@@ -233,12 +231,7 @@ class Encoder:
     def __enter__(self) -> Encoder:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         if kind is not None:
             self._process.kill()
             self._process.communicate()

@@ -18,8 +18,7 @@ from poise.model import configuration
 from poise.model.character import Character
 from poise.motion import ik, limits
 from poise.motion.ik.goals import check_goals
-from poise.motion.ik.kinematics import tree_of
-from poise.motion.ik.solver import _Solver
+from poise.motion.ik.solver import _Solver, tree_of
 
 Floats = NDArray[np.float64]
 

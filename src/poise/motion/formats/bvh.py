@@ -18,8 +18,8 @@ import io
 import math
 import os
 import re
-import warnings
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -118,7 +118,6 @@ def _read_file(path: Path) -> tuple[tuple[RigJoint, ...], float, Floats]:
 
 MOST_JOINTS = 1000
 LARGEST_NUMBER = 1e9
-PLAIN_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 CHANNELS = ("Xposition", "Yposition", "Zposition", "Xrotation", "Yrotation", "Zrotation")
 
@@ -249,13 +248,13 @@ class Hierarchy:
         self._expect("}", "after the End Site")
 
     def _numbers(self) -> tuple[float, ...]:
-        numbers = []
+        numbers: list[float] = []
         for axis in "xyz":
             line, word = self._next(f"the {axis} of an OFFSET")
-            number = number_in(word)
-            if number is None:
+            found = floats_in([word])
+            if found is None:
                 raise self.fail(line, f"an OFFSET is three numbers, got {word!r:.80}")
-            numbers.append(number)
+            numbers += found
         return tuple(numbers)
 
     def _channels(self, draft: _Draft) -> None:
@@ -281,12 +280,15 @@ class Hierarchy:
         draft.channels = tuple(channels)
 
 
-def number_in(word: str) -> float | None:
-    """A finite number of believable size in plain digits, or None."""
-    if not PLAIN_NUMBER.fullmatch(word):
+def floats_in(words: Sequence[str]) -> list[float] | None:
+    """Finite numbers of believable size in plain digits; None if a word is not one."""
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
         return None
-    number = float(word)
-    return number if abs(number) <= LARGEST_NUMBER else None
+    text = "".join(words)
+    plain = text.isascii() and "_" not in text
+    return numbers if plain and all(abs(x) <= LARGEST_NUMBER for x in numbers) else None
 
 
 # the frames: their number, their time, and a line of numbers for each
@@ -298,8 +300,8 @@ MOST_POSES = 4_000_000
 RATES = (0.01, 100_000.0)
 """Frames per second that are believed, least and most."""
 
-BLOCK = 4 * 2**20
-"""Bytes of motion that are parsed at a time."""
+LONGEST_LINE = 4 * 2**20
+"""Characters of a line that are parsed."""
 
 
 def read_frames(
@@ -314,8 +316,9 @@ def read_frames(
             f"{path}:{line + 1}: MOTION must be followed by the lines 'Frames: n' and "
             "'Frame Time: seconds'"
         )
-    stated = _count(path, line_at(data, head.start(1)), head.group(1), len(joints))
-    fps = _rate(path, line_at(data, head.start(2)), head.group(2))
+    frames, time = (word.decode("utf-8", "replace") for word in head.groups())
+    stated = _count(path, line_at(data, head.start(1)), frames, len(joints))
+    fps = _rate(path, line_at(data, head.start(2)), time)
     width = sum(len(joint.channels) for joint in joints)
     if width == 0:
         raise ClipError(f"{path}: no joint has channels, so nothing moves")
@@ -329,32 +332,27 @@ def read_frames(
     return fps, rows
 
 
-def _count(path: Path, line: int, word: bytes, joints: int) -> int:
+def _count(path: Path, line: int, word: str, joints: int) -> int:
     """The number of frames, as far as it is one and not too large."""
-    digits = word.lstrip(b"0")
-    if not re.fullmatch(rb"\d+", digits):
-        raise ClipError(f"{path}:{line}: Frames must be a positive number, got {_show(word)}")
+    digits = word.lstrip("0")
+    if not re.fullmatch(r"[0-9]+", digits):
+        raise ClipError(f"{path}:{line}: Frames must be a positive number, got {word!r:.62}")
     most = MOST_POSES // joints
     if len(digits) > len(str(most)) or int(digits) > most:
-        shown = digits.decode() if len(digits) < 20 else f"a number of {len(digits)} digits"
+        shown = digits if len(digits) < 20 else f"a number of {len(digits)} digits"
         raise ClipError(
             f"{path}:{line}: Frames: {shown} of {joints} joints are too many; {most} are read"
         )
     return int(digits)
 
 
-def _show(word: bytes) -> str:
-    return repr(word[:60].decode("utf-8", "replace"))
-
-
-def _rate(path: Path, line: int, word: bytes) -> float:
+def _rate(path: Path, line: int, text: str) -> float:
     """Frames per second from a printed frame time."""
-    text = word.decode("ascii", "replace")
-    time = number_in(text)
-    if time is None or not 1.0 / RATES[1] <= time <= 1.0 / RATES[0]:
+    time = (floats_in([text]) or [0.0])[0]
+    if not 1.0 / RATES[1] <= time <= 1.0 / RATES[0]:
         raise ClipError(
             f"{path}:{line}: Frame Time must be seconds between {1 / RATES[1]:g} and "
-            f"{1 / RATES[0]:g}, got {_show(word)}"
+            f"{1 / RATES[0]:g}, got {text!r:.62}"
         )
     fps = 1.0 / time
     digits = re.fullmatch(r"\+?(\d*)\.(\d+)", text)
@@ -366,88 +364,34 @@ def _rate(path: Path, line: int, word: bytes) -> float:
 
 
 def _rows(path: Path, data: bytes, start: int, width: int, stated: int) -> Floats:
-    """Parse the frames, a block of lines at a time."""
-    blocks: list[Floats] = []
-    count = 0
-    while start < len(data):
-        stop = min(start + BLOCK, len(data))
-        if stop < len(data):
-            ends = [data.find(end, stop, stop + BLOCK) for end in (b"\n", b"\r")]
-            ends = [end for end in ends if end >= 0]
-            if not ends and stop + BLOCK < len(data):
-                line = line_at(data, stop)
-                raise ClipError(f"{path}:{line}: is longer than {BLOCK // 2**20} MiB")
-            stop = min(ends) + 1 if ends else len(data)
-        block = _block(path, data, start, stop, width)
-        blocks.append(block)
-        count += len(block)
-        if count > stated:
-            line = _frame_line(data, start, len(block) - (count - stated))
+    """Channels (k, channels) of the lines from start on that are not blank."""
+    table, count = array("d"), 0
+    lines = io.TextIOWrapper(io.BytesIO(data[start:]), "ascii", "replace", newline=None)
+    for number, line in enumerate(lines, line_at(data, start)):
+        if len(line) > LONGEST_LINE:
+            raise ClipError(f"{path}:{number}: is longer than {LONGEST_LINE // 2**20} MiB")
+        words = line.split()
+        if not words:
+            continue
+        if len(words) != width:
             raise ClipError(
-                f"{path}:{line}: the file says Frames: {stated}, but goes on with more numbers"
+                f"{path}:{number}: a frame has {width} numbers, one per channel; "
+                f"this line has {len(words)}"
             )
-        start = stop
-    return np.concatenate(blocks) if blocks else np.empty((0, width))
-
-
-def _frame_line(data: bytes, start: int, row: int) -> int:
-    """Line of a row, counted from the lines that are not blank after start."""
-    first = line_at(data, start)
-    at = -1
-    for extra, line in enumerate(data[start : start + 2 * BLOCK].splitlines()):
-        at += bool(line.strip())
-        if at == row:
-            return first + extra
-    return first
-
-
-def _block(path: Path, data: bytes, start: int, stop: int, width: int) -> Floats:
-    """Numbers (rows, width) of the lines from start to stop."""
-    text = data[start:stop]
-    count = _count_words(path, data, start, text, width)
-    values = _parse(text) if count else np.empty(0)
-    if len(values) == count and (np.abs(values) <= LARGEST_NUMBER).all():
-        return values.reshape(-1, width)
-    words = text.split()
-    bad = (i for i, word in enumerate(words) if number_in(word.decode("latin-1")) is None)
-    at = next(bad, min(len(values), len(words) - 1))
-    line = _frame_line(data, start, at // width)
-    raise ClipError(
-        f"{path}:{line}: channel {at % width + 1} must be a number, finite and below "
-        f"{LARGEST_NUMBER:g} in size, got {_show(words[at])}"
-    )
-
-
-def _parse(text: bytes) -> Floats:
-    """Numbers up to the first word that is none."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy warns where it stops, or refuses
-        try:
-            values: Floats = np.fromstring(text, sep=" ")
-        except ValueError:
-            values = np.empty(0)
-    return values
-
-
-def _count_words(path: Path, data: bytes, start: int, text: bytes, width: int) -> int:
-    """Count words, and check that every line that is not blank has one for each channel."""
-    chars = np.frombuffer(text, dtype=np.uint8)
-    space = (chars == 32) | ((chars >= 9) & (chars <= 13))
-    begins = ~space
-    begins[1:] &= space[:-1]
-    words = np.flatnonzero(begins)
-    ends = np.flatnonzero((chars == 10) | (chars == 13))
-    counts = np.diff(np.searchsorted(words, ends), prepend=0, append=len(words))
-    wrong = counts[(counts != width) & (counts != 0)]
-    if len(wrong):
-        full = counts[counts != 0]
-        row = int(np.argmax(full != width))
-        line = _frame_line(data, start, row)
-        raise ClipError(
-            f"{path}:{line}: a frame has {width} numbers, one per channel; "
-            f"this line has {int(full[row])}"
-        )
-    return int(counts.sum())
+        if count == stated:
+            raise ClipError(
+                f"{path}:{number}: the file says Frames: {stated}, but goes on with more numbers"
+            )
+        numbers = floats_in(words)
+        if numbers is None:
+            bad = next(i for i, word in enumerate(words) if floats_in([word]) is None)
+            raise ClipError(
+                f"{path}:{number}: channel {bad + 1} must be a number, finite and below "
+                f"{LARGEST_NUMBER:g} in size, got {words[bad]!r:.62}"
+            )
+        table.extend(numbers)
+        count += 1
+    return np.array(table).reshape(count, width)
 
 
 # channels to poses
