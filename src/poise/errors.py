@@ -133,11 +133,22 @@ def check_known(
     name: Any,
     known: Collection[str],
     plural: str | None = None,
+    *,
+    at: str = "",
     error: type[PoiseError] = PoiseError,
 ) -> None:
-    """Refuse a name that is not among the known ones; the message is that of `unknown_name`."""
+    """Refuse a name that is not among the known ones.
+
+    Args:
+        noun: As of `unknown_name`, which has the message.
+        name: The name.
+        known: The names there are.
+        plural: As of `unknown_name`.
+        at: What the message begins with.
+        error: What to raise.
+    """
     if name not in known:
-        raise error(unknown_name(noun, name, known, plural))
+        raise error(at + unknown_name(noun, name, known, plural))
 
 
 class Sealed:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from poise.control.gains import Gains
 from poise.control.plant import Plant, join_accelerations, join_drives, join_gains
 from poise.dynamics import METHODS
-from poise.errors import PoiseError, Sealed, check_known, unknown_name
+from poise.errors import PoiseError, Sealed, check_known
 from poise.math.arrays import Floats, finite, floats
 from poise.simulation.command import Command, Drive
 from poise.simulation.controller import Requirements
@@ -113,8 +113,7 @@ class Controllers(Sealed):
         if not isinstance(target, Mapping):
             return dict.fromkeys(self._controllers, target)
         for name in target:
-            if name not in self._controllers:
-                raise PoiseError(f"target: {unknown_name('part', name, self._controllers)}")
+            check_known("part", name, self._controllers, at="target: ")
         missing = [repr(name) for name in self._controllers if name not in target]
         if missing:
             raise PoiseError(f"there is no target for {', '.join(missing)}")

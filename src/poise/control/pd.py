@@ -67,16 +67,7 @@ class PD(Servo):
         strength: ArrayLike | None = None,
         dt: float | None = None,
     ) -> None:
-        super().__init__(
-            character,
-            gains,
-            frequency=frequency,
-            damping=damping,
-            root=root,
-            part=part,
-            strength=strength,
-            dt=dt,
-        )
+        super().__init__(character, gains, frequency, damping, root, part, strength, dt)
         self.target_velocity = target_velocity
         self.feedforward = feedforward
         self.gravity_compensation = gravity_compensation

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise.control.gains import Gains, rows_of_copies
 from poise.dynamics import FORMS, GRAVITY
-from poise.errors import PoiseError, Sealed, check_known, shorten, unknown_name
+from poise.errors import PoiseError, Sealed, check_known, shorten
 from poise.math.arrays import Floats, Ints, finite, floats, number
 from poise.model.character import Character, is_free_object
 from poise.model.forest import Part, compile_forest
@@ -282,8 +282,7 @@ class Plant(Sealed):
     def _by_part(self, targets: Mapping[str, Any]) -> Target:
         """Targets of the parts, one after another."""
         for name in targets:
-            if name not in self.names:
-                raise PoiseError(f"target: {unknown_name('part', name, self.names)}")
+            check_known("part", name, self.names, at="target: ")
         missing = [name for name in self.names if name not in targets]
         if missing:
             raise PoiseError(f"there is no target for {', '.join(map(repr, missing))}")

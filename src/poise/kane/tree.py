@@ -68,8 +68,7 @@ class Body:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise PoiseError(f"a body's name must be a non-empty string, got {self.name!r:.80}")
-        if self.joint not in SIZES:
-            raise PoiseError(f"body {self.name!r}: {unknown_name('joint', self.joint, SIZES)}")
+        check_known("joint", self.joint, SIZES, at=f"body {self.name!r}: ")
         if self.joint == "free" and self.parent is not None:
             raise PoiseError(
                 f"body {self.name!r} is free and has the parent {self.parent!r}; free bodies have "

@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poise.errors import PoiseError, shorten
 from poise.math.arrays import Floats, Ints
@@ -120,9 +121,14 @@ class Forest:
         return Coordinates(*(x.astype(np.int32) for x in (q, v, rest_q, rest_v)))
 
     @cached_property
+    def body_of_dof(self) -> NDArray[np.intp]:
+        """The body that each velocity moves, shape (nv,)."""
+        return np.repeat(np.arange(len(self.kind)), np.array([6, 3, 1, 1])[self.kind])
+
+    @cached_property
     def link_of_dof(self) -> Ints:
         """The link that each velocity moves, shape (nv,)."""
-        return np.repeat(self.link, np.array([6, 3, 1, 1])[self.kind])
+        return self.link[self.body_of_dof]
 
 
 def compile_forest(characters: Sequence[Character], names: Sequence[str] | None = None) -> Forest:

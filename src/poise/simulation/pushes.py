@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poise.errors import LARGEST, PoiseError, check_known, unknown_name
+from poise.errors import LARGEST, PoiseError, check_known
 from poise.math.arrays import Floats, number
 
 if TYPE_CHECKING:
@@ -92,9 +92,7 @@ class Push:
 
     def check_link(self, names: Iterable[str]) -> None:
         """Refuse a link that is not among the names."""
-        names = list(names)
-        if self.link not in names:
-            raise PoiseError(f"push {self}: {unknown_name('link', self.link, names)}")
+        check_known("link", self.link, list(names), at=f"push {self}: ")
 
     def apply(self, world: World, heading: float = 0.0) -> None:
         """Adds it to a world; it acts at its time, on the link's center of mass.

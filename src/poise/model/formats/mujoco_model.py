@@ -243,11 +243,9 @@ class TreeReader:
         self.taken = {name for name in self.joint_names if name}
         self.actuators: dict[int, list[int]] = {}  # of each joint
         on_joint = (self.mujoco.mjtTrn.mjTRN_JOINT, self.mujoco.mjtTrn.mjTRN_JOINTINPARENT)
-        for k, (trn, ids) in enumerate(
-            zip(model.actuator_trntype, model.actuator_trnid, strict=True)
-        ):
-            if trn in [int(x) for x in on_joint]:
-                self.actuators.setdefault(int(ids[0]), []).append(k)
+        acts = np.isin(model.actuator_trntype, [int(x) for x in on_joint])
+        for k in np.flatnonzero(acts).tolist():
+            self.actuators.setdefault(int(model.actuator_trnid[k, 0]), []).append(k)
         kinds = self.mujoco.mjtJoint
         self.kinds: dict[int, Any] = {
             int(getattr(kinds, f"mjJNT_{kind.upper()}")): kind for kind in SIZES
