@@ -16,7 +16,7 @@ from tables import Bound, Section, Table, micro
 from timing import Array, Case, Plan, measure
 
 from poise import Balance, Character, State, Target, World, dynamics, load_character
-from poise.reference.balance import plan
+from poise.reference import balance as reference
 
 MODEL = "humanoid-51"
 CALLS = 20
@@ -73,7 +73,7 @@ def _plans(form: str, character: Character) -> Iterator[Case]:
         return dynamics.inverse_dynamics(character, state.q, state.v, a)
 
     def numpys() -> Array:
-        found = plan.solve(balance, state, target)[0]
+        found = reference.solve(balance, state, target)[0]
         if found.torque is not None:
             return found.torque
         return dynamics.inverse_dynamics(character, state.q, state.v, found.a)

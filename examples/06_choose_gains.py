@@ -51,7 +51,9 @@ figure = Figure(figsize=(6, 3.6), layout="constrained")
 axes = figure.subplots()
 for name, row in errors.items():
     axes.plot(FREQUENCIES, row, "o-", label=name)
-axes.set(xlabel="frequency [Hz]", ylabel="mean error [degrees]", xscale="log", yscale="log")
+axes.set(
+    xlabel="frequency of the joints [Hz]", ylabel="mean error [degrees]", xscale="log", yscale="log"
+)
 axes.legend()
 figure.savefig(out / "gains.png", dpi=120)
 print(out / "gains.png")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,6 +82,12 @@ print(made.frames.tobytes().hex())
 """
 
 
+def slow_but_first(values: Sequence[str]) -> list[Any]:
+    """The values of a parameter; those after the first run under `make test-all` only."""
+    first, *others = values
+    return [first, *(pytest.param(value, marks=pytest.mark.slow) for value in others)]
+
+
 # built-in characters
 
 
@@ -132,7 +140,7 @@ def test_the_largest_moment_is_lapacks() -> None:
 # clips and recordings
 
 
-@pytest.mark.parametrize("blas", BLAS)
+@pytest.mark.parametrize("blas", slow_but_first(BLAS))
 def test_a_built_in_clip_moves_the_loaded_built_in_character(blas: str) -> None:
     assert printed(FIT, blas=blas) == [f"{name} True True" for name in builtin_clips()]
 
@@ -141,7 +149,7 @@ def states(path: Path, blas: str = "", isa: str = "") -> list[bytes]:
     return [bytes.fromhex(line) for line in printed(RESUME, path, blas=blas, isa=isa)]
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", slow_but_first(["float64", "float32"]))
 def test_a_recording_goes_on_bit_for_bit_with_another_blas(dtype: str, tmp_path: Path) -> None:
     printed(RECORD, tmp_path / "a.npz", dtype, blas=BLAS[0])
     first, *others = (states(tmp_path / "a.npz", blas) for blas in BLAS)
@@ -150,7 +158,7 @@ def test_a_recording_goes_on_bit_for_bit_with_another_blas(dtype: str, tmp_path:
         assert other == first
 
 
-@pytest.mark.parametrize("made", sorted({ISAS[0], ISAS[-1]}))
+@pytest.mark.parametrize("made", slow_but_first(sorted({ISAS[0], ISAS[-1]})))
 def test_a_recording_goes_on_with_another_instruction_set(made: str, tmp_path: Path) -> None:
     printed(RECORD, tmp_path / "a.npz", "float64", isa=made)
     first, *others = (states(tmp_path / "a.npz", isa=isa) for isa in ISAS)

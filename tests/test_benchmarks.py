@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -155,14 +156,23 @@ def test_a_missing_peer_is_skipped_and_said(tmp_path: Path) -> None:
     assert set(skipped) == {"mujoco", "pinocchio"}
 
 
-@pytest.mark.parametrize("count", ["0", "-3", "many"])
-def test_a_number_of_falls_below_one_is_refused(count: str) -> None:
-    done = bench("--only", "ragdolls", "--falls", count)
-    assert done.returncode == 2
-    assert "--falls" in done.stderr
-
-
-def test_an_unknown_section_names_the_known_ones() -> None:
-    done = bench("--only", "nothing")
-    assert done.returncode == 2
-    assert "limits" in done.stderr
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("--only", "ragdolls", "--falls", "0"), "--falls"),
+        (("--only", "ragdolls", "--falls", "many"), "--falls"),
+        (("--only", "nothing"), "limits"),
+    ],
+)
+def test_bad_options_are_refused(
+    options: tuple[str, ...],
+    word: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(RUN), *options])
+    monkeypatch.syspath_prepend(str(RUN.parent))
+    with pytest.raises(SystemExit) as end:
+        importlib.import_module("run").arguments()
+    assert end.value.code == 2
+    assert word in capsys.readouterr().err

@@ -10,7 +10,7 @@ import difflib
 import inspect
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 LARGEST = 1e30
@@ -126,6 +126,29 @@ def unknown_name(noun: str, name: object, known: Iterable[str], plural: str | No
     near = [x for x in cut if x.endswith(f"/{str(name)[:80]}")][:3] or near
     hint = f" did you mean {' or '.join(map(repr, near))}?" if near else ""
     return f"unknown {noun} {name!r:.80};{hint} {plural or noun + 's'}: {shorten(cut) or '(none)'}"
+
+
+def check_known(
+    noun: str,
+    name: Any,
+    known: Collection[str],
+    plural: str | None = None,
+    *,
+    at: str = "",
+    error: type[PoiseError] = PoiseError,
+) -> None:
+    """Refuse a name that is not among the known ones.
+
+    Args:
+        noun: As of `unknown_name`, which has the message.
+        name: The name.
+        known: The names there are.
+        plural: As of `unknown_name`.
+        at: What the message begins with.
+        error: What to raise.
+    """
+    if name not in known:
+        raise error(at + unknown_name(noun, name, known, plural))
 
 
 class Sealed:

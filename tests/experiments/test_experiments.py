@@ -14,7 +14,7 @@ from poise import PoiseError
 from poise.cli import app
 from poise.experiments import WORKS, Claim, Item, Table, reproduce, write_report
 from poise.experiments.report import plain
-from poise.experiments.yin2020 import real_clips
+from poise.experiments.yin2020 import accuracy
 from poise.experiments.yin2020.setup import clip_of, follow, is_stable, own_units
 from poise.trials.timing import best_of
 
@@ -79,9 +79,9 @@ def test_a_work_without_its_data_says_so(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_clip_that_others_recorded_is_followed(
     data_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(real_clips, "CLIPS", real_clips.CLIPS[:1])
+    monkeypatch.setattr(accuracy, "CLIPS", accuracy.CLIPS[:1])
     monkeypatch.setenv("POISE_DATA", str(data_folder))
-    item = real_clips.y9(lambda share: None)
+    item = accuracy.y9(lambda share: None)
     assert item.holds
     assert [len(table.rows) for table in item.tables] == [1] * len(item.tables)
 

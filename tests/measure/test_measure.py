@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from retarget_claims import limb_directions
 
 from poise import load_character, measure
 from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of
 from poise.math.arrays import Floats
 from poise.motion.retargeting.matching import match
-from poise.motion.retargeting.transfer import limb_directions
 
 HUMANOID = load_character("humanoid")
 PAGE = Path(__file__).parents[2] / "docs" / "measures.md"

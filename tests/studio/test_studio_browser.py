@@ -144,6 +144,7 @@ def test_a_person_plays_with_it(browser: Any, studio: Studio, tmp_path: Path) ->
     page.close()
 
 
+@pytest.mark.slow
 def test_a_take_comes_home_as_bvh_glb_video_and_page(
     browser: Any, studio: Studio, tmp_path: Path
 ) -> None:

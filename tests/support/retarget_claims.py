@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from poise import dynamics, measure
+from poise.anatomy.body import Body
 from poise.math import rotation as quat
 from poise.model.character import Character
 from poise.model.geometry import surface_points
 from poise.motion import Clip
 from poise.motion.editing.smoothing import uncut_segments
+from poise.motion.retargeting.matching import Match
 from poise.motion.retargeting.retarget import Retargeted
-from poise.motion.retargeting.transfer import limb_directions
 
 Floats = NDArray[np.float64]
 
@@ -111,3 +112,40 @@ def lowest(character: Character, q: Floats) -> Floats:
             at = p[:, i, None] + quat.rotate(R[:, i, None], surface_points(shape)[None])
             low[:, i] = np.minimum(low[:, i], at[..., 2].min(axis=1))
     return low
+
+
+def limb_directions(match: Match, source: ArrayLike, target: ArrayLike) -> dict[str, Floats]:
+    """Angle between each link's bone and that of its source, frame by frame [degrees].
+
+    Upper and lower arms and legs, feet (along their soles), trunk and head count, as far as both
+    characters have them; hands and toes do not: what a rig calls so may be a thumb. Trunks are not
+    built alike: an angle that is the same in all frames is of the rigs.
+
+    Args:
+        match: Which link follows which: `poise.motion.retargeting.matching.match`.
+        source: Frames of the source, shape (k, nq).
+        target: Frames of the target, shape (k, nq).
+
+    Returns:
+        By link of the target, shape (k,).
+    """
+    R_t = dynamics.forward_kinematics(match.target.character, target)[1]
+    R_s = dynamics.forward_kinematics(match.source.character, source)[1]
+    found = {}
+    for pair in match.pairs:
+        ours, theirs = match.bones(pair)
+        a = _bone_directions(match.target, pair.target, ours, R_t)
+        b = _bone_directions(match.source, pair.source, theirs, R_s)
+        if pair.role in ("", "hand", "toe") or not (a.any() and b.any()):
+            continue
+        cross = np.linalg.norm(np.cross(a, b), axis=-1)
+        found[pair.target] = np.degrees(np.arctan2(cross, np.sum(a * b, axis=-1)))
+    return found
+
+
+def _bone_directions(body: Body, name: str, bone: Floats, R: Floats) -> Floats:
+    """Directions of a link's bone, or of its sole, (k, 3), of link orientations (k, links, 4)."""
+    if name in body.sole_links:
+        bone = body.sole_axes(name)[:, 0]
+    turn = quat.multiply(R[:, body.rest.index[name]], quat.conjugate(body.rest.orientation(name)))
+    return quat.rotate(turn, bone)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from poise.characters import FOLDER, NAMES, build, read_builtin
-from poise.errors import CharacterError, unknown_name
+from poise.errors import CharacterError, check_known
 from poise.io.files import write_atomically
 from poise.model.formats.yaml import dump_lines, parse_lines
 from poise.model.same_body import same_character
@@ -18,8 +18,7 @@ from poise.model.same_body import same_character
 
 def write(name: str, folder: Path = FOLDER) -> bool:
     """Write the file of a built-in character; whether there was something new to write."""
-    if name not in NAMES:
-        raise CharacterError(unknown_name("character", name, NAMES, "built-in"))
+    check_known("character", name, NAMES, "built-in", error=CharacterError)
     made, path = build(name), folder / f"{name}.yaml"
     if path.exists() and same_character(made, parse_lines(path.read_text(encoding="utf-8"))):
         return False

@@ -60,14 +60,8 @@ def tail_biped() -> Character:
 
 
 def _trunk() -> list[Link]:
-    root = Link.from_shapes(
-        "pelvis",
-        None,
-        [Shape.capsule((-0.08, 0.0, 0.0), (0.07, 0.0, 0.01), 0.115, HIDE)],
-        density=DENSITY,
-        pos=(0.0, 0.0, 0.78),
-        joints=[Joint("root", "free")],
-    )
+    pelvis = Shape.capsule((-0.08, 0.0, 0.0), (0.07, 0.0, 0.01), 0.115, HIDE)
+    root, height = [Joint("root", "free")], (0.0, 0.0, 0.78)
     chest = Shape.capsule((0.03, 0.0, 0.01), (0.20, 0.0, 0.08), 0.115, HIDE)
     neck = Shape.capsule((0.0, 0.0, 0.0), (0.10, 0.0, 0.16), 0.060, HIDE)
     head = [
@@ -76,7 +70,7 @@ def _trunk() -> list[Link]:
         *(Shape("sphere", (0.018,), (0.08, y, 0.065), color=EYES) for y in (-0.052, 0.052)),
     ]
     return [
-        root,
+        Link.from_shapes("pelvis", None, [pelvis], density=DENSITY, pos=height, joints=root),
         _link("chest", "pelvis", "chest", (0.14, 0.0, 0.03), chest),
         _link("neck", "chest", "neck", (0.26, 0.0, 0.12), neck),
         _link("head", "neck", "head", (0.10, 0.0, 0.16), *head),

@@ -15,7 +15,7 @@ import typer
 
 from poise.control.options import OptionInfo, parse_option
 from poise.control.registry import CONTROLLERS, find_controller
-from poise.errors import PoiseError, unknown_name
+from poise.errors import PoiseError, check_known
 from poise.math.arrays import Progress
 
 if TYPE_CHECKING:
@@ -149,9 +149,8 @@ def parse_options(texts: Sequence[str], controllers: Sequence[str]) -> dict[str,
         key = key.replace("-", "_")
         if not equals:
             raise PoiseError(f"option {text!r:.60}: it must be NAME=VALUE, as gamma=0.5")
-        if key not in known:
-            what = f"option of controller {', '.join(map(repr, controllers))}"
-            raise PoiseError(unknown_name(what, key, known, "options"))
+        what = f"option of controller {', '.join(map(repr, controllers))}"
+        check_known(what, key, known, "options")
         found[key] = parse_option(key, value, known[key])
     return found
 

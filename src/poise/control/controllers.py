@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from poise.control.gains import Gains
 from poise.control.plant import Plant, join_accelerations, join_drives, join_gains
 from poise.dynamics import METHODS
-from poise.errors import PoiseError, Sealed, unknown_name
+from poise.errors import PoiseError, Sealed, check_known
 from poise.math.arrays import Floats, finite, floats
 from poise.simulation.command import Command, Drive
 from poise.simulation.controller import Requirements
@@ -46,8 +46,7 @@ class Controllers(Sealed):
 
     def __getitem__(self, part: str) -> Any:
         """The controller of a part."""
-        if part not in self._controllers:
-            raise PoiseError(unknown_name("part", part, self._controllers))
+        check_known("part", part, self._controllers)
         return self._controllers[part]
 
     @property
@@ -114,8 +113,7 @@ class Controllers(Sealed):
         if not isinstance(target, Mapping):
             return dict.fromkeys(self._controllers, target)
         for name in target:
-            if name not in self._controllers:
-                raise PoiseError(f"target: {unknown_name('part', name, self._controllers)}")
+            check_known("part", name, self._controllers, at="target: ")
         missing = [repr(name) for name in self._controllers if name not in target]
         if missing:
             raise PoiseError(f"there is no target for {', '.join(missing)}")
@@ -160,8 +158,7 @@ def _plant_of(name: str, controller: Any) -> Plant:
             f"{name}: {type(controller).__name__} does not say on which part it acts; give it a "
             f"`plant`, poise.control.Plant.of(world, part={name!r})"
         )
-    if name not in plant.whole.forest.parts:
-        raise PoiseError(unknown_name("part", name, plant.whole.forest.parts))
+    check_known("part", name, plant.whole.forest.parts)
     if plant.names != (name,):
         raise PoiseError(
             f"the controller of {name!r} acts on {', '.join(map(repr, plant.names))}; make it with "

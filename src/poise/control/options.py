@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.errors import PoiseError, unknown_name
+from poise.errors import PoiseError, check_known
 from poise.math.arrays import choice, finite, floats, number
 
 KINDS = ("number", "pair", "word", "words", "weights", "offset", "points", "flag", "object")
@@ -124,9 +124,7 @@ class ControllerOptions:
             controller: Name of the controller, for the error.
         """
         for name in given:
-            if name not in cls.info():
-                what = f"option of controller {controller!r}"
-                raise PoiseError(unknown_name(what, name, cls.info(), "options"))
+            check_known(f"option of controller {controller!r}", name, cls.info(), "options")
         return cls(**given)
 
     def values(self) -> dict[str, Any]:
@@ -156,8 +154,8 @@ def check_option(name: str, value: Any, info: OptionInfo) -> None:
     elif info.kind == "pair" or (info.kind == "offset" and not isinstance(value, str)):
         _check_pair(name, value, info)
     elif info.kind in ("word", "offset"):
-        if isinstance(value, str) and value not in info.words:
-            raise PoiseError(unknown_name(name, value, info.words))
+        if isinstance(value, str):
+            check_known(name, value, info.words)
         choice(value, name, info.words)
     elif info.kind == "words":
         _check_words(name, value, info)
@@ -199,8 +197,7 @@ def _check_words(name: str, value: Any, info: OptionInfo) -> None:
     if not isinstance(value, Sequence):
         raise PoiseError(f"{name} is {value!r:.60}; it must be some of {info.words}")
     for one in (value,) if isinstance(value, str) else value:
-        if one not in info.words:
-            raise PoiseError(unknown_name(name.removesuffix("s"), one, info.words))
+        check_known(name.removesuffix("s"), one, info.words)
 
 
 # ---- text

@@ -67,16 +67,7 @@ class PD(Servo):
         strength: ArrayLike | None = None,
         dt: float | None = None,
     ) -> None:
-        super().__init__(
-            character,
-            gains,
-            frequency=frequency,
-            damping=damping,
-            root=root,
-            part=part,
-            strength=strength,
-            dt=dt,
-        )
+        super().__init__(character, gains, frequency, damping, root, part, strength, dt)
         self.target_velocity = target_velocity
         self.feedforward = feedforward
         self.gravity_compensation = gravity_compensation
@@ -186,7 +177,7 @@ def turned(scene: Scene, q: Floats, target_q: Floats, x: Floats) -> Floats:
     Returns:
         Rᵀ R̄ x for ball joints and the turning of free ones, x for all else, (..., nv).
     """
-    at = _layout(scene.forest)
+    at = scene.forest.coordinates
     if not at.quat.size:
         return x
     own = quat_matrices(normalize(target_q[..., at.quat])) @ x[..., at.turn, None]
@@ -198,7 +189,7 @@ def turned(scene: Scene, q: Floats, target_q: Floats, x: Floats) -> Floats:
 
 def _moved(scene: Scene, q: Floats, step: Floats) -> Floats:
     """q exp(step), shape (..., nq)."""
-    at = _layout(scene.forest)
+    at = scene.forest.coordinates
     lead = np.broadcast_shapes(q.shape[:-1], step.shape[:-1])
     out = np.array(np.broadcast_to(q, (*lead, q.shape[-1])))
     out[..., at.plain_q] += step[..., at.plain_v]
@@ -210,25 +201,6 @@ def _difference(scene: Scene, q0: Floats, q1: Floats) -> Floats:
     """log(q0^-1 q1), shape (..., nv): the force of a spring of unit stiffness from q0 to q1."""
     none = np.zeros(scene.nv)
     return dynamics.pd_force(scene, q0, none, (q1, None), 1.0, none)
-
-
-class _Layout(NamedTuple):
-    """Where things are in q and v."""
-
-    quat: Ints  # quaternions of ball and free joints in q, shape (k, 4)
-    turn: Ints  # their angular velocities in v, shape (k, 3)
-    plain_q: Ints  # all else in q, shape (m,)
-    plain_v: Ints  # and in v, shape (m,)
-
-
-@lru_cache(maxsize=32)
-def _layout(forest: Forest) -> _Layout:
-    ball, free = forest.kind == KINDS["ball"], forest.kind == KINDS["free"]
-    q = np.concatenate([forest.q_adr[ball], forest.q_adr[free] + 3])[:, None] + np.arange(4)
-    v = np.concatenate([forest.v_adr[ball], forest.v_adr[free] + 3])[:, None] + np.arange(3)
-    rest_q = np.setdiff1d(np.arange(forest.nq), q)
-    rest_v = np.setdiff1d(np.arange(forest.nv), v)
-    return _Layout(*(x.astype(np.int32) for x in (q, v, rest_q, rest_v)))
 
 
 # ---- gravity compensation: joint forces that carry a character's weight in its present pose

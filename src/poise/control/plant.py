@@ -8,7 +8,6 @@ beside a character fall, roll and are pushed as they would without it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise.control.gains import Gains, rows_of_copies
 from poise.dynamics import FORMS, GRAVITY
-from poise.errors import PoiseError, Sealed, shorten, unknown_name
+from poise.errors import PoiseError, Sealed, check_known, shorten
 from poise.math.arrays import Floats, Ints, finite, floats, number
 from poise.model.character import Character, is_free_object
 from poise.model.forest import Part, compile_forest
@@ -283,8 +282,7 @@ class Plant(Sealed):
     def _by_part(self, targets: Mapping[str, Any]) -> Target:
         """Targets of the parts, one after another."""
         for name in targets:
-            if name not in self.names:
-                raise PoiseError(f"target: {unknown_name('part', name, self.names)}")
+            check_known("part", name, self.names, at="target: ")
         missing = [name for name in self.names if name not in targets]
         if missing:
             raise PoiseError(f"there is no target for {', '.join(map(repr, missing))}")
@@ -426,8 +424,7 @@ def _part_names(scene: Scene, part: PartLike) -> tuple[str, ...]:
         return found
     names = (part,) if isinstance(part, str) else tuple(part)
     for name in names:
-        if name not in known:
-            raise PoiseError(unknown_name("part", name, known))
+        check_known("part", name, known)
     if not names or len(set(names)) < len(names):
         raise PoiseError(f"part is {part!r:.80}; it must be one part, or several different ones")
     return tuple(name for name in known if name in names)
@@ -488,13 +485,7 @@ class ActsOnPlant:
             return None
         # entries may have been assigned
         weights = self._weights(self._strength, "strength")
-        return np.asarray(np.take(weights, self._link_of_dof, axis=-1))
-
-    @cached_property
-    def _link_of_dof(self) -> Ints:
-        """The link that each velocity moves, shape (nv,)."""
-        forest = self.scene.forest
-        return np.repeat(forest.link, np.array([6, 3, 1, 1])[forest.kind])
+        return np.asarray(np.take(weights, self.scene.forest.link_of_dof, axis=-1))
 
     def _weights(self, value: ArrayLike, name: str) -> Floats:
         """Numbers per link, 0 or more, shape (nl,) or (n, nl): an array of their own."""

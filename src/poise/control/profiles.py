@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from poise.anatomy.names import links_of
-from poise.errors import PoiseError, Sealed, unknown_name
+from poise.errors import PoiseError, Sealed, check_known
 from poise.math.arrays import Floats, Ints, choice, finite, floats, number
 from poise.model.scene import Scene, SceneLike, scene_of
 from poise.simulation.command import Command
@@ -218,8 +218,7 @@ def named_profile(
         hold: How long it stays, for those that come back [s], a number or shape (n,).
         fade: How long each way takes [s], a number or shape (n,).
     """
-    if name not in RECIPES:
-        raise PoiseError(unknown_name("profile", name, RECIPES))
+    check_known("profile", name, RECIPES)
     recipe = RECIPES[name]
     at, hold, fade = (
         finite(floats(x, n), n) for x, n in ((at, "at"), (hold, "hold"), (fade, "fade"))

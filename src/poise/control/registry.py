@@ -22,7 +22,7 @@ from poise.control.pd import PD
 from poise.control.plant import PartLike, Plant
 from poise.control.stable_pd import StablePD
 from poise.dynamics import FORMS, METHODS
-from poise.errors import PoiseError, unknown_name
+from poise.errors import check_known
 from poise.model.scene import SceneLike
 from poise.simulation.controller import Controller
 
@@ -129,8 +129,7 @@ CONTROLLERS: dict[str, ControllerEntry] = {
 
 def find_controller(name: str) -> ControllerEntry:
     """The entry of a name; an unknown one lists the near ones."""
-    if name not in CONTROLLERS:
-        raise PoiseError(unknown_name("controller", name, CONTROLLERS))
+    check_known("controller", name, CONTROLLERS)
     return CONTROLLERS[name]
 
 

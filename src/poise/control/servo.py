@@ -50,7 +50,6 @@ class Servo(ActsOnPlant, Sealed, ABC):
         self,
         character: SceneLike | Plant,
         gains: Gains | None = None,
-        *,
         frequency: ArrayLike = FREQUENCY,
         damping: ArrayLike = 1.0,
         root: str = "free",

@@ -64,16 +64,7 @@ class StablePD(Servo):
         dt: float | None = None,
         dtype: str | None = None,
     ) -> None:
-        super().__init__(
-            character,
-            gains,
-            frequency=frequency,
-            damping=damping,
-            root=root,
-            part=part,
-            strength=strength,
-            dt=dt,
-        )
+        super().__init__(character, gains, frequency, damping, root, part, strength, dt)
         self.form = form
         self.method = method
         self.embedded = embedded
@@ -134,20 +125,10 @@ class StablePD(Servo):
         if self.pin is not None:
             raise PoiseError("explain does not know pins: read world.torque after the step")
         scene, kp, kd = self._weakened()
+        force = self.root_feedforward(target) if self.root == "soft" else None
+        options: dict[str, Any] = {"gravity": self.gravity, "force": force, "dtype": self.dtype}
         a, tau = dynamics.stable_pd(
-            scene,
-            q,
-            v,
-            target,
-            kp,
-            kd,
-            self.dt,
-            self.method,
-            self.form,
-            gravity=self.gravity,
-            force=self.root_feedforward(target) if self.root == "soft" else None,
-            limits=True,
-            dtype=self.dtype,
+            scene, q, v, target, kp, kd, self.dt, self.method, self.form, limits=True, **options
         )
         command = self(state, target) if self.embedded else self._plant.lift(Command(force=tau))
         return command, {"acceleration": a, "torque": tau}

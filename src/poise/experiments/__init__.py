@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from poise.errors import PoiseError, unknown_name
+from poise.errors import check_known
 from poise.experiments import kavafoglu2018, macchietto2008, yin2020
 from poise.experiments.report import (
     Claim,
@@ -66,13 +66,11 @@ def reproduce(
     Returns:
         The items, and the paths of the files written.
     """
-    if work not in WORKS:
-        raise PoiseError(unknown_name("work", work, WORKS))
+    check_known("work", work, WORKS)
     known = WORKS[work]
     keys = list(dict.fromkeys(key.upper() for key in items)) or list(known.items)
     for key in keys:
-        if key not in known.items:
-            raise PoiseError(f"{work}: " + unknown_name("item", key, known.items))
+        check_known("item", key, known.items, at=f"{work}: ")
     if out is None:
         part = "" if len(keys) == len(known.items) else "-" + "-".join(keys)
         out = Path("out") / "reproduce" / f"{work}{part}"

@@ -8,6 +8,7 @@ KEY.png       figures
 from __future__ import annotations
 
 import base64
+import csv
 import json
 import math
 import os
@@ -347,6 +348,12 @@ def commit() -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()
+
+
+def printed_numbers(work: str) -> list[dict[str, str]]:
+    """Rows of the `paper.csv` of a work, by the names of its columns."""
+    text = (Path(__file__).parent / work / "paper.csv").read_text()
+    return list(csv.DictReader(text.splitlines()))
 
 
 def data_folder() -> Path | None:

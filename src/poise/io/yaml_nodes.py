@@ -59,6 +59,11 @@ class Node:
         return f"a {self.kind}"
 
 
+def parse_number(word: str) -> float:
+    """The value of a number as YAML writes it."""
+    return float(word.lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+
 class Reader:
     """Reads values from nodes.
 
@@ -184,7 +189,7 @@ class Reader:
         """A finite number within bounds."""
         if not node.is_number:
             raise self.error(node, f"{what} must be a number, got {node}")
-        value = float(node.value.lower().replace(".inf", "inf").replace(".nan", "nan"))
+        value = parse_number(node.value)
         if not math.isfinite(value) or not least <= value <= most:
             raise self.error(node, f"{what} must be {least:g} to {most:g}, got {node}")
         return value + 0.0

@@ -178,23 +178,19 @@ def fast_spin(
     """
     plate = spinning_plate(moments)
     rate = np.atleast_1d(finite(floats(rates, "rates"), "rates"))
-    torques: list[Floats] = []
-    drifts: list[Floats] = []
-    for printed in (False, True):
-        # in the frame of the plate the torque of a steady spin is the same all along
-        torque = [
-            kane_inverse_dynamics(
-                plate, plate.rest_q, Ω * DIRECTION, np.zeros(3), as_printed=printed
-            )
-            for Ω in rate
-        ]
-        drift = [
-            _drift(plate, Ω * DIRECTION, tau, duration, steps)
-            for Ω, tau in zip(rate, torque, strict=True)
-        ]
-        torques.append(np.array(torque))
-        drifts.append(np.array(drift))
-    return FastSpin(rate, torques[0], torques[1], drifts[0], drifts[1], duration)
+    q, spins, none = plate.rest_q, [Ω * DIRECTION for Ω in rate], np.zeros(3)
+    # in the frame of the plate the torque of a steady spin is the same all along
+    right, printed = (
+        np.array([kane_inverse_dynamics(plate, q, v, none, as_printed=x) for v in spins])
+        for x in (False, True)
+    )
+    drift, printed_drift = (
+        np.array(
+            [_drift(plate, v, tau, duration, steps) for v, tau in zip(spins, torque, strict=True)]
+        )
+        for torque in (right, printed)
+    )
+    return FastSpin(rate, right, printed, drift, printed_drift, duration)
 
 
 def spinning_plate(moments: Sequence[float] = MOMENTS) -> Character:

@@ -74,14 +74,6 @@ def _header(equations: Equations) -> str:
     return "\n".join([*lines, ""])
 
 
-def _numpy(expr: Expr) -> str:
-    return text_of(expr, "numpy")
-
-
-def _c(expr: Expr) -> str:
-    return text_of(expr, "c")
-
-
 # NumPy
 
 _NUMPY_HELPERS = '''
@@ -113,8 +105,8 @@ def _numpy_function(program: Program) -> str:
     lines = [f"lead, ({', '.join(f'{x}_in' for x in arrays)},) = _columns({given})"]
     for array, symbols in program.inputs.items():
         lines.append(f"({', '.join(str(x) for x in symbols)},) = {array}_in")
-    lines += [f"{x} = {_numpy(e)}" for x, e in program.lines]
-    entries = ",\n".join(f"    {_numpy(x)}" for x in program.outputs)
+    lines += [f"{x} = {text_of(e, 'numpy')}" for x, e in program.lines]
+    entries = ",\n".join(f"    {text_of(x, 'numpy')}" for x in program.outputs)
     lines += [f"return _packed(lead, {program.shape!r}, [", f"{entries},", "])"]
     head = f"def {program.name}({', '.join(f'{x}_in' for x in arrays)}):"
     shape = ", ".join(map(str, program.shape))
@@ -142,8 +134,8 @@ def _c_function(program: Program, prefix: str) -> str:
     ]
     # an array of which nothing is read is no reason for a warning
     lines += [f"(void){array};" for array, symbols in arrays.items() if not used & set(symbols)]
-    lines += [f"const double {x} = {_c(e)};" for x, e in program.lines]
-    lines += [f"{out}[{k}] = {_c(x)};" for k, x in enumerate(program.outputs)]
+    lines += [f"const double {x} = {text_of(e, 'c')};" for x, e in program.lines]
+    lines += [f"{out}[{k}] = {text_of(x, 'c')};" for k, x in enumerate(program.outputs)]
     body = "\n".join(f"    {line}" for line in lines)
     rows = [f"{array} + k * {len(symbols)}" for array, symbols in arrays.items()]
     call = ", ".join([*rows, f"{out} + k * {len(program.outputs)}"])

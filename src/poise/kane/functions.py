@@ -24,7 +24,7 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.errors import PoiseError, shorten, unknown_name
+from poise.errors import PoiseError, check_known, shorten
 from poise.kane.equations import Equations
 from poise.kane.export import c_source, numpy_source
 from poise.kane.programs import FORCED, READS
@@ -168,8 +168,7 @@ class Functions:
             return _rows(values, "parameters", (len(names),))
         by_name = {str(key): value for key, value in values.items()}
         for name in by_name:
-            if name not in names:
-                raise PoiseError(unknown_name("parameter", name, names))
+            check_known("parameter", name, names)
         missing = [name for name in names if name not in by_name]
         if missing:
             raise PoiseError(f"parameters lack values for {shorten(missing, 12)}")

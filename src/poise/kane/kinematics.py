@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 
 import sympy
 
-from poise.errors import PoiseError, unknown_name
+from poise.errors import check_known
 from poise.kane.tree import WORLD, Tree, identifier
 from poise.kane.vectors import (
     ONE,
@@ -251,10 +251,8 @@ class Table:
 
     def cell(self, speed: str, body: str) -> str:
         """The entry of a speed and a body."""
-        if speed not in self.speeds:
-            raise PoiseError(unknown_name("speed", speed, self.speeds))
-        if body not in self.bodies:
-            raise PoiseError(unknown_name("body", body, self.bodies, "bodies"))
+        check_known("speed", speed, self.speeds)
+        check_known("body", body, self.bodies, "bodies")
         return self.cells[self.speeds.index(speed)][self.bodies.index(body)]
 
     def __str__(self) -> str:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import sympy
 
-from poise.errors import PoiseError, unknown_name
+from poise.errors import PoiseError, check_known
 from poise.kane.equations import Equations
 from poise.kane.vectors import ZERO, Expr, is_simple
 
@@ -39,16 +39,7 @@ READS = {
     "accelerations": ("q", "u", "du"),
     "partial_velocities": ("q",),
 }
-WRITES = {
-    "speeds": "u",
-    "velocities": "v",
-    "mass_matrix": "M",
-    "bias": "E",
-    "actuation": "T",
-    "inverse_dynamics": "tau",
-    "accelerations": "a",
-    "partial_velocities": "J",
-}
+WRITES = dict(zip(READS, ("u", "v", "M", "E", "T", "tau", "a", "J"), strict=True))
 FORCED = ("bias", "inverse_dynamics")
 
 _C_WORDS = (
@@ -84,8 +75,7 @@ def programs(equations: Equations, names: Iterable[str] | None = None) -> list[P
     """
     chosen = list(READS if names is None else names)
     for name in chosen:
-        if name not in READS:
-            raise PoiseError(unknown_name("function", name, READS))
+        check_known("function", name, READS)
     # NumPy and C text come from the same programs: they are made once
     kept: dict[str, Program] = equations.__dict__.setdefault("_programs", {})
     for name in chosen:

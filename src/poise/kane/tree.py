@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from poise.errors import PoiseError, shorten, unknown_name
+from poise.errors import PoiseError, check_known, shorten, unknown_name
 from poise.kane.vectors import ONE, ZERO, Expr, Mat, Vec, exact, matrix, vector
 from poise.math.rotation import quat_from_matrix
 from poise.model.character import Character, Joint, Link
@@ -68,8 +68,7 @@ class Body:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise PoiseError(f"a body's name must be a non-empty string, got {self.name!r:.80}")
-        if self.joint not in SIZES:
-            raise PoiseError(f"body {self.name!r}: {unknown_name('joint', self.joint, SIZES)}")
+        check_known("joint", self.joint, SIZES, at=f"body {self.name!r}: ")
         if self.joint == "free" and self.parent is not None:
             raise PoiseError(
                 f"body {self.name!r} is free and has the parent {self.parent!r}; free bodies have "
@@ -180,8 +179,7 @@ class Tree:
     def index(self, name: str) -> int:
         """Place of the body of that name."""
         names = [body.name for body in self.bodies]
-        if name not in names:
-            raise PoiseError(unknown_name("body", name, names, "bodies"))
+        check_known("body", name, names, "bodies")
         return names.index(name)
 
     @cached_property
@@ -213,8 +211,7 @@ class Tree:
         """
         known = {str(symbol): symbol for symbol in self.parameters}
         for name in values:
-            if str(name) not in known:
-                raise PoiseError(unknown_name("parameter", str(name), known))
+            check_known("parameter", str(name), known)
         put = {known[str(name)]: exact(value) for name, value in values.items()}
         bodies = tuple(
             replace(body, **dict(zip(_READ, _values(body).xreplace(put), strict=True)))

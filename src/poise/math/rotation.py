@@ -76,6 +76,14 @@ def between(a: ArrayLike, b: ArrayLike) -> Floats:
     return np.asarray(out / np.linalg.norm(out, axis=-1, keepdims=True))
 
 
+def align_signs(quat: Floats) -> Floats:
+    """Unit quaternions (k, ..., 4) whose signs go the short way from frame to frame."""
+    quat = quat / np.linalg.norm(quat, axis=-1, keepdims=True)
+    flips = np.sum(quat[1:] * quat[:-1], axis=-1) < 0.0
+    quat[1:] *= np.where(np.cumsum(flips, axis=0) % 2 == 1, -1.0, 1.0)[..., None]
+    return quat
+
+
 def slerp(a: Floats, b: Floats, u: Floats) -> Floats:
     """Quaternions at fractions u (n, 1) of the shorter arcs from a to b, unit, (n, 4) each."""
     dot = np.sum(a * b, axis=1, keepdims=True)

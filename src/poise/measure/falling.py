@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from poise import dynamics
 from poise.anatomy.body import head_of, limbs_of
 from poise.anatomy.feet import feet_of, positions
-from poise.errors import PoiseError, unknown_name
+from poise.errors import PoiseError, check_known
 from poise.math.arrays import Floats, floats
 from poise.math.rotation import quat_matrix
 from poise.measure.contact_rows import (
@@ -150,8 +150,7 @@ def _part(scene: Scene, part: str | None) -> tuple[str, Character]:
         if len(parts) > 1:
             raise PoiseError(f"the scene has several parts; say which: {', '.join(parts)}")
         part = parts[0]
-    if part not in parts:
-        raise PoiseError(unknown_name("part", part, parts))
+    check_known("part", part, parts)
     return part, scene.characters[parts.index(part)]
 
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from poise.errors import CharacterError, PoiseError, unknown_name
+from poise.errors import CharacterError, PoiseError, check_known, unknown_name
 from poise.math.arrays import Floats, floats, number
 from poise.model import configuration
 from poise.model.forest import Forest, compile_forest
@@ -274,8 +274,7 @@ class Character:
         """The same character with its root free to move, or welded to the world where it rests."""
         root = self.links[0]
         kinds = [joint.kind for joint in root.joints]
-        if base not in ("free", "fixed"):
-            raise CharacterError(unknown_name("base", base, ("free", "fixed")))
+        check_known("base", base, ("free", "fixed"), error=CharacterError)
         if (base == "free") == ("free" in kinds):
             return self
         if base == "fixed":

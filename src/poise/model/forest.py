@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from poise.errors import PoiseError, shorten
 from poise.math.arrays import Floats, Ints
@@ -43,6 +44,15 @@ class Part(NamedTuple):
     q: slice
     v: slice
     links: slice
+
+
+class Coordinates(NamedTuple):
+    """Where rotations and all else are in q and v."""
+
+    quat: Ints  # quaternions of ball and free joints in q, shape (k, 4)
+    turn: Ints  # their angular velocities in v, shape (k, 3)
+    plain_q: Ints  # all else in q, shape (m,)
+    plain_v: Ints  # and in v, shape (m,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +110,25 @@ class Forest:
             "external": (len(self.link_names), 6),
             "past": (2, self.nq),
         }
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """Where rotations and all else are in q and v."""
+        ball, free = self.kind == KINDS["ball"], self.kind == KINDS["free"]
+        q = np.concatenate([self.q_adr[ball], self.q_adr[free] + 3])[:, None] + np.arange(4)
+        v = np.concatenate([self.v_adr[ball], self.v_adr[free] + 3])[:, None] + np.arange(3)
+        rest_q, rest_v = np.setdiff1d(np.arange(self.nq), q), np.setdiff1d(np.arange(self.nv), v)
+        return Coordinates(*(x.astype(np.int32) for x in (q, v, rest_q, rest_v)))
+
+    @cached_property
+    def body_of_dof(self) -> NDArray[np.intp]:
+        """The body that each velocity moves, shape (nv,)."""
+        return np.repeat(np.arange(len(self.kind)), np.array([6, 3, 1, 1])[self.kind])
+
+    @cached_property
+    def link_of_dof(self) -> Ints:
+        """The link that each velocity moves, shape (nv,)."""
+        return self.link[self.body_of_dof]
 
 
 def compile_forest(characters: Sequence[Character], names: Sequence[str] | None = None) -> Forest:

@@ -182,7 +182,7 @@ def model_overrides(
         bodies = tuple(np.ascontiguousarray(x) for x in merged)
         fixed = fixed_mass(forest, m)
     if armature is not None:
-        names = [forest.joint_names[forest.joint[b]] for b in _body_of_dof(forest)]
+        names = [forest.joint_names[forest.joint[b]] for b in forest.body_of_dof]
         rotor = _per_copy(armature, n, "armature", (scene.nv,), names)
     masses, mc, Io = bodies
     return _core.ModelOverrides(scene.model, masses, mc, Io, armature=rotor, fixed=fixed)
@@ -239,11 +239,6 @@ def _per_copy(
         at = int(np.argwhere(array < 0)[0][-1])
         raise PoiseError(f"{name} of {names[at]!r} is negative; it must be 0 or more")
     return array
-
-
-def _body_of_dof(forest: Forest) -> list[int]:
-    sizes = {0: 6, 1: 3, 2: 1, 3: 1}
-    return [b for b, kind in enumerate(forest.kind) for _ in range(sizes[int(kind)])]
 
 
 def _check_inertia(inertia: Floats, names: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from poise.errors import CharacterError, unknown_name
+from poise.errors import CharacterError, check_known
 from poise.model.validation import (
     Vector,
     check_direction,
@@ -65,8 +65,7 @@ class Joint:
     def __post_init__(self) -> None:
         check_name("a joint's name", self.name)
         at = f"joint {self.name!r}: "
-        if self.kind not in list(SIZES):
-            raise CharacterError(at + unknown_name("kind", self.kind, SIZES))
+        check_known("kind", self.kind, list(SIZES), at=at, error=CharacterError)
         values: dict[str, Any] = {
             "axis": check_direction(at + "axis", self.axis, 3),
             "pos": check_vector(at + "pos", self.pos, 3),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union
 import numpy as np
 
 from poise import _core
-from poise.errors import PoiseError, unknown_name
+from poise.errors import PoiseError, check_known
 from poise.math.arrays import Floats
 from poise.model.character import Character
 from poise.model.forest import Forest, compile_forest
@@ -63,8 +63,7 @@ class Scene(NamedTuple):
         """Index of a link by its name, or checked as it is."""
         if isinstance(link, str):
             names = self.forest.link_names
-            if link not in names:
-                raise PoiseError(unknown_name("link", link, names))
+            check_known("link", link, names)
             return names.index(link)
         whole = isinstance(link, (int, np.integer)) and not isinstance(link, bool)
         if not whole or not 0 <= link < self.nl:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.errors import CharacterError, unknown_name
+from poise.errors import CharacterError, check_known
 from poise.math.pose import Pose
 from poise.math.rotation import product, quat_from_z, quat_matrix
 from poise.model.validation import (
@@ -55,8 +55,7 @@ class Shape:
     vertices: tuple[Vector, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind not in list(SHAPE_SIZES):
-            raise CharacterError("shape: " + unknown_name("kind", self.kind, SHAPE_SIZES))
+        check_known("kind", self.kind, list(SHAPE_SIZES), at="shape: ", error=CharacterError)
         size = check_vector(f"{self.kind}: size", self.size, SHAPE_SIZES[self.kind])
         # a capsule without cylinder part is a ball, and fine
         positive = size[:1] if self.kind == "capsule" else size

@@ -16,6 +16,7 @@ from poise.errors import (
     LONGEST_NAME,
     CharacterError,
     ReadOnly,
+    check_known,
     shorten,
     unknown_name,
 )
@@ -217,8 +218,7 @@ def checked_limbs(limbs: object, links: Sequence[Link]) -> Mapping[str, tuple[st
         check_name("a limb's name", limb)
         names = tuple_of(str, f"limb {limb!r}", names)
         for name in names:
-            if name not in known:
-                raise CharacterError(f"limb {limb!r}: {unknown_name('link', name, known)}")
+            check_known("link", name, known, at=f"limb {limb!r}: ", error=CharacterError)
         if len(set(names)) != len(names):
             raise CharacterError(f"limb {limb!r} names a link twice: {shorten(names)}")
         checked[limb] = names

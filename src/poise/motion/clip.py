@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 from poise import _core
 from poise.errors import LARGEST, ClipError, Sealed, UnfollowableTarget, warn_user
 from poise.math.arrays import Floats, Mask, Progress, count, floats, number
+from poise.math.rotation import align_signs
 from poise.model import configuration
 from poise.model.character import Character
 from poise.model.scene import scene_of
@@ -280,6 +281,14 @@ class Clip(Sealed):
         """With left and right exchanged."""
         return editing.mirroring.mirror(self)
 
+    def balanced(self) -> Clip:
+        """Standing feet level, the center of mass over them: `editing.prepare_balance`.
+
+        `notes` of the result say what was changed.
+        """
+        prepared = editing.prepare_balance.prepare_balance(self)
+        return prepared.clip.replace(notes=(*self.notes, *prepared.notes))
+
     def looped(
         self, cycles: int = 1, *, blend: float | None = None, turn: float | None = None
     ) -> Clip:
@@ -343,23 +352,15 @@ class Clip(Sealed):
 
     def _aligned(self, frames: Floats) -> Floats:
         """Unit quaternions whose signs do not jump from frame to frame."""
-        forest = self.character.forest
-        for b, kind in enumerate(forest.kind):
-            if kind > 1:
-                continue
-            at = int(forest.q_adr[b]) + (3 if kind == 0 else 0)
-            quat = frames[:, at : at + 4]
-            length = np.linalg.norm(quat, axis=1)
+        for joint, at, _ in configuration.rotations(self.character):
+            length = np.linalg.norm(frames[:, at], axis=1)
             if (np.abs(length - 1) > 1e-2).any():
                 row = int(np.argmax(np.abs(length - 1) > 1e-2))
-                joint = forest.joint_names[forest.joint[b]]
                 raise ClipError(
                     f"frame {row}: the quaternion of joint {joint!r} has length {length[row]:g}, "
                     "it must be 1"
                 )
-            quat /= length[:, None]
-            flips = np.sum(quat[1:] * quat[:-1], axis=1) < 0
-            quat[1:] *= np.where(np.cumsum(flips) % 2 == 1, -1.0, 1.0)[:, None]
+            frames[:, at] = align_signs(frames[:, at])
         return frames
 
     @cached_property

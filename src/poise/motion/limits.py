@@ -58,6 +58,16 @@ def excesses(character: Character, q: ArrayLike) -> list[Excess]:
     return found
 
 
+def largest_excesses(character: Character, q: ArrayLike, beyond: float) -> dict[str, float]:
+    """Largest excess of each joint that turns, in poses (k, nq), if it is larger [degrees]."""
+    found: dict[str, float] = {}
+    for one in excesses(character, q):
+        most = float(np.degrees(one.value.max()))
+        if most > beyond and character.joint(one.joint).kind != "slide":
+            found[one.joint] = max(most, found.get(one.joint, 0.0))
+    return found
+
+
 def clamp(character: Character, q: ArrayLike) -> Floats:
     """Poses (k, nq) with every joint brought back to its bounds, each by itself."""
     q = np.array(q, dtype=np.float64)

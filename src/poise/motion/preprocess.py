@@ -20,7 +20,6 @@ under the toes, in the mean (Winter, Physical Therapy 72, 1992, 45-53).
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +47,7 @@ from poise.motion.editing.smoothing import (
 from poise.motion.foot_contact.locking import lock_points, move_points
 from poise.motion.foot_contact.planting import frames_from
 from poise.motion.foot_contact.repair import repair_foot_contact
-from poise.motion.limits import clamp, excesses
+from poise.motion.limits import clamp, largest_excesses
 
 if TYPE_CHECKING:
     from poise.motion.retargeting.matching import MapLike
@@ -90,11 +89,7 @@ def reduce_limit_excess(clip: Clip, fraction: float = FRACTION) -> ReducedExcess
         fraction: Of the excess, 0 to 1.
     """
     character = clip.character
-    beyond: dict[str, float] = {}
-    for one in excesses(character, clip.frames):
-        far = math.degrees(float(one.value.max()))
-        if far > BEYOND and character.joint(one.joint).kind != "slide":
-            beyond[one.joint] = max(far, beyond.get(one.joint, 0.0))
+    beyond = largest_excesses(character, clip.frames, BEYOND)
     if not beyond or len(clip) < 4 or fraction <= 0.0:
         return ReducedExcess(clip, {})
     step = configuration.difference(character, clamp(character, clip.frames), clip.frames)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from poise.errors import PoiseError, unknown_name
+from poise.errors import check_known
 from poise.math import rotation
 from poise.model.character import Character
 from poise.reference import spatial
@@ -124,8 +124,7 @@ def link_pose(tree: Tree, placed: list[Placed], i: int) -> Pose:
 def link_index(character: Character, name: str) -> int:
     """The place of a link in character.links."""
     names = [link.name for link in character.links]
-    if name not in names:
-        raise PoiseError(unknown_name("link", name, names))
+    check_known("link", name, names)
     return names.index(name)
 
 

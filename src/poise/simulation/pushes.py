@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from poise.errors import LARGEST, PoiseError, unknown_name
+from poise.errors import LARGEST, PoiseError, check_known
 from poise.math.arrays import Floats, number
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ class Push:
                     f"length, or one of {', '.join(DIRECTIONS)}"
                 )
             return along * (self.force / length)
-        if self.direction not in DIRECTIONS:
-            raise PoiseError(unknown_name("direction", self.direction, DIRECTIONS))
+        check_known("direction", self.direction, DIRECTIONS)
         x, y, z = DIRECTIONS[self.direction]
         c, s = math.cos(heading), math.sin(heading)
         return self.force * np.array([c * x - s * y, s * x + c * y, z])
@@ -93,9 +92,7 @@ class Push:
 
     def check_link(self, names: Iterable[str]) -> None:
         """Refuse a link that is not among the names."""
-        names = list(names)
-        if self.link not in names:
-            raise PoiseError(f"push {self}: {unknown_name('link', self.link, names)}")
+        check_known("link", self.link, list(names), at=f"push {self}: ")
 
     def apply(self, world: World, heading: float = 0.0) -> None:
         """Adds it to a world; it acts at its time, on the link's center of mass.

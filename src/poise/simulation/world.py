@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from poise import _core
 from poise.dynamics import GRAVITY, DtypeLike, forward_kinematics, link_velocities, precision
-from poise.errors import Diverged, PoiseError, unknown_name
+from poise.errors import Diverged, PoiseError, check_known
 from poise.math.arrays import (
     Floats,
     choice,
@@ -32,19 +32,15 @@ from poise.model.same_body import check_clip_fits
 from poise.model.scene import Scene, scene_of
 from poise.model.shape import Shape
 from poise.simulation.command import Command, Drive
-from poise.simulation.contact import (
-    MODELS,
-    Contacts,
-    GroundLike,
-    compile_collision_model,
-    default_projectiles,
-)
+from poise.simulation.contact import Contacts, GroundLike, default_projectiles
 from poise.simulation.contact.colliders import check_obstacles
 from poise.simulation.contact.collision_model import (
     FRICTION,
+    MODELS,
     STIFFNESS,
     Projectiles,
     SurfaceCounts,
+    compile_collision_model,
     surfaces_of,
 )
 from poise.simulation.contact.contacts import contacts_from_core
@@ -54,8 +50,6 @@ from poise.simulation.world_config import WorldConfig, threads_of
 
 if TYPE_CHECKING:
     from poise.motion.clip import Clip
-
-_NO_VECTOR = np.zeros(3)
 
 LONGEST_STEP = 0.1
 """With contact [s]: beyond it a step says nothing about what happens within."""
@@ -202,16 +196,9 @@ class World:
             overrides = with_projectiles(overrides, scene, whole)
         self._touch = touch
         self._convex = None if touch is None else convex_of(whole, touch)
+        single, workers = dtype == "float32", threads_of(threads, n)
         self._core = _core.World(
-            scene.model,
-            whole.model,
-            n,
-            dt,
-            dtype == "float32",
-            threads_of(threads, n),
-            self._gravity,
-            overrides,
-            touch,
+            scene.model, whole.model, n, dt, single, workers, self._gravity, overrides, touch
         )
         self._core.correct_momentum(bool(momentum_correction))
         self._live: weakref.ref[State] | None = None
@@ -350,8 +337,7 @@ class World:
     def part(self, name: str) -> Part:
         """Slices of q, v and links that belong to one part of the scene."""
         parts = self.scene.forest.parts
-        if name not in parts:
-            raise PoiseError(unknown_name("part", name, parts))
+        check_known("part", name, parts)
         return parts[name]
 
     # ---- what happens
@@ -374,8 +360,8 @@ class World:
             state = self._with_parts(state, where)
         if not isinstance(state, State):
             raise PoiseError(f"reset takes a State, got {state!r:.80}")
-        if state.clip is not None and len(self._scene.characters) == 1:
-            check_clip_fits(state.clip, self._scene.characters[0])
+        if state.clip is not None:
+            self._check_clip(state.clip)
         q, memory = state.q, state.memory
         v = state.v if state.moving else np.zeros(self.scene.nv)
         time = state.time
@@ -477,20 +463,13 @@ class World:
         if force is None and torque is None:
             raise PoiseError("a push needs a force or a torque")
         index, point = self._point_of(link, point)
-        if at is not None:
-            at = number(at, "at", positive=False)
+        start = math.nan if at is None else number(at, "at", positive=False)
         if not (isinstance(duration, float) and duration == math.inf):
             duration = number(duration, "duration")
+        forces, torques, points = self._vectors(where, force=force, torque=torque, point=point)
         self._leave()
-        self._core.push(
-            index,
-            self._rows(_NO_VECTOR if force is None else force, where, "force"),
-            self._rows(_NO_VECTOR if torque is None else torque, where, "torque"),
-            self._rows(point, where, "point"),
-            math.nan if at is None else at,
-            float(duration),
-            self._mask(where),
-        )
+        mask = self._mask(where)
+        self._core.push(index, forces, torques, points, start, float(duration), mask)
 
     def kick(
         self,
@@ -546,16 +525,9 @@ class World:
         if damping is None:
             damping = 2.0 * math.sqrt(max(stiffness, 0.0) * mass)
         damping = number(damping, "damping", positive=False, unit="N s/m")
+        places, speeds, points = self._vectors(where, to=to, velocity=velocity, point=point)
         self._leave()
-        self._core.drag(
-            index,
-            self._rows(to, where, "to"),
-            self._rows(velocity, where, "velocity"),
-            self._rows(point, where, "point"),
-            stiffness,
-            damping,
-            self._mask(where),
-        )
+        self._core.drag(index, places, speeds, points, stiffness, damping, self._mask(where))
 
     def release(self, link: str | int | None = None, where: ArrayLike | None = None) -> None:
         """Ends what acts on a link, or on all: pushes, also those to come, and springs that drag.
@@ -698,14 +670,10 @@ class World:
         part = next(p for p in forest.parts.values() if p.links.start <= link < p.links.stop)
         return float(forest.link_mass[part.links].sum())
 
-    def _snapshot(self) -> tuple[Floats, Floats, Floats, Floats]:
-        q, v = self._core.read()
-        return (
-            self._shape(q),
-            self._shape(v),
-            self._shape(self._core.time()),
-            self._shape(self._core.memory()),
-        )
+    def _snapshot(self) -> Iterator[Floats]:
+        """Positions, velocities, clocks and memory, as a State has them."""
+        core = self._core
+        return map(self._shape, (*core.read(), core.time(), core.memory()))
 
     def _shape(self, array: Floats) -> Floats:
         return array[0] if self._n == 1 else array
@@ -725,6 +693,11 @@ class World:
 
     def _mask(self, where: ArrayLike | None) -> Any:
         return None if where is None else copies_mask(where, self._n)
+
+    def _vectors(self, where: ArrayLike | None, **given: ArrayLike | None) -> list[Floats]:
+        """Vectors by name, with a row for each copy if they have rows; None is 0."""
+        zero = np.zeros(3)
+        return [self._rows(zero if x is None else x, where, name) for name, x in given.items()]
 
     def _rows(self, value: ArrayLike, where: ArrayLike | None, name: str) -> Floats:
         """An array of numbers, with a row for each copy if it has rows."""

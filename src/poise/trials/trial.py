@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from poise.anatomy.body import heading
-from poise.anatomy.feet import check_can_stand
+from poise.anatomy.feet import check_can_stand, has_free_root
 from poise.characters import load_character
 from poise.control.balance.config import Goals
 from poise.control.profiles import PIN, ProfileSpec, apply_profiles
@@ -21,7 +20,7 @@ from poise.math.arrays import Progress, number
 from poise.model.character import Character
 from poise.model.scene import scene_of
 from poise.motion.clip import Clip
-from poise.motion.limits import excesses
+from poise.motion.limits import largest_excesses
 from poise.recording import Recording
 from poise.simulation.controller import ControllerLike, Motion
 from poise.simulation.pushes import Push
@@ -100,7 +99,9 @@ class Trial:
         if self.world.get("contact") == "penalty":
             defaults["dt"] = PENALTY_STEP
         given = {name: value for name, value in self.world.items() if value is not None}
-        object.__setattr__(self, "world", {"ground": _is_free(self.character), **defaults, **given})
+        object.__setattr__(
+            self, "world", {"ground": has_free_root(self.character), **defaults, **given}
+        )
         if number(self.dt, "dt") < SHORTEST_STEP:
             raise PoiseError(f"dt is {self.dt:g} s; it must be {SHORTEST_STEP:g} s or more")
         if not self.character.nv:
@@ -233,10 +234,6 @@ class Trial:
 
         run(world, controller, motion, self.time, recording, report, until)
         return recording
-
-
-def _is_free(character: Character) -> bool:
-    return bool(character.joints) and character.joints[0].kind == "free"
 
 
 def step_text(dt: float) -> str:
@@ -404,12 +401,7 @@ def _overlapping_links(clip: Clip, notes: list[str]) -> tuple[tuple[str, str], .
 
 def _note_limits(clip: Clip, notes: list[str]) -> None:
     """Note joints that the clip moves beyond their limits, at which they hold."""
-    turning = {joint.name for joint in clip.character.joints if joint.kind != "slide"}
-    found: dict[str, float] = {}
-    for one in excesses(clip.character, clip.frames):
-        most = math.degrees(float(one.value.max()))
-        if one.joint in turning and most > BEYOND:
-            found[one.joint] = max(most, found.get(one.joint, 0.0))
+    found = largest_excesses(clip.character, clip.frames, BEYOND)
     if found:
         text = shorten((f"{joint} by {most:.0f} deg" for joint, most in found.items()), 4)
         notes.append(f"beyond the limits of joints, which hold: {text}")

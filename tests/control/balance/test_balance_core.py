@@ -14,10 +14,9 @@ from poise import PoiseError, State, Target, World, _core, load_character
 from poise.control.balance import Schedule
 from poise.math.rotation import quat_matrix
 from poise.model.scene import scene_of
+from poise.reference import balance as reference
 from poise.reference import move
-from poise.reference.balance import least_squares, plan
-from poise.reference.balance.momentum import momentum_task
-from poise.reference.balance.plan import tasks_of
+from poise.reference.balance import momentum_task, tasks_of
 
 Array = NDArray[np.float64]
 ALL = ("track", "linear", "angular")
@@ -58,7 +57,7 @@ def test_the_core_plans_what_its_twin_plans(name: str, contact: str) -> None:
         sizes = (0.01, 0.1, 0.3) if contact == "penalty" else (0.003, 0.01, 0.03)
         state, target = random_case(balance, rng, sizes)
         solution = balance.solve(state, target)
-        found = plan.solve(balance, state, target)[0]
+        found = reference.solve(balance, state, target)[0]
         largest = max(float(np.abs(found.a).max()), 1.0)
         # supports weigh 1e3 beside 1 of tracking and 0.03 of the root: a dozen digits are left of
         # the squares, and daqp stops at 1e-6 or so
@@ -76,23 +75,24 @@ def test_the_core_plans_what_its_twin_plans(name: str, contact: str) -> None:
 def test_forces_of_the_ground_cost_no_more_than_those_of_daqp(monkeypatch: Any) -> None:
     """Where the wrench that the root needs is far outside of the cones."""
     seen: dict[str, Array] = {}
+    solve_cones = reference.solve_cones
 
     def spied(G: Array, need: Array, S: Array, most: Array) -> tuple[Array, Array]:
         seen.update(G=G, need=need, S=S)
-        return least_squares.solve_cones(G, need, S, most)
+        return solve_cones(G, need, S, most)
 
     def cost(wrench: Array) -> float:
         away = wrench - seen["need"]
         return float(away @ np.linalg.solve(seen["S"], away))
 
-    monkeypatch.setattr(plan, "solve_cones", spied)
+    monkeypatch.setattr(reference, "solve_cones", spied)
     rng = np.random.default_rng(7)
     balance = balance_of("humanoid", "impulse", friction=0.3)
     tried = 0
     for _ in range(80):
         state, target = random_case(balance, rng)
         solution = balance.solve(state, target)
-        found = plan.solve(balance, state, target)[0]
+        found = reference.solve(balance, state, target)[0]
         if not len(found.forces):
             continue
         turn = quat_matrix(state.q[3:7])
@@ -201,7 +201,7 @@ def test_copies_of_their_own_masses_plan_with_them() -> None:
     np.testing.assert_allclose(solution.mass, mass.sum(axis=1), rtol=1e-12)
     own = balance.solve(state, Target(q))
     np.testing.assert_allclose(solution.acceleration, own.acceleration, rtol=0, atol=1e-7)
-    for i, found in enumerate(plan.solve(balance, state, Target(character.rest_q))):
+    for i, found in enumerate(reference.solve(balance, state, Target(character.rest_q))):
         np.testing.assert_allclose(solution.acceleration[i], found.a, rtol=0, atol=1e-6)
 
 

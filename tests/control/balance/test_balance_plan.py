@@ -14,9 +14,16 @@ from poise.control.balance.config import joint_limit_table
 from poise.math.polygon import convex_hull, nearest_point
 from poise.model.scene import scene_of
 from poise.motion.limits import excesses
-from poise.reference.balance.least_squares import Cones, constrain, reduce, solve_cones
-from poise.reference.balance.momentum import consistent_weight
-from poise.reference.balance.plan import joint_excess, stiffen, tasks_of
+from poise.reference.balance import (
+    Cones,
+    consistent_weight,
+    constrain,
+    joint_excess,
+    reduce,
+    solve_cones,
+    stiffen,
+    tasks_of,
+)
 
 BALL = poise.load_character("humanoid-ball")
 SQUAT = poise.load_clip("squat", BALL)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import poise
 from poise import measure
 from poise.control.balance import TimeScaled
-from poise.reference.balance.plan import lean
+from poise.reference.balance import lean
 
 BALL = poise.load_character("humanoid-ball")
 SQUAT = poise.load_clip("squat", BALL)

@@ -174,7 +174,7 @@ def test_derivatives_of_the_terms_are_those_of_the_cost(humanoid: Character) -> 
         for _ in range(3):
             c = 1e-6 * rng.normal(size=(basis.size, humanoid.nv))
             there, back = (
-                spacetime._cost(motion.moved(spacetime._steps(basis, s * c)), [term])[0]
+                spacetime._cost(motion.moved(spacetime._steps(basis, s * c)), [term])
                 for s in (1.0, -1.0)
             )
             slope = 2.0 * float(g.ravel() @ c.ravel())
@@ -196,7 +196,7 @@ def test_a_throw_becomes_a_parabola() -> None:
         spacetime_terms.ground([], none, weight=1.0),
         spacetime_terms.near(q, ends),
     ]
-    found = spacetime.optimize(Motion(character, q, fps), terms, iterations=30).motion
+    found = spacetime.optimize(Motion(character, q, fps), terms, iterations=30)
     speed = (found.q[-1, 2] - found.q[0, 2]) / t[-1] + 9.81 * t[-1] / 2.0
     path = found.q[0, 2] + speed * t - 9.81 * t**2 / 2.0
     assert np.allclose(found.q[:, 2], path, atol=1e-3)
@@ -245,7 +245,7 @@ def test_the_second_half_of_a_mirrored_loop_mirrors_the_first(humanoid: Characte
     wanted = configuration.integrate(humanoid, q, step)
     terms = [spacetime_terms.near(wanted, np.ones(humanoid.nv))]
     motion = Motion(humanoid, q, 24.0, travel)
-    found = spacetime.optimize(motion, terms, spacing=2, symmetry=S).motion
+    found = spacetime.optimize(motion, terms, spacing=2, symmetry=S)
     moved = configuration.difference(humanoid, found.q, q)
     assert np.abs(moved).max() > 0.05
     assert np.allclose(moved[k // 2 :], moved[: k // 2] @ S.T, atol=1e-12)

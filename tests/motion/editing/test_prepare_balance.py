@@ -17,14 +17,16 @@ from poise.anatomy.feet import feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.polygon import nearest_points, shrink
-from poise.motion.editing.dynamic_consistency import INSIDE, inner_points, keep_weights
 from poise.motion.editing.prepare_balance import (
+    INSIDE,
     MARGIN,
     SLOW,
     STILL,
     TIME,
     ZmpConstraint,
     com_over_support,
+    inner_points,
+    keep_weights,
     limit_excess,
     link_rotation,
     prepare_balance,
@@ -260,3 +262,10 @@ def test_joints_of_legs_give_way_before_the_trunk_does() -> None:
     by_name = {joint.name: keep[BALL.v_slice(joint)].min() for joint in BALL.joints}
     assert by_name["left_ankle"] < by_name["left_hip"] < by_name["chest"]
     assert by_name["left_hip"] == by_name["right_hip"]
+
+
+def test_a_balanced_clip_is_the_prepared_one_with_its_notes() -> None:
+    clip = poise.load_clip("jab")
+    balanced, prepared = clip.balanced(), prepare_balance(clip)
+    np.testing.assert_allclose(balanced.frames, prepared.clip.frames, atol=1e-12)
+    assert balanced.notes == (*clip.notes, *prepared.notes)

@@ -18,8 +18,7 @@ from poise.model import configuration
 from poise.model.character import Character
 from poise.motion import ik, limits
 from poise.motion.ik.goals import check_goals
-from poise.motion.ik.kinematics import tree_of
-from poise.motion.ik.solver import _Solver
+from poise.motion.ik.solver import _Solver, tree_of
 
 Floats = NDArray[np.float64]
 
@@ -198,8 +197,9 @@ def test_out_of_reach_is_told_by_link_time_and_millimetres(humanoid: Character) 
     q = np.tile(humanoid.rest_q, (3, 1))
     target = np.array([[0.0, 0.19, 1.0], [0.0, 0.19, 9.0], [0.0, 0.19, 1.0]])
     hold = ik.Place("pelvis", q[:, :3], weight=1e6)
+    _, report = ik.solve(humanoid, q, [hold, ik.Place("left_forearm", target)])
     with pytest.raises(ClipError, match=r"left_forearm at 0\.500 s by \d{4}\.\d mm"):
-        ik.solve(humanoid, q, [hold, ik.Place("left_forearm", target)], strict=True, fps=2.0)
+        report.check(fps=2.0)
 
 
 def test_the_report_names_every_goal(humanoid: Character) -> None:

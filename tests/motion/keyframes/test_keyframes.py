@@ -436,7 +436,7 @@ def test_a_target_out_of_reach_says_how_far_and_by_how_much() -> None:
     with pytest.raises(ClipError) as caught:
         parse_keyframes(text, "a").frames()
     found = re.fullmatch(
-        r"a:19: reach of 'left_forearm' at 1 s misses by (\d+) mm: it lies (\S+) m from joint "
+        r"a:19: reach of 'left_forearm' at 1 s is off by (\d+) mm: it lies (\S+) m from joint "
         r"'left_shoulder', and the largest reach is (\S+) m",
         str(caught.value),
     )

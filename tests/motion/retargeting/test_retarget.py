@@ -28,7 +28,6 @@ from poise.motion.foot_contact.planting import (
     yaw_of,
 )
 from poise.motion.retargeting.retarget import on_rig, retarget
-from poise.motion.retargeting.transfer import limb_directions
 
 pytestmark = pytest.mark.arithmetic
 
@@ -126,10 +125,10 @@ def test_arms_that_rest_up_do_as_arms_that_rest_down() -> None:
     down, up = biped("down"), biped("up", spread=np.pi / 2)
     clip = squats(down)
     made = retarget(clip, up)
-    angles = limb_directions(made.match, clip.frames, made.clip.frames)
+    angles = claims.limb_directions(made.match, clip.frames, made.clip.frames)
     assert angles["left_upper_arm"].max() < 1.0
     back = retarget(made.clip, down)
-    again = limb_directions(back.match, made.clip.frames, back.clip.frames)
+    again = claims.limb_directions(back.match, made.clip.frames, back.clip.frames)
     assert again["left_upper_arm"].max() < 1.0
 
 
@@ -146,7 +145,7 @@ def test_a_hinge_carries_the_bend_of_a_ball_that_bends_askew() -> None:
     q[:, ankle] = quat.multiply(quat.conjugate(twist), q[:, ankle])
     askew = Clip(loose, q, clip.fps)
     made = retarget(askew, tight)
-    angles = limb_directions(made.match, askew.frames, made.clip.frames)
+    angles = claims.limb_directions(made.match, askew.frames, made.clip.frames)
     assert angles["left_thigh"].max() < 3.0
     assert angles["left_shin"].max() < 3.0
 

@@ -13,8 +13,12 @@ from poise.anatomy.body import body_of
 from poise.math.arrays import Floats
 from poise.model import configuration
 from poise.motion import Clip, ik, limits
-from poise.motion.retargeting.finishing import bend_elbows, clearance_goals, smooth_corrections
-from poise.motion.retargeting.retarget import retarget
+from poise.motion.retargeting.retarget import (
+    bend_elbows,
+    clearance_goals,
+    retarget,
+    smooth_corrections,
+)
 
 HUMANOID = poise.load_character("humanoid")
 NAMES = [link.name for link in HUMANOID.links]

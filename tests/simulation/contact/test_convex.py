@@ -31,8 +31,7 @@ from poise.errors import PoiseError
 from poise.math.rotation import quat_matrix
 from poise.model.shape import Shape
 from poise.simulation.contact import Plane
-from poise.simulation.contact.convex import Convex
-from poise.simulation.contact.convex_patch import solid_of
+from poise.simulation.contact.convex import Convex, solid_of
 
 coal = pytest.importorskip("coal", reason="meshes meet through coal: pip install poise[coal]")
 

@@ -9,7 +9,7 @@
 //     1 + G G^T = L L^T,   V^T V = G^T (1 + G G^T)^-1 G,
 // so that the condition number of the weights is not squared. Then x = Q^T u + V^T z, L z = e - E
 // Q^T u, and K^-1 = 1 - Q^T Q - V^T V is the compliance of x. The reference implementation in
-// Python, poise.reference.balance.least_squares, uses LAPACK.
+// Python, poise.reference.balance, uses LAPACK.
 #pragma once
 
 #include <cmath>

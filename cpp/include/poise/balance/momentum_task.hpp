@@ -1,4 +1,4 @@
-// Desired rates of momentum (M 5.9, 5.15). The mathematics is in poise.reference.balance.momentum.
+// Desired rates of momentum (M 5.9, 5.15). The mathematics is in poise.reference.balance.
 #pragma once
 
 #include "poise/balance/support_weights.hpp"

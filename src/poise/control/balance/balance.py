@@ -44,8 +44,6 @@ from poise.simulation.controller import Requirements
 from poise.simulation.state import State
 from poise.simulation.world_config import threads_of
 
-NO_LIMITS: Floats = np.zeros((0, 9))
-
 _INFO = {
     name: info
     for name, info in BalanceOptions.info().items()
@@ -325,7 +323,7 @@ class Balance(ActsOnPlant, Sealed):
         tracked = "track" in self._objectives
         params.tracking_weight = self.weight if tracked else UNTRACKED * self.weight
         params.k_s, params.k_d = self.k_s, self.k_d
-        params.joint_limits = NO_LIMITS if self.soft_limits is None else self._limits
+        params.joint_limits = np.zeros((0, 9)) if self.soft_limits is None else self._limits
         if not isinstance(friction, np.ndarray):
             friction = np.full(len(self._soles.names), friction)
         params.friction = friction

@@ -125,16 +125,14 @@ def tracking_weight(scene: Scene, weights: Mapping[str, float]) -> Floats:
         scene: The character.
         weights: By limb, link or "root".
     """
-    forest = scene.forest
     out = np.ones(scene.nv)
     out[:6] = ROOT_WEIGHT
-    of_dof = np.repeat(forest.link, np.array([6, 3, 1, 1])[forest.kind])
     for name, given in weights.items():
         value = number(given, f"weights[{name!r}]", positive=False, unit="")
         if name == "root":
             out[:6] = value
             continue
-        mine = np.isin(of_dof, links_of(scene, name))
+        mine = np.isin(scene.forest.link_of_dof, links_of(scene, name))
         mine[:6] = False
         out[mine] = value
     if not (np.isfinite(out) & (out > 0.0)).all():

@@ -17,7 +17,7 @@ from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import feet_of, tip_of
 from poise.control.balance.config import MAX_FRICTION
 from poise.control.plant import Plant
-from poise.errors import PoiseError, unknown_name
+from poise.errors import PoiseError, check_known
 from poise.math.arrays import Floats, Ints, number, runs
 from poise.model.character import Character
 from poise.simulation.contact.collision_model import FRICTION
@@ -63,8 +63,7 @@ def find_soles(character: Character, links: Sequence[str] | None = None) -> Sole
     if links is not None:
         known = [link.name for link in character.links]
         for name in links:
-            if name not in known:
-                raise PoiseError(unknown_name("link", name, known))
+            check_known("link", name, known)
     points = feet_of(character)
     if links is not None:
         feet = {point.link for point in points}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from importlib import resources
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +9,7 @@ import numpy as np
 import poise
 from poise import measure
 from poise.experiments import figures
-from poise.experiments.report import Item, experiment
+from poise.experiments.report import Item, experiment, printed_numbers
 from poise.math.arrays import Floats, Progress
 from poise.trials.comparison import record_run
 from poise.trials.timing import best_of
@@ -52,7 +50,8 @@ def k8(item: Item, progress: Progress) -> None:
     pd = follow(clip, PD_STEP, pd=True)
     progress(0.9)
     coarse = float(follow(clip, STEP, pd=True).rotation.mean())
-    rows = [_row(printed, clip.character, pd, ours, air) for printed in _paper()]
+    printed = printed_numbers("kavafoglu2018")  # Table 3.3
+    rows = [_row(row, clip.character, pd, ours, air) for row in printed]
     item.table("mean errors", COLUMNS, rows)
     pairs = [(row[4], row[3]) for row in rows] + [(row[9], row[8]) for row in rows]
     better = [here <= thesis for here, thesis in pairs if thesis is not None]
@@ -139,12 +138,6 @@ def _row(
         theirs["kane_metres"],
         float(ours.position[:, k].mean()),
     ]
-
-
-def _paper() -> list[dict[str, str]]:
-    """Rows of Table 3.3."""
-    text = resources.files(__package__).joinpath("paper.csv").read_text()
-    return list(csv.DictReader(text.splitlines()))
 
 
 # ---- K9: the cost of inverse dynamics of the humanoid with 51 degrees of freedom

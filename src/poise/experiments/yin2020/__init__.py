@@ -1,8 +1,7 @@
 """Yin and Yin 2020: linear time stable PD controllers."""
 
-from poise.experiments.yin2020.accuracy import y1, y2, y3, y6
+from poise.experiments.yin2020.accuracy import y1, y2, y3, y6, y9
 from poise.experiments.yin2020.cost import y4, y5, y8
-from poise.experiments.yin2020.real_clips import y9
 
 TITLE = "Yin and Yin 2020: Linear Time Stable PD Controllers"
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
-from importlib import resources
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 import poise
-from poise.control.gains import root_slices
+from poise.control.gains import with_root
+from poise.experiments.report import printed_numbers
 from poise.math.arrays import Floats
 from poise.model.scene import scene_of
 from poise.motion.slither import slither
 from poise.simulation.controller import Requirements
 from poise.trials.comparison import record_run
 
-ROOT = (20000.0, 2000.0)  # kp, kd of the root
 JOINTS = (75000.0, 4000.0)  # kp [N·m/rad], kd [N·m·s/rad] of the joints
 
 MODELS = {
@@ -44,9 +42,10 @@ class Case(NamedTuple):
 
 def table_2() -> list[Case]:
     """Rows of Table 2."""
-    text = resources.files(__package__).joinpath("paper.csv").read_text()
-    rows = list(csv.DictReader(text.splitlines()))
-    return [Case(r["model"], r["motion"], {m: float(r[m]) for m in METHODS}) for r in rows]
+    return [
+        Case(row["model"], row["motion"], {m: float(row[m]) for m in METHODS})
+        for row in printed_numbers("yin2020")
+    ]
 
 
 def clip_of(model: str, motion: str) -> poise.Clip:
@@ -58,11 +57,7 @@ def clip_of(model: str, motion: str) -> poise.Clip:
 
 def gains_of(scene: Any) -> poise.Gains:
     """The gains of the paper's section 5."""
-    nv = scene_of(scene).nv
-    kp, kd = np.full(nv, JOINTS[0]), np.full(nv, JOINTS[1])
-    for at in root_slices(scene_of(scene)):
-        kp[at], kd[at] = ROOT
-    return poise.Gains(scene, kp, kd)
+    return with_root(scene_of(scene), poise.Gains(scene, *JOINTS), "held")
 
 
 class Tracker:

@@ -12,9 +12,8 @@ In short::
 q is qpos and v is qvel, entry by entry; nothing is converted.
 """
 
-from poise.interop.mujoco.embedded import DenseStablePD, EmbeddedPD
 from poise.interop.mujoco.models import character_of, characters_of, model_of
-from poise.interop.mujoco.stable_pd import StablePD
+from poise.interop.mujoco.stable_pd import DenseStablePD, EmbeddedPD, StablePD
 from poise.interop.mujoco.states import rollout_state, state_of, write_state
 
 __all__ = [

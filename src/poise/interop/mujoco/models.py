@@ -50,10 +50,8 @@ def characters_of(model: Any) -> tuple[Character, ...]:
     if not trees:
         raise CharacterError("nothing in the model moves: none of its bodies has a joint")
     with np.errstate(all="ignore"):
-        readers = [_Tree(model, custom, bodies) for bodies in trees]
-        if len(readers) == 1:
-            return (readers[0].character(_model_name(model) or readers[0].root_name),)
-        return tuple(reader.character(reader.root_name) for reader in readers)
+        name = _model_name(model) if len(trees) == 1 else ""
+        return tuple(TreeReader(model, custom).character(name, bodies) for bodies in trees)
 
 
 def model_of(
@@ -113,21 +111,6 @@ def moving_trees(model: Any) -> list[list[int]]:
     root = np.asarray(model.body_rootid)
     moving = sorted({int(root[i]) for i in model.jnt_bodyid})
     return [np.flatnonzero(root == r).tolist() for r in moving]
-
-
-class _Tree(TreeReader):
-    """Reads one tree of a model."""
-
-    def __init__(self, model: Any, custom: Any, bodies: list[int]) -> None:
-        super().__init__(model, custom)
-        self.bodies = bodies
-
-    @property
-    def root_name(self) -> str:
-        return self.names(self.bodies)[self.bodies[0]]
-
-    def tree(self) -> list[int]:
-        return self.bodies
 
 
 def _model_name(model: Any) -> str:

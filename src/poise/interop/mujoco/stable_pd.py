@@ -19,23 +19,159 @@ Contact is not in that equation; `EmbeddedPD` has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from poise import _core, dynamics
-from poise.control.gains import FREQUENCY
-from poise.errors import PoiseError
+from poise.control.gains import FREQUENCY, HELD_KD, HELD_KP, Gains, root_slices, suggest_gains
+from poise.errors import PoiseError, check_known
 from poise.interop.mujoco.models import as_simulated, characters_of, moving_trees
-from poise.interop.mujoco.servo import NOTHING, GainsLike, Servo, pair_of
-from poise.interop.mujoco.states import Source
-from poise.math.arrays import Floats, choice, floats
+from poise.interop.mujoco.states import Source, check_model, source_of
+from poise.math.arrays import Floats, choice, finite, floats, number
 from poise.math.rotation import rotate
+from poise.model.character import Character
 from poise.model.formats.mujoco_model import import_mujoco
-from poise.model.scene import Scene
+from poise.model.scene import Scene, scene_of
 from poise.simulation.world_config import threads_of
+
+NOTHING: Any = object()
+
+
+class Servo:
+    """A model and the gains of its joints.
+
+    Args:
+        model: A mujoco.MjModel.
+        characters: Those of the model, one for each tree that moves.
+        kp: As of StablePD; so are the others.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        characters: Sequence[Character],
+        kp: GainsLike | None,
+        kd: GainsLike | None,
+        frequency: ArrayLike,
+        damping: ArrayLike,
+        root: str,
+        form: str,
+    ) -> None:
+        self.model = model
+        self.scene = scene_of(characters)
+        self.gains = gains_of(self.scene, kp, kd, frequency, damping, root)
+        self.form = dynamics.FORMS[choice(form, "form", dynamics.FORMS)]
+        # the model's own, which change with it
+        self._option = model.opt
+        self._gravity: Floats = np.zeros(3) if _weightless(model) else model.opt.gravity
+        self._data: Any = NOTHING
+        self._source: Any = NOTHING
+
+    @property
+    def dt(self) -> float:
+        """Time step of the model [s]."""
+        dt: float = self._option.timestep
+        return dt
+
+    def _of_model(self, model: Any, data: Any, target: Any) -> tuple[Any, Any]:
+        """Data and target of a call that begins with the model."""
+        if model is not self.model:
+            raise PoiseError(
+                "this servo was made from another model: call it as servo(data, target), or as "
+                "servo(model, data, target) with the model it was made from"
+            )
+        return data, target
+
+    def _look_at(self, data: Any) -> Source:
+        """The arrays behind data, kept where they stay the same."""
+        source = source_of(data)
+        nq, nv = self.scene.nq, self.scene.nv
+        q, v = source.q, source.v
+        if q.shape[-1:] != (nq,) or v.shape[-1:] != (nv,):
+            raise PoiseError(
+                f"q has shape {q.shape} and v {v.shape}; this model has nq = {nq} and nv = {nv}"
+            )
+        if source.steady:
+            self._data, self._source = data, source
+        return source
+
+
+def pair_of(target: Any) -> tuple[Floats, Floats | None]:
+    """Positions and velocities of a target; the latter may be None."""
+    if type(target) is np.ndarray:
+        return target, None
+    if type(target) is tuple and len(target) == 2:
+        q, v = target
+    elif hasattr(target, "q"):
+        q, v = target.q, target.v if getattr(target, "moving", True) else None
+    else:
+        q, v = target, None
+    return floats(q, "target.q"), None if v is None else floats(v, "target.v")
+
+
+def _weightless(model: Any) -> bool:
+    """Whether the model's options turn gravity off."""
+    return bool(int(model.opt.disableflags) & int(import_mujoco().mjtDisableBit.mjDSBL_GRAVITY))
+
+
+# ---- gains of a model: numbers, tables by joint, or a frequency and a damping ratio
+
+ROOTS = ("free", "held")
+
+GainsLike = ArrayLike | Mapping[str, float]
+
+
+def gains_of(
+    scene: Scene,
+    kp: GainsLike | None,
+    kd: GainsLike | None,
+    frequency: ArrayLike,
+    damping: ArrayLike,
+    root: str,
+) -> Gains:
+    """Gains of a scene; see StablePD for what may be given."""
+    choice(root, "root", ROOTS)
+    if (kp is None) != (kd is None):
+        raise PoiseError("give both kp and kd, or neither and a frequency")
+    if kp is None or kd is None:
+        return suggest_gains(scene, frequency, damping, root=root)
+    held = root == "held"
+    return Gains(
+        scene,
+        _spread(scene, kp, "kp", HELD_KP if held else 0.0),
+        _spread(scene, kd, "kd", HELD_KD if held else 0.0),
+    )
+
+
+def _spread(scene: Scene, k: Any, name: str, at_root: float) -> Floats:
+    """One gain per degree of freedom; arrays are taken as they are."""
+    if not isinstance(k, Mapping):
+        k = floats(k, name)
+        if k.ndim:
+            return np.asarray(k)
+    out = np.zeros(scene.nv) if isinstance(k, Mapping) else np.full(scene.nv, float(k))
+    for at in root_slices(scene):
+        out[at] = at_root
+    if isinstance(k, Mapping):
+        for joint, value in k.items():
+            at = _slice(scene, joint)
+            out[at] = number(value, f"{name}[{joint!r}]", positive=False, unit="N·m/rad")
+    return out
+
+
+def _slice(scene: Scene, joint: str) -> slice:
+    """Velocities of a joint."""
+    forest = scene.forest
+    check_known("joint", joint, forest.joint_names)
+    b = forest.joint_names.index(joint)
+    v = int(forest.v_adr[b])
+    return slice(v, v + (6, 3, 1, 1)[int(forest.kind[b])])
+
+
+# ---- torques
 
 
 class StablePD(Servo):
@@ -274,3 +410,159 @@ class Solvers(dict[int, Callable[..., Floats]]):
         world = _core.World(model, model, n, self.dt, False, threads, np.zeros(3), None, None)
         self[n] = world.torques
         return self[n]
+
+
+# ---- embedded: stable PD inside MuJoCo's own solve, contact included
+#
+# The torque of stable PD is Q - K a, with a the acceleration of the step (Q and K of each form are
+# those of `poise.dynamics.stable_pd`). K does not depend on the state, so it may stand beside the
+# armature once and for all; then MuJoCo, given Q, solves
+#
+#     (M + dt D + K) a = Q - h + p + Jᵀ f + Jcᵀ λ
+#
+# with its dampers D, springs p, pushes f, and with contact forces λ that know of the stiff joints.
+# That is what a controller outside cannot give: it has to guess a before λ is known.
+
+
+class EmbeddedPD(Servo):
+    """Gains that MuJoCo solves implicitly, in contact as well.
+
+    Making it adds K to model.dof_armature; `release` takes K out again. In between, what is made
+    from the model takes K for armature. Effort limits are not kept: MuJoCo does not know of them.
+
+    Args:
+        model: A mujoco.MjModel, which is changed.
+        kp: Stiffness [N·m/rad, N/m]: a number for all joints but free ones, shape (nv,), or a
+            number by joint name. None: from frequency and damping.
+        kd: Damping [N·m·s/rad, N·s/m], alike.
+        frequency: Natural frequency of the joints [Hz], unless kp and kd are given.
+        damping: Damping ratio, unless kp and kd are given.
+        root: "free" no force on free joints; "held" tracked with yin2020's gains.
+        form: "implicit" is stable at any step; "spd" is yin2020's.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        kp: GainsLike | None = None,
+        kd: GainsLike | None = None,
+        *,
+        frequency: ArrayLike = FREQUENCY,
+        damping: ArrayLike = 1.0,
+        root: str = "free",
+        form: str = "implicit",
+    ) -> None:
+        super().__init__(model, characters_of(model), kp, kd, frequency, damping, root, form)
+        if self.gains.kp.ndim > 1:
+            raise PoiseError("one model has one set of gains: kp and kd must have shape (nv,)")
+        self.K: Floats = np.zeros(self.scene.nv)
+        self._own: Floats = model.dof_armature.copy()
+        self._embedded_dt = 0.0
+        self._drive: tuple[Floats, Floats] | None = None
+        self._embed()
+
+    def __call__(self, data: Any, target: Any, last: Any = NOTHING) -> Floats:
+        """Forces Q [N·m, N] for data.qfrc_applied (nv,): servo(data, target).
+
+        `servo(model, data, target)` is the same. The torque that acts is Q - K a; see `torque`.
+
+        Args:
+            data: A mujoco.MjData.
+            target: At t + dt: positions (nq,), a pair of positions and velocities, or a Target.
+            last: The target, if the model comes first.
+        """
+        if last is not NOTHING:
+            data, target = self._of_model(data, target, last)
+        source = self._source if data is self._data else self._look_at(data)
+        if source.lead:
+            raise PoiseError("an embedded drive takes one MjData at a time")
+        if self.dt != self._embedded_dt:
+            self._embed()
+        Q = self._drive_terms(source.q, source.v, pair_of(target))[0]
+        self._drive = Q, source.v.copy()
+        return Q
+
+    def torque(self, data: Any) -> Floats:
+        """The torque Q - K a that acted in the last step (nv,); call it after mj_step."""
+        if self._drive is None:
+            raise PoiseError("this drive has not been called yet")
+        Q, before = self._drive
+        torque: Floats = Q - self.K * (data.qvel - before) / self.dt
+        return torque
+
+    def release(self) -> None:
+        """Give the model its own armature back."""
+        self.model.dof_armature[:] = self._own
+        self.K = np.zeros(self.scene.nv)
+        self._embedded_dt = 0.0
+
+    def _embed(self) -> None:
+        """Put K for the present time step beside the model's armature."""
+        self._embedded_dt = self.dt
+        rest = self.scene.forest.rest_q
+        self.K = self._drive_terms(rest, np.zeros(self.scene.nv), (rest, None))[1]
+        self.model.dof_armature[:] = self._own + self.K
+
+    def _drive_terms(
+        self, q: Floats, v: Floats, target: tuple[Floats, Floats | None]
+    ) -> tuple[Floats, Floats]:
+        """Q and K of the drive."""
+        kp, kd = self.gains.kp, self.gains.kd
+        return dynamics.drive(self.scene, q, v, target, kp, kd, self.dt, self.form)
+
+
+# ---- stable PD by dense Cholesky, as in Python code of imitation papers; for comparison
+#
+#     (M + kd dt) a = -h - kp (q + dt v - q̄) - kd v        M from mj_fullM, h = qfrc_bias
+#     tau = -kp (q + dt v - q̄) - kd (v + dt a)
+#
+# This is form "spd" with targets at rest, written as those papers do. It takes O(nv³), and M and h
+# as MuJoCo computed them last: without mj_forward, or mj_step1, before every call they belong to
+# the state of a step ago.
+
+
+class DenseStablePD:
+    """Torques of stable PD from M and h of an MjData, in cubic time.
+
+    Args:
+        model: A mujoco.MjModel.
+        kp: Stiffness [N·m/rad, N/m], shape (nv,).
+        kd: Damping [N·m·s/rad, N·s/m], shape (nv,).
+    """
+
+    def __init__(self, model: Any, kp: ArrayLike, kd: ArrayLike) -> None:
+        from scipy.linalg import cho_factor, cho_solve
+
+        check_model(model)
+        self.model = model
+        self.kp, self.kd = _per_dof(model, kp, "kp"), _per_dof(model, kd, "kd")
+        self._mujoco, self._factor, self._solve = import_mujoco(), cho_factor, cho_solve
+
+    def __call__(self, data: Any, target: Floats) -> Floats:
+        """Torques (nv,) towards target positions (nq,) at t + dt.
+
+        Args:
+            data: A mujoco.MjData after mj_forward or mj_step1.
+            target: Positions (nq,).
+        """
+        mujoco, model, dt = self._mujoco, self.model, self.model.opt.timestep
+        # where it would be, and how far that is from the target
+        ahead, error = data.qpos.copy(), np.zeros(model.nv)
+        mujoco.mj_integratePos(model, ahead, data.qvel, dt)
+        mujoco.mj_differentiatePos(model, error, 1.0, target, ahead)
+        M = np.zeros((model.nv, model.nv))
+        mujoco.mj_fullM(model, data, M)
+        Kp, Kd = np.diag(self.kp), np.diag(self.kd)
+        right = -data.qfrc_bias - Kp.dot(error) - Kd.dot(data.qvel)
+        factor = self._factor(M + Kd * dt, overwrite_a=True, check_finite=False)
+        a = self._solve(factor, right, overwrite_b=True, check_finite=False)
+        tau: Floats = -self.kp * error - self.kd * (data.qvel + a * dt)
+        return tau
+
+
+def _per_dof(model: Any, gain: ArrayLike, name: str) -> Floats:
+    """A gain of each degree of freedom, shape (nv,)."""
+    k = finite(floats(gain, name), name)
+    if k.shape not in ((), (model.nv,)):
+        raise PoiseError(f"{name} has shape {k.shape}, expected a number or ({model.nv},)")
+    return np.broadcast_to(k, model.nv)

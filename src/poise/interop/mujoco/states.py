@@ -46,19 +46,20 @@ def write_state(data: Any, state: Any) -> None:
     """
     if not hasattr(state, "q"):
         raise PoiseError(f"a state has q and v; got {state!r:.80}")
+    v = getattr(state, "v", None)
     if isinstance(data, Sequence):
         if len(state.q) != len(data) or np.ndim(state.q) != 2:
             raise PoiseError(f"q has shape {np.shape(state.q)}; there are {len(data)} MjData")
-        moving, clock = _velocity(state) is not None, np.ndim(getattr(state, "time", 0.0))
+        clock = np.ndim(getattr(state, "time", 0.0))
         for i, one in enumerate(data):
             time = state.time[i] if clock else getattr(state, "time", 0.0)
-            write_state(one, State(state.q[i], state.v[i] if moving else None, time))
+            write_state(one, State(state.q[i], None if v is None else v[i], time))
         return
     check_data(data)
     q = finite(floats(state.q, "q"), "q")
     if q.shape != data.qpos.shape:
         raise PoiseError(f"q has shape {q.shape}, this MjData has {data.qpos.shape}")
-    v = np.zeros_like(data.qvel) if _velocity(state) is None else floats(_velocity(state), "v")
+    v = np.zeros_like(data.qvel) if v is None else floats(v, "v")
     if v.shape != data.qvel.shape:
         raise PoiseError(f"v has shape {v.shape}, this MjData has {data.qvel.shape}")
     data.qpos[:] = q
@@ -92,11 +93,6 @@ def check_data(data: Any) -> None:
     """Refuse what is not an MjData."""
     if not hasattr(data, "qpos") or not hasattr(data, "xfrc_applied"):
         raise PoiseError(f"expected a mujoco.MjData, got {data!r:.80}")
-
-
-def _velocity(state: Any) -> Any:
-    """The velocities of a state, or None if it has none."""
-    return getattr(state, "v", None)
 
 
 # ---- sources: one MjData, several of them, or plain states

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.errors import CharacterError, unknown_name
+from poise.errors import CharacterError, check_known
 from poise.io.files import line_of_item, parse_json, read_text
 from poise.math.arrays import Floats
 from poise.math.rotation import multiply, quat_matrix
@@ -138,10 +138,8 @@ class _Reader:
     def check_joint(self, i: int, joint: dict[str, Any], names: set[str]) -> None:
         try:
             name = check_name(f"Joints[{i}]: Name", joint.get("Name"))
-            if joint.get("Type") not in list(KINDS):
-                raise CharacterError(
-                    f"joint {name!r}: " + unknown_name("Type", joint.get("Type"), KINDS)
-                )
+            at = f"joint {name!r}: "
+            check_known("Type", joint.get("Type"), list(KINDS), at=at, error=CharacterError)
         except CharacterError as error:
             raise self.error(str(error)) from error
         if name in names:
@@ -210,8 +208,7 @@ def _joint(name: str, joint: dict[str, Any]) -> tuple[Joint, ...]:
 def _shape(at: str, body: dict[str, Any]) -> Shape:
     kind = body["Shape"]
     counts = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3}
-    if kind not in list(counts):
-        raise CharacterError(at + unknown_name("Shape", kind, counts))
+    check_known("Shape", kind, list(counts), at=at, error=CharacterError)
     sizes = [check_number(f"{at}Param{i}", body.get(f"Param{i}")) for i in range(counts[kind])]
     pos, quat = _attach(at, body)
     half = [x / 2.0 for x in sizes]

@@ -243,21 +243,25 @@ class TreeReader:
         self.taken = {name for name in self.joint_names if name}
         self.actuators: dict[int, list[int]] = {}  # of each joint
         on_joint = (self.mujoco.mjtTrn.mjTRN_JOINT, self.mujoco.mjtTrn.mjTRN_JOINTINPARENT)
-        for k, (trn, ids) in enumerate(
-            zip(model.actuator_trntype, model.actuator_trnid, strict=True)
-        ):
-            if trn in [int(x) for x in on_joint]:
-                self.actuators.setdefault(int(ids[0]), []).append(k)
+        acts = np.isin(model.actuator_trntype, [int(x) for x in on_joint])
+        for k in np.flatnonzero(acts).tolist():
+            self.actuators.setdefault(int(model.actuator_trnid[k, 0]), []).append(k)
         kinds = self.mujoco.mjtJoint
         self.kinds: dict[int, Any] = {
             int(getattr(kinds, f"mjJNT_{kind.upper()}")): kind for kind in SIZES
         }
 
-    def character(self, name: str) -> Character:
+    def character(self, name: str, bodies: Sequence[int] | None = None) -> Character:
+        """The character of a tree.
+
+        Args:
+            name: Its name; "" is that of its root.
+            bodies: Of the tree; None is the one tree that moves.
+        """
         m = self.model
         if np.any(m.tendon_armature):
             raise CharacterError("armature of a tendon is not read; give it to the joints")
-        bodies = self.tree()
+        bodies = self.tree() if bodies is None else bodies
         names = self.names(bodies)
         touching = can_touch(m, bodies)
         links = []
@@ -278,15 +282,12 @@ class TreeReader:
                     shapes=shapes_of(m, i, touching),
                 )
             )
-        return Character(name, tuple(links), self.limbs(set(names.values())))
+        return Character(name or links[0].name, tuple(links), self.limbs(set(names.values())))
 
     def tree(self) -> list[int]:
         """The bodies of the one tree that moves; what is fixed beside it is scenery."""
         m = self.model
-        root = list(range(m.nbody))
-        for i in range(1, m.nbody):
-            parent = int(m.body_parentid[i])
-            root[i] = i if parent == 0 else root[parent]
+        root = m.body_rootid.tolist()
         roots = sorted(set(root[1:]))
         moving = sorted({root[int(i)] for i in m.jnt_bodyid})
         if not roots:

@@ -34,7 +34,7 @@ import numpy as np
 
 from poise.errors import CharacterError
 from poise.io.files import read_text, write_atomically
-from poise.io.yaml_nodes import NUMBER, Node, Reader
+from poise.io.yaml_nodes import NUMBER, Node, Reader, parse_number
 from poise.model.character import Character, Joint, Link, Shape, Vector
 
 FORMAT = "poise-character"
@@ -242,7 +242,7 @@ class CharacterReader(Reader):
         for i, row in enumerate(rows):
             if len(row) != 3 or not all(map(NUMBER.fullmatch, row)):
                 raise self.error(node, f"{what}[{i}] must be 3 numbers, got {' '.join(row)[:60]!r}")
-        return tuple(tuple(map(_float, row)) for row in rows)
+        return tuple(tuple(map(parse_number, row)) for row in rows)
 
     # values
 
@@ -261,7 +261,7 @@ class CharacterReader(Reader):
         """Any number; the character that it goes into says what is too large."""
         if not node.is_number:
             raise self.error(node, f"{what} must be a number, got {node}")
-        return _float(node.value)
+        return parse_number(node.value)
 
     def vector(self, node: Node, what: str, size: int | None = None) -> tuple[float, ...]:
         items = self.items(node, f"{what} (numbers)")
@@ -309,11 +309,6 @@ class CharacterReader(Reader):
             named = [(text.find(name), line) for name, line in self.lines.items()]
             lines += [line for place, line in sorted(named) if place >= 0]
             raise CharacterError(f"{self.name}:{(*lines, node.line)[0]}: {text}") from error
-
-
-def _float(word: str) -> float:
-    """The value of a number as YAML writes it."""
-    return float(word.lower().replace(".inf", "inf").replace(".nan", "nan"))
 
 
 # ---- one line for each joint and shape: quick to read

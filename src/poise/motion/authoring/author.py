@@ -154,7 +154,7 @@ def refine(
             fixed=fixed,
             iterations=options.iterations,
             watch=partial(_watch_stage, watch, stage) if watch else None,
-        ).motion
+        )
     return motion
 
 
@@ -285,7 +285,7 @@ class _Task:
 
     def _least(self) -> Floats:
         """Heights of points that do not stand: rising from 0 next to a contact, (k, points)."""
-        far = np.stack([frames_from(on, self.travel is not None) for on in self.on.T], axis=1)
+        far = frames_from(self.on, self.travel is not None)
         rise = np.clip((far - 1) / 5.0, 0.0, 1.0) * self.options.clearance
         return np.where(self.on, -np.inf, rise)
 

@@ -312,19 +312,8 @@ Term = Callable[[Motion, bool], Sequence[Rows]]
 """A term of the cost: (motion, whether derivatives are desired) -> rows."""
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What an optimisation found.
-
-    Attributes:
-        motion: The motion.
-        cost: Sum of squares after each accepted step.
-        parts: Sum of squares of each term at the end.
-    """
-
-    motion: Motion
-    cost: list[float]
-    parts: list[float]
+TOLERANCE = 1e-4
+"""A step that gains less than this fraction of the cost is the last."""
 
 
 def optimize(
@@ -334,10 +323,9 @@ def optimize(
     spacing: int = 3,
     symmetry: Floats | None = None,
     iterations: int = 40,
-    tolerance: float = 1e-4,
     fixed: Sequence[int] = (),
     watch: Callable[[int, float], None] | None = None,
-) -> Result:
+) -> Motion:
     """Move the frames of a motion to where the terms are least.
 
     Args:
@@ -347,39 +335,36 @@ def optimize(
         symmetry: The matrix that mirrors a step, (nv, nv): the second half of a loop mirrors the
             first; in other motions both sides move alike.
         iterations: At most so many.
-        tolerance: Stop where a step gains less than this fraction of the cost.
         fixed: Velocities that stay zero.
         watch: Called with the iteration and its cost.
     """
     basis = Basis(len(motion.q), spacing, motion.travel is not None, motion.fps)
     ways = directions(motion.character.nv, symmetry if not basis.periodic else None, fixed)
     fold = mirror_map(basis, ways, symmetry) if basis.periodic and symmetry is not None else None
-    cost, parts = _cost(motion, terms)
-    costs, damping = [cost], 1e-3
+    cost, damping = _cost(motion, terms), 1e-3
     for iteration in range(iterations):
         system = System(*_normal_equations(motion, terms, basis, ways), basis.periodic, fold)
         for _ in range(8):
             c = system.solve(damping)
             new = motion.moved(_steps(basis, c @ ways.T))
-            new_cost, new_parts = _cost(new, terms)
+            new_cost = _cost(new, terms)
             if new_cost < cost:
                 break
             damping *= 6.0
         else:
             break
         gain = (cost - new_cost) / cost
-        motion, cost, parts, damping = new, new_cost, new_parts, max(damping / 4.0, 1e-8)
-        costs.append(cost)
+        motion, cost, damping = new, new_cost, max(damping / 4.0, 1e-8)
         if watch is not None:
             watch(iteration, cost)
-        if gain < tolerance:
+        if gain < TOLERANCE:
             break
-    return Result(motion, costs, parts)
+    return motion
 
 
-def _cost(motion: Motion, terms: Sequence[Term]) -> tuple[float, list[float]]:
-    parts = [sum(float(np.sum(rows.r**2)) for rows in term(motion, False)) for term in terms]
-    return sum(parts), parts
+def _cost(motion: Motion, terms: Sequence[Term]) -> float:
+    """Sum of squares of all terms."""
+    return sum(sum(float(np.sum(rows.r**2)) for rows in term(motion, False)) for term in terms)
 
 
 def _steps(basis: Basis, c: Floats) -> Floats:

@@ -47,7 +47,6 @@ def ground(
     bounds: tuple[Floats, Floats] | None = None,
     strict: float = 1.0,
     friction: float = 0.7,
-    barrier: float = BARRIER,
 ) -> Term:
     """Let the ground explain the motion, with little torque.
 
@@ -60,13 +59,12 @@ def ground(
         bounds: Least and largest torques [N m], (nv,) each.
         strict: Weight of 0.02 N m/kg beyond these bounds.
         friction: Friction coefficient.
-        barrier: Of the ground's forces, see `ground_forces`.
     """
     weights = np.asarray(weight, dtype=np.float64)
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
         character = motion.character
-        found = _ground_forces(motion, points, on, friction=friction, barrier=barrier)
+        found = _ground_forces(motion, points, on, friction)
         w = np.broadcast_to(100.0 * weights, len(motion.q))
         r = found.residual * w[:, None]
         scale = 1.0 / (character.mass * 9.81)
@@ -116,20 +114,17 @@ def standing(
     return term
 
 
-def above(
-    points: Sequence[ContactPoint], least: Floats, *, weight: float = 1.0, ground: float = 0.0
-) -> Term:
+def above(points: Sequence[ContactPoint], least: Floats, *, weight: float = 1.0) -> Term:
     """Keep points above the ground.
 
     Args:
         points: The points.
         least: Height that each must have at least [m], -inf where it does not matter, (k, points).
         weight: Of a centimetre.
-        ground: Height of the ground [m].
     """
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
-        z = positions(motion.character, points, motion.q)[..., 2] - ground
+        z = positions(motion.character, points, motion.q)[..., 2]
         missing = np.maximum(least - z, 0.0)
         r = missing * weight / CENTIMETRE
         if not derivatives:
@@ -222,12 +217,18 @@ def at_rest(frames: Sequence[int], *, weight: float = 1.0) -> Term:
 
 
 def _ground_forces(
-    motion: Motion, points: Sequence[ContactPoint], on: Mask, **options: float
+    motion: Motion, points: Sequence[ContactPoint], on: Mask, friction: float
 ) -> ground_forces.GroundForces:
     key = f"explained {id(points)} {id(on)}"
     if key not in motion.cache:
         motion.cache[key] = ground_forces.find_ground_forces(
-            motion.character, motion.q, motion.v, motion.a, points, on, **options
+            motion.character,
+            motion.q,
+            *motion.derivatives,
+            points,
+            on,
+            friction=friction,
+            barrier=BARRIER,
         )
     found = motion.cache[key]
     assert isinstance(found, ground_forces.GroundForces)
@@ -350,25 +351,16 @@ def mirror_matrix(character: Character, pairs: Mapping[str, str]) -> Floats:
 TENTH_SECOND = 0.1  # [s]
 
 
-def smooth(weights: ArrayLike, *, calm: ArrayLike = 0.0) -> Term:
-    """Little jerk, and little acceleration.
-
-    Args:
-        weights: Of a jerk of 1000 rad/s³ (m/s³), a number or (nv,).
-        calm: Of an acceleration of 100 rad/s² (m/s²), a number or (nv,).
-    """
+def smooth(weights: ArrayLike) -> Term:
+    """Little jerk; weights of a jerk of 1000 rad/s³ (m/s³), a number or (nv,)."""
 
     def term(motion: Motion, derivatives: bool) -> list[Rows]:
-        nv = motion.character.nv
-        one, two = (np.broadcast_to(x, nv) for x in (weights, calm))
-        a = motion.a
-        rise = _rate(motion, a) / 1000.0 * one
-        out = [Rows(rise), Rows(a / 100.0 * two)]
+        scale = np.broadcast_to(weights, motion.character.nv)
+        jerk = _rate(motion, motion.a) / 1000.0 * scale
         if not derivatives:
-            return out
+            return [Rows(jerk)]
         # that joints also turn while they jerk is left out of the derivative
-        size = np.ones((len(a), nv))
-        return [Rows(rise, j=size / 1000.0 * one), Rows(out[1].r, a=size / 100.0 * two)]
+        return [Rows(jerk, j=np.ones(jerk.shape) / 1000.0 * scale)]
 
     return term
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from poise.motion.editing import cutting as cutting
     from poise.motion.editing import joining as joining
     from poise.motion.editing import mirroring as mirroring
+    from poise.motion.editing import prepare_balance as prepare_balance
     from poise.motion.editing import smoothing as smoothing
 
 

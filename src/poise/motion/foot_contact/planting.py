@@ -224,12 +224,17 @@ def closeness(on: Mask, reach: float) -> Floats:
 
 
 def frames_from(on: Mask, periodic: bool = False) -> Floats:
-    """Frames from each one to the nearest that is on, shape (k,); infinite if there is none.
+    """Frames from each one to the nearest that is on, as `on`; infinite if there is none.
 
     Args:
-        on: Which frames are on, shape (k,).
+        on: Which frames are on, shape (k,), or (k, points) for each point.
         periodic: Whether the first frame follows the last.
     """
+    if on.ndim == 2:
+        far: Floats = np.full(on.shape, np.inf)
+        for i, column in enumerate(on.T):
+            far[:, i] = frames_from(column, periodic)
+        return far
     if not on.any():
         return np.full(len(on), np.inf)
     if periodic:

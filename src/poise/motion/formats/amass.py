@@ -39,6 +39,7 @@ from poise.math.arrays import Floats, floats
 from poise.math.rotation import conjugate, exp, multiply
 from poise.model.character import Character, Link
 from poise.motion.clip import Clip
+from poise.motion.formats import name_in_errors
 
 STATURE = 1.70  # [m]
 
@@ -126,11 +127,9 @@ def read(
     pelvis = np.zeros(3) if own is None else own[0]
     rotations, places = _world(rig, poses, where + pelvis)
     positions, turned = forward_kinematics(rig, rotations, places)
-    try:
+    with name_in_errors(path):
         q = frames_on(character, rig, positions, turned)
         return Clip(character, q, fps, source=rig, name=path.stem)
-    except PoiseError as error:
-        raise ClipError(f"{path}: {error}") from error
 
 
 def neutral_rig(offsets: Floats | None = None, fps: float = 30.0) -> Rig:

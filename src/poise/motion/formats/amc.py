@@ -30,7 +30,7 @@ from poise.math.arrays import Floats
 from poise.math.rotation import multiply, turn
 from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.formats.bvh import LARGEST_NUMBER, MOST_JOINTS, MOST_POSES, clip_from_channels
+from poise.motion.formats.bvh import MOST_JOINTS, MOST_POSES, clip_from_channels, floats_in
 
 MOST_BYTES = 64 * 2**20
 
@@ -254,9 +254,7 @@ def _vector(bone: Bone) -> tuple[float, ...]:
 
 def channel_names(bone: Bone) -> tuple[str, ...]:
     """Names of channels, the rotation that acts last first, as BVH has them."""
-    moves = [MOVES[d] for d in bone.dof if d in MOVES]
-    turns = [TURNS[d] for d in bone.dof if d in TURNS]
-    return (*moves, *reversed(turns))
+    return tuple({**MOVES, **TURNS}[bone.dof[i]] for i in _column_order(bone))
 
 
 def read_asf(path: Path) -> Skeleton:
@@ -429,12 +427,3 @@ def lines_of(path: Path, most: int) -> Iterable[str]:
     if not text.strip():
         raise ClipError(f"{path}: is empty")
     return io.StringIO(text, newline=None)
-
-
-def floats_in(words: list[str]) -> list[float] | None:
-    """Numbers, or None where one is none, not finite, or beyond belief."""
-    try:
-        numbers = [float(word) for word in words]
-    except ValueError:
-        return None
-    return numbers if all(abs(x) <= LARGEST_NUMBER for x in numbers) else None

@@ -18,15 +18,16 @@ import io
 import math
 import os
 import re
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from poise import dynamics
 from poise.anatomy.rig import (
     AXES,
     IDENTITY,
@@ -36,15 +37,16 @@ from poise.anatomy.rig import (
     frames_on,
     guess_unit,
     guess_up,
+    poses_of,
 )
 from poise.anatomy.skeleton import character_from_rig
-from poise.errors import ClipError, PoiseError
-from poise.io.files import decode, line_at, read_bounded
-from poise.math.arrays import Floats
-from poise.math.rotation import multiply, turn
+from poise.errors import ClipError
+from poise.io.files import decode, line_at, read_bounded, write_atomically
+from poise.math.arrays import Floats, children_of, depth_first
+from poise.math.rotation import conjugate, multiply, quat_matrix, rotate, turn
 from poise.model.character import Character
 from poise.motion.clip import Clip
-from poise.motion.formats.bvh_write import write
+from poise.motion.formats import name_in_errors
 
 MOST_BYTES = 128 * 2**20
 """Larger files are refused: 20 minutes of CMU's skeleton at 120 frames per second."""
@@ -118,7 +120,6 @@ def _read_file(path: Path) -> tuple[tuple[RigJoint, ...], float, Floats]:
 
 MOST_JOINTS = 1000
 LARGEST_NUMBER = 1e9
-PLAIN_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 CHANNELS = ("Xposition", "Yposition", "Zposition", "Xrotation", "Yrotation", "Zrotation")
 
@@ -249,13 +250,13 @@ class Hierarchy:
         self._expect("}", "after the End Site")
 
     def _numbers(self) -> tuple[float, ...]:
-        numbers = []
+        numbers: list[float] = []
         for axis in "xyz":
             line, word = self._next(f"the {axis} of an OFFSET")
-            number = number_in(word)
-            if number is None:
+            found = floats_in([word])
+            if found is None:
                 raise self.fail(line, f"an OFFSET is three numbers, got {word!r:.80}")
-            numbers.append(number)
+            numbers += found
         return tuple(numbers)
 
     def _channels(self, draft: _Draft) -> None:
@@ -281,12 +282,15 @@ class Hierarchy:
         draft.channels = tuple(channels)
 
 
-def number_in(word: str) -> float | None:
-    """A finite number of believable size in plain digits, or None."""
-    if not PLAIN_NUMBER.fullmatch(word):
+def floats_in(words: Sequence[str]) -> list[float] | None:
+    """Finite numbers of believable size in plain digits; None if a word is not one."""
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
         return None
-    number = float(word)
-    return number if abs(number) <= LARGEST_NUMBER else None
+    text = "".join(words)
+    plain = text.isascii() and "_" not in text
+    return numbers if plain and all(abs(x) <= LARGEST_NUMBER for x in numbers) else None
 
 
 # the frames: their number, their time, and a line of numbers for each
@@ -298,8 +302,8 @@ MOST_POSES = 4_000_000
 RATES = (0.01, 100_000.0)
 """Frames per second that are believed, least and most."""
 
-BLOCK = 4 * 2**20
-"""Bytes of motion that are parsed at a time."""
+LONGEST_LINE = 4 * 2**20
+"""Characters of a line that are parsed."""
 
 
 def read_frames(
@@ -314,8 +318,9 @@ def read_frames(
             f"{path}:{line + 1}: MOTION must be followed by the lines 'Frames: n' and "
             "'Frame Time: seconds'"
         )
-    stated = _count(path, line_at(data, head.start(1)), head.group(1), len(joints))
-    fps = _rate(path, line_at(data, head.start(2)), head.group(2))
+    frames, time = (word.decode("utf-8", "replace") for word in head.groups())
+    stated = _count(path, line_at(data, head.start(1)), frames, len(joints))
+    fps = _rate(path, line_at(data, head.start(2)), time)
     width = sum(len(joint.channels) for joint in joints)
     if width == 0:
         raise ClipError(f"{path}: no joint has channels, so nothing moves")
@@ -329,32 +334,27 @@ def read_frames(
     return fps, rows
 
 
-def _count(path: Path, line: int, word: bytes, joints: int) -> int:
+def _count(path: Path, line: int, word: str, joints: int) -> int:
     """The number of frames, as far as it is one and not too large."""
-    digits = word.lstrip(b"0")
-    if not re.fullmatch(rb"\d+", digits):
-        raise ClipError(f"{path}:{line}: Frames must be a positive number, got {_show(word)}")
+    digits = word.lstrip("0")
+    if not re.fullmatch(r"[0-9]+", digits):
+        raise ClipError(f"{path}:{line}: Frames must be a positive number, got {word!r:.62}")
     most = MOST_POSES // joints
     if len(digits) > len(str(most)) or int(digits) > most:
-        shown = digits.decode() if len(digits) < 20 else f"a number of {len(digits)} digits"
+        shown = digits if len(digits) < 20 else f"a number of {len(digits)} digits"
         raise ClipError(
             f"{path}:{line}: Frames: {shown} of {joints} joints are too many; {most} are read"
         )
     return int(digits)
 
 
-def _show(word: bytes) -> str:
-    return repr(word[:60].decode("utf-8", "replace"))
-
-
-def _rate(path: Path, line: int, word: bytes) -> float:
+def _rate(path: Path, line: int, text: str) -> float:
     """Frames per second from a printed frame time."""
-    text = word.decode("ascii", "replace")
-    time = number_in(text)
-    if time is None or not 1.0 / RATES[1] <= time <= 1.0 / RATES[0]:
+    time = (floats_in([text]) or [0.0])[0]
+    if not 1.0 / RATES[1] <= time <= 1.0 / RATES[0]:
         raise ClipError(
             f"{path}:{line}: Frame Time must be seconds between {1 / RATES[1]:g} and "
-            f"{1 / RATES[0]:g}, got {_show(word)}"
+            f"{1 / RATES[0]:g}, got {text!r:.62}"
         )
     fps = 1.0 / time
     digits = re.fullmatch(r"\+?(\d*)\.(\d+)", text)
@@ -366,88 +366,34 @@ def _rate(path: Path, line: int, word: bytes) -> float:
 
 
 def _rows(path: Path, data: bytes, start: int, width: int, stated: int) -> Floats:
-    """Parse the frames, a block of lines at a time."""
-    blocks: list[Floats] = []
-    count = 0
-    while start < len(data):
-        stop = min(start + BLOCK, len(data))
-        if stop < len(data):
-            ends = [data.find(end, stop, stop + BLOCK) for end in (b"\n", b"\r")]
-            ends = [end for end in ends if end >= 0]
-            if not ends and stop + BLOCK < len(data):
-                line = line_at(data, stop)
-                raise ClipError(f"{path}:{line}: is longer than {BLOCK // 2**20} MiB")
-            stop = min(ends) + 1 if ends else len(data)
-        block = _block(path, data, start, stop, width)
-        blocks.append(block)
-        count += len(block)
-        if count > stated:
-            line = _frame_line(data, start, len(block) - (count - stated))
+    """Channels (k, channels) of the lines from start on that are not blank."""
+    table, count = array("d"), 0
+    lines = io.TextIOWrapper(io.BytesIO(data[start:]), "ascii", "replace", newline=None)
+    for number, line in enumerate(lines, line_at(data, start)):
+        if len(line) > LONGEST_LINE:
+            raise ClipError(f"{path}:{number}: is longer than {LONGEST_LINE // 2**20} MiB")
+        words = line.split()
+        if not words:
+            continue
+        if len(words) != width:
             raise ClipError(
-                f"{path}:{line}: the file says Frames: {stated}, but goes on with more numbers"
+                f"{path}:{number}: a frame has {width} numbers, one per channel; "
+                f"this line has {len(words)}"
             )
-        start = stop
-    return np.concatenate(blocks) if blocks else np.empty((0, width))
-
-
-def _frame_line(data: bytes, start: int, row: int) -> int:
-    """Line of a row, counted from the lines that are not blank after start."""
-    first = line_at(data, start)
-    at = -1
-    for extra, line in enumerate(data[start : start + 2 * BLOCK].splitlines()):
-        at += bool(line.strip())
-        if at == row:
-            return first + extra
-    return first
-
-
-def _block(path: Path, data: bytes, start: int, stop: int, width: int) -> Floats:
-    """Numbers (rows, width) of the lines from start to stop."""
-    text = data[start:stop]
-    count = _count_words(path, data, start, text, width)
-    values = _parse(text) if count else np.empty(0)
-    if len(values) == count and (np.abs(values) <= LARGEST_NUMBER).all():
-        return values.reshape(-1, width)
-    words = text.split()
-    bad = (i for i, word in enumerate(words) if number_in(word.decode("latin-1")) is None)
-    at = next(bad, min(len(values), len(words) - 1))
-    line = _frame_line(data, start, at // width)
-    raise ClipError(
-        f"{path}:{line}: channel {at % width + 1} must be a number, finite and below "
-        f"{LARGEST_NUMBER:g} in size, got {_show(words[at])}"
-    )
-
-
-def _parse(text: bytes) -> Floats:
-    """Numbers up to the first word that is none."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy warns where it stops, or refuses
-        try:
-            values: Floats = np.fromstring(text, sep=" ")
-        except ValueError:
-            values = np.empty(0)
-    return values
-
-
-def _count_words(path: Path, data: bytes, start: int, text: bytes, width: int) -> int:
-    """Count words, and check that every line that is not blank has one for each channel."""
-    chars = np.frombuffer(text, dtype=np.uint8)
-    space = (chars == 32) | ((chars >= 9) & (chars <= 13))
-    begins = ~space
-    begins[1:] &= space[:-1]
-    words = np.flatnonzero(begins)
-    ends = np.flatnonzero((chars == 10) | (chars == 13))
-    counts = np.diff(np.searchsorted(words, ends), prepend=0, append=len(words))
-    wrong = counts[(counts != width) & (counts != 0)]
-    if len(wrong):
-        full = counts[counts != 0]
-        row = int(np.argmax(full != width))
-        line = _frame_line(data, start, row)
-        raise ClipError(
-            f"{path}:{line}: a frame has {width} numbers, one per channel; "
-            f"this line has {int(full[row])}"
-        )
-    return int(counts.sum())
+        if count == stated:
+            raise ClipError(
+                f"{path}:{number}: the file says Frames: {stated}, but goes on with more numbers"
+            )
+        numbers = floats_in(words)
+        if numbers is None:
+            bad = next(i for i, word in enumerate(words) if floats_in([word]) is None)
+            raise ClipError(
+                f"{path}:{number}: channel {bad + 1} must be a number, finite and below "
+                f"{LARGEST_NUMBER:g} in size, got {words[bad]!r:.62}"
+            )
+        table.extend(numbers)
+        count += 1
+    return np.array(table).reshape(count, width)
 
 
 # channels to poses
@@ -456,14 +402,12 @@ def _count_words(path: Path, data: bytes, start: int, text: bytes, width: int) -
 def clip_from_channels(path: Path, rig: Rig, values: Floats, character: Character | None) -> Clip:
     """A clip from the channels (k, channels) of all joints, one after another, in degrees."""
     rotations, offsets = local_poses(rig, values)
-    try:
+    with name_in_errors(path):
         if character is None:
             still, sliding = _still(rig, rotations), _sliding(rig, offsets)
             character = character_from_rig(rig, still=still, sliding=sliding)
         q = frames_on(character, rig, *forward_kinematics(rig, rotations, offsets))
         return Clip(character, q, rig.fps, source=rig, name=path.stem)
-    except PoiseError as error:
-        raise ClipError(f"{path}: {error}") from error
 
 
 def local_poses(rig: Rig, values: Floats) -> tuple[Floats, Floats]:
@@ -510,4 +454,173 @@ def _sliding(rig: Rig, offsets: Floats) -> set[str]:
     return {name for name, d in zip(rig.names[1:], away[1:], strict=True) if d > 1e-4 * size}
 
 
-__all__ = ["read", "write"]
+# clips to files
+
+TURNS = ("Zrotation", "Yrotation", "Xrotation")
+MOVES = ("Xposition", "Yposition", "Zposition")
+
+
+def write(clip: Clip, path: str | os.PathLike[str]) -> None:
+    """Write a clip as BVH, on the rig of the file it came from, whole or not at all.
+
+    Names, order, offsets, channels, unit and up axis are those of the source; without one, they
+    are made from the character: centimetres, y up. Joints that were merged are written rigid.
+
+    Args:
+        clip: The motion.
+        path: Where to.
+    """
+    with name_in_errors(path):
+        rig = bvh_rig(clip)
+        values = channels_of(rig, *poses_of(clip.character, rig, clip.frames))
+    text = _hierarchy_text(rig) + _motion_text(rig, values, clip.fps)
+    write_atomically(path, text.encode("utf-8"))
+
+
+def bvh_rig(clip: Clip) -> Rig:
+    """The rig on which a clip is written: that of its source, as far as it is one of BVH."""
+    source = clip.source
+    moving = {link.name for link in clip.character.links if link.joints}
+    if source is None or not moving or not moving.issubset(source.names):
+        return rig_of(clip.character, clip.fps)
+    if source.kind == "bvh":
+        return replace(source, fps=clip.fps)
+    joints = tuple(
+        replace(joint, channels=(MOVES if i == 0 or joint.moves else ()) + TURNS, quat=IDENTITY)
+        for i, joint in enumerate(source.joints)
+    )
+    return _depth_first(replace(source, joints=joints, kind="bvh", fps=clip.fps))
+
+
+def _depth_first(rig: Rig) -> Rig:
+    """The same rig with its joints in the order in which a BVH file has them."""
+    order = depth_first([joint.parent for joint in rig.joints])
+    where = {old: new for new, old in enumerate(order)}
+    where[-1] = -1
+    joints = [rig.joints[i] for i in order]
+    return replace(rig, joints=tuple(replace(j, parent=where[j.parent]) for j in joints))
+
+
+def rig_of(character: Character, fps: float) -> Rig:
+    """A BVH rig from a character: one joint per link, centimetres, y up."""
+    rest, turned = dynamics.forward_kinematics(character, character.rest_q)
+    index = {link.name: i for i, link in enumerate(character.links)}
+    empty = Rig((), "bvh", 0.01, "y", fps, character.name)
+    parents = {link.parent for link in character.links}
+    joints = []
+    for i, link in enumerate(character.links):
+        parent = -1 if link.parent is None else index[link.parent]
+        offset = rest[i] - (rest[parent] if parent >= 0 else 0.0)
+        off = any(j.kind in ("free", "slide") or any(j.pos) for j in link.joints)
+        end = None
+        if link.name not in parents:
+            end = tuple(
+                (rotate(turned[i], 2.0 * np.array(link.com)) @ empty.to_world / 0.01).tolist()
+            )
+        joints.append(
+            RigJoint(
+                link.name,
+                parent,
+                tuple((offset @ empty.to_world / 0.01).tolist()),
+                (MOVES if off or parent < 0 else ()) + TURNS,
+                end,
+            )
+        )
+    return replace(empty, joints=tuple(joints))
+
+
+def _hierarchy_text(rig: Rig) -> str:
+    children = children_of([joint.parent for joint in rig.joints])
+    lines = ["HIERARCHY"]
+    # joints to open, and braces to close, the next one last
+    todo: list[tuple[int | None, int]] = [(0, 0)]
+    while todo:
+        i, depth = todo.pop()
+        pad = "\t" * depth
+        if i is None:
+            lines.append(pad + "}")
+            continue
+        joint = rig.joints[i]
+        lines.append(f"{pad}{'JOINT' if depth else 'ROOT'} {joint.name}")
+        lines.append(pad + "{")
+        lines.append(f"{pad}\tOFFSET {_vector(joint.offset)}")
+        names = "".join(f" {channel}" for channel in joint.channels)
+        lines.append(f"{pad}\tCHANNELS {len(joint.channels)}{names}")
+        end = joint.end
+        if end is None and not children[i]:
+            end = (0.0, 0.0, 0.0)  # every chain ends in an End Site
+        if end is not None:
+            lines += [f"{pad}\tEnd Site", pad + "\t{"]
+            lines += [f"{pad}\t\tOFFSET {_vector(end)}", pad + "\t}"]
+        todo.append((None, depth))
+        todo += [(child, depth + 1) for child in reversed(children[i])]
+    return "\n".join(lines) + "\n"
+
+
+def _vector(values: tuple[float, ...]) -> str:
+    return " ".join(f"{value + 0.0:.10g}" for value in values)
+
+
+def _motion_text(rig: Rig, values: Floats, fps: float) -> str:
+    decimals = max(6, math.ceil(8 + math.log10(rig.unit)))
+    formats = [
+        f"%.{decimals}f" if channel.endswith("position") else "%.6f"
+        for joint in rig.joints
+        for channel in joint.channels
+    ]
+    line = " ".join(formats)
+    rows = "\n".join(line % tuple(row) for row in values.tolist())
+    return f"MOTION\nFrames: {len(values)}\nFrame Time: {1.0 / fps:.12g}\n{rows}\n"
+
+
+def channels_of(rig: Rig, positions: Floats, rotations: Floats) -> Floats:
+    """Channels (k, channels) of joints at these poses, in file units and degrees.
+
+    Args:
+        rig: The rig.
+        positions: Of the joints in the world [m], (joints, k, 3).
+        rotations: Of the joints from the rest pose, world axes, (joints, k, 4).
+    """
+    columns: list[Floats] = []
+    for i, joint in enumerate(rig.joints):
+        p = joint.parent
+        back = conjugate(rotations[p]) if p >= 0 else np.array(IDENTITY)
+        origin = positions[p] if p >= 0 else 0.0
+        offset = rotate(back, positions[i] - origin) @ rig.to_world / rig.unit
+        turned = multiply(back, rotations[i])
+        turned[:, 1:] = turned[:, 1:] @ rig.to_world
+        angles = iter(np.degrees(euler_angles(turned, joint.turns)).T)
+        for channel in joint.channels:
+            axis = AXES[channel[0]]
+            columns.append(offset[:, axis] if channel.endswith("position") else next(angles))
+    return np.stack(columns, axis=1)
+
+
+def euler_angles(quats: Floats, axes: tuple[int, ...]) -> Floats:
+    """Angles [rad] (k, len(axes)) with R = R_axes[0] R_axes[1] R_axes[2], continuous in time.
+
+    With one or two axes, R is taken to be made of turns about these alone.
+
+    Args:
+        quats: Rotations (k, 4).
+        axes: Up to three different axes, 0 1 2 for x y z.
+    """
+    if not axes:
+        return np.empty((len(quats), 0))
+    i, j, k = (axes + tuple({0, 1, 2} - set(axes)))[:3]
+    sign = 1.0 if (j - i) % 3 == 1 else -1.0
+    R = quat_matrix(quats)
+    if len(axes) < 3:
+        first = np.arctan2(sign * R[:, k, j], R[:, j, j])
+        second = np.arctan2(sign * R[:, i, k], R[:, i, i])
+        few: Floats = np.unwrap(np.stack([first, second], axis=1)[:, : len(axes)], axis=0)
+        return few
+    cos = np.hypot(R[:, i, i], R[:, i, j])
+    middle = np.arctan2(sign * R[:, i, k], cos)
+    # at the pole only the sum of first and last counts: the last is 0
+    pole = cos < 1e-9
+    first = np.arctan2(-sign * R[:, j, k], R[:, k, k])
+    first = np.where(pole, np.arctan2(sign * R[:, k, j], R[:, j, j]), first)
+    last = np.where(pole, 0.0, np.arctan2(-sign * R[:, i, j], R[:, i, i]))
+    angles: Floats = np.unwrap(np.stack([first, middle, last], axis=1), axis=0)
+    return angles

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from poise.characters import load_character
-from poise.errors import ClipError, PoiseError, shorten, unknown_name
+from poise.errors import ClipError, shorten, unknown_name
 from poise.io.files import line_of_item, parse_json, read_text, write_atomically
 from poise.math.arrays import Floats
 from poise.math.rotation import (
@@ -41,6 +41,7 @@ from poise.math.rotation import (
 )
 from poise.model.character import Character, Joint, Link
 from poise.motion.clip import Clip
+from poise.motion.formats import name_in_errors
 
 # columns of a file to coordinates of a character, and back
 
@@ -253,10 +254,8 @@ def read(
     else:
         assert character is not None
         q = layout.q(values, character.nq)
-    try:
+    with name_in_errors(path):
         return Clip(character, q, fps, name=path.stem, notes=notes)
-    except PoiseError as error:
-        raise ClipError(f"{path}: {error}") from error
 
 
 def write(
@@ -416,13 +415,13 @@ def dog_pieces() -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def _dog_twins() -> dict[str, tuple[str, Sequence[float] | None]]:
+def _dog_sources() -> dict[str, tuple[str, Sequence[float] | None]]:
     """Links of our dog: the file's joint that turns each, and where its bone points at rest.
 
     None: the link needs no correction, it points there already.
     """
     down, back, ahead = (0.0, 0.0, -1.0), (-1.0, 0.0, 0.0), (1.0, 0.0, 0.0)
-    twins: dict[str, tuple[str, Sequence[float] | None]] = {
+    sources: dict[str, tuple[str, Sequence[float] | None]] = {
         "pelvis": ("root", None),
         "spine": ("spine0", None),
         "chest": ("spine1", None),
@@ -432,15 +431,15 @@ def _dog_twins() -> dict[str, tuple[str, Sequence[float] | None]]:
         "tail_tip": ("tail1", back),
     }
     for side in ("left", "right"):
-        twins[f"front_{side}_scapula"] = ("spine1", None)
-        twins[f"front_{side}_upper_arm"] = (f"{side}_shoulder", down)
-        twins[f"front_{side}_forearm"] = (f"{side}_forearm", down)
-        twins[f"front_{side}_paw"] = (f"{side}_hand", None)
-        twins[f"hind_{side}_thigh"] = (f"{side}_upper_leg", down)
-        twins[f"hind_{side}_shin"] = (f"{side}_leg", down)
-        twins[f"hind_{side}_metatarsus"] = (f"{side}_foot", down)
-        twins[f"hind_{side}_paw"] = (f"{side}_toe", None)
-    return twins
+        sources[f"front_{side}_scapula"] = ("spine1", None)
+        sources[f"front_{side}_upper_arm"] = (f"{side}_shoulder", down)
+        sources[f"front_{side}_forearm"] = (f"{side}_forearm", down)
+        sources[f"front_{side}_paw"] = (f"{side}_hand", None)
+        sources[f"hind_{side}_thigh"] = (f"{side}_upper_leg", down)
+        sources[f"hind_{side}_shin"] = (f"{side}_leg", down)
+        sources[f"hind_{side}_metatarsus"] = (f"{side}_foot", down)
+        sources[f"hind_{side}_paw"] = (f"{side}_toe", None)
+    return sources
 
 
 def retarget_dog(values: Floats) -> tuple[Character, Floats]:
@@ -450,12 +449,12 @@ def retarget_dog(values: Floats) -> tuple[Character, Floats]:
     children: dict[str | None, Link] = {}
     for link in character.links:
         children.setdefault(link.parent, link)
-    twins, world = _dog_twins(), {}
+    sources, world = _dog_sources(), {}
     q = np.empty((len(values), character.nq))
     scale = character.links[0].pos[2] / DOG_HEIGHT
     q[:, :3] = scale * to_z_up(values[:, :3])
     for link in character.links:
-        joint, points = twins[link.name]
+        joint, points = sources[link.name]
         world[link.name] = turns[joint]
         if points is not None:
             bone = children[link.name].pos if link.name in children else DOG_ENDS[link.name]

@@ -9,8 +9,7 @@ character and comes back as it went.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,14 @@ from poise.anatomy.rig import Rig, RigJoint, frames_on
 from poise.anatomy.skeleton import character_from_rig
 from poise.characters import as_builtin
 from poise.dynamics import forward_kinematics
-from poise.errors import CharacterError, ClipError, PoiseError
+from poise.errors import ClipError
 from poise.io.files import write_atomically
 from poise.math.arrays import Floats
 from poise.math.rotation import quat_matrix
 from poise.model.character import Character
 from poise.model.formats import yaml
 from poise.motion.clip import Clip
+from poise.motion.formats import name_in_errors
 from poise.motion.formats.glb_file import GlbFile, to_float64
 from poise.motion.formats.glb_skeleton import MOST_FPS, MOST_POSES, Motion, Skeleton, rotations
 from poise.motion.formats.glb_write import AXES, dump, to_file
@@ -84,13 +84,13 @@ def parse(
 ) -> Callable[[Character | None], Clip]:
     """Parses a file once; the result makes its clip on a character, as `read` does."""
     file = GlbFile(Path(path))
-    with _errors_name(path):
+    with name_in_errors(path):
         rate = None if fps is None else file.finite_number(fps, "fps", MOST_FPS)
         motion = Motion(file, animation)
         stored = _stored_clip(motion)
 
     def make(character: Character | None) -> Clip:
-        with _errors_name(path):
+        with name_in_errors(path):
             if stored is not None and (
                 character is None or _has_same_coordinates(character, stored.character)
             ):
@@ -98,18 +98,6 @@ def parse(
             return _from_nodes(motion, character, rate)
 
     return make
-
-
-@contextmanager
-def _errors_name(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Errors inside name the file."""
-    try:
-        yield
-    except PoiseError as error:
-        if str(path) in str(error):
-            raise
-        kind = CharacterError if isinstance(error, CharacterError) else ClipError
-        raise kind(f"{path}: {error}") from error
 
 
 def _from_nodes(motion: Motion, character: Character | None, fps: float | None) -> Clip:
@@ -255,4 +243,4 @@ def _on_character(clip: Clip, character: Character, fps: float | None) -> Clip:
         q, rate = clip.q(np.arange(frames) / fps), fps
     if q is clip.frames and character is clip.character:
         return clip
-    return Clip(character, q, rate, source=clip.source, name=clip.name)
+    return clip.replace(character=character, q=q, fps=rate)

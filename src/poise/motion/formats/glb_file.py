@@ -13,8 +13,6 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-import os
-import stat
 import struct
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -24,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise.errors import ClipError
+from poise.io.files import check_file
 from poise.math.arrays import Floats
 
 LARGEST_JSON = 16 * 2**20  # [bytes]
@@ -42,11 +41,9 @@ class GlbFile:
         self.path = path
         self.lists: dict[str, list[Any]] = {}
         chunk = None
+        self.size = check_file(path, ClipError)
         try:
-            if not stat.S_ISREG(path.stat().st_mode):
-                self.fail("is not a file")
             with open(path, "rb") as file:
-                self.size = os.fstat(file.fileno()).st_size
                 head = file.read(20)
                 self.bare = path.suffix.lower() == ".gltf" and head[:4] != b"glTF"
                 text = self._text(head, file) if self.bare else self._header(head, file)
@@ -54,8 +51,6 @@ class GlbFile:
                     chunk = self._binary(file, 20 + len(text))
         except OSError as error:
             self.fail(f"cannot be read: {error.strerror or error}")
-        except ValueError as error:  # a zero byte in the path
-            self.fail(f"cannot be read: {error}")
         self.json = self._parse(text, 0 if self.bare else 20)
         self.numbers = Numbers(self, chunk)
 
@@ -161,11 +156,7 @@ class GlbFile:
         found = inside.get(key, [])
         if not isinstance(found, list) or len(found) > MOST_ITEMS:
             self.fail(f"{at}.{key} must be a list of indices")
-        count = len(self.items(of))
-        for value in found:
-            if type(value) is not int or not 0 <= value < count:
-                self.checked_index(value, of, f"{at}.{key}")
-        return found
+        return [self.checked_index(value, of, f"{at}.{key}") for value in found]
 
     def size_of(self, inside: dict[str, Any], key: str, at: str, default: int | None = 0) -> int:
         """A whole number, 0 or more."""

@@ -26,7 +26,7 @@ from poise.anatomy.rig import Rig, poses_of
 from poise.dynamics import forward_kinematics
 from poise.errors import ClipError
 from poise.math.arrays import Floats, children_of, depth_first
-from poise.math.rotation import conjugate, multiply, quat_matrix, rotate
+from poise.math.rotation import align_signs, conjugate, multiply, quat_matrix, rotate
 from poise.model.character import Character
 from poise.model.formats.yaml import dump as dump_character
 from poise.model.geometry import Triangles, triangles, triangles_in_world
@@ -141,13 +141,11 @@ def nodes_of(clip: Clip) -> Nodes:
     links = {link.name: i for i, link in enumerate(character.links)}
     rigid = [i for i, name in enumerate(rig.names) if name not in links]
     if rigid:
-        P, E = (_frames_first(x, rigid) for x in poses_of(character, rig, clip.frames))
-        rest_P, rest_E = (
-            _frames_first(x, rigid) for x in poses_of(character, rig, character.rest_q)
+        more = *poses_of(character, rig, clip.frames), *poses_of(character, rig, character.rest_q)
+        p, e, rest_p, rest_e = (
+            np.concatenate([x, y[rigid].transpose(1, 0, 2)], axis=1)
+            for x, y in zip((p, e, rest_p, rest_e), more, strict=True)
         )
-        p, e = np.concatenate([p, P], axis=1), np.concatenate([e, E], axis=1)
-        rest_p = np.concatenate([rest_p, rest_P], axis=1)
-        rest_e = np.concatenate([rest_e, rest_E], axis=1)
     names = [link.name for link in character.links] + [rig.names[i] for i in rigid]
     above = {link.name: link.parent for link in character.links}
     for joint in rig.joints:  # a parent in the source is nearer than that among the links
@@ -167,20 +165,6 @@ def nodes_of(clip: Clip) -> Nodes:
         rest_e[0, order],
         ends,
     )
-
-
-def align_signs(quat: Floats) -> Floats:
-    """Unit quaternions (k, ..., 4) whose signs go the short way from frame to frame."""
-    quat = quat / np.linalg.norm(quat, axis=-1, keepdims=True)
-    flips = np.sum(quat[1:] * quat[:-1], axis=-1) < 0.0
-    quat[1:] *= np.where(np.cumsum(flips, axis=0) % 2 == 1, -1.0, 1.0)[..., None]
-    return quat
-
-
-def _frames_first(x: Floats, rows: list[int]) -> Floats:
-    """Rows of poses (joints, k, c) as (k, rows, c)."""
-    swapped: Floats = x[rows].transpose(1, 0, 2)
-    return swapped
 
 
 def _local(parents: tuple[int, ...], p: Floats, e: Floats) -> tuple[Floats, Floats]:
@@ -214,7 +198,7 @@ def _rotation_to(axis: Floats, way: Floats) -> Floats:
     return turn
 
 
-# accessors and buffer views
+# the file: nodes, meshes, animation; accessors and buffer views
 
 CODES = {"f4": 5126, "u1": 5121, "u2": 5123, "u4": 5125}
 TYPES = {1: "SCALAR", 3: "VEC3", 4: "VEC4", 16: "MAT4"}
@@ -223,7 +207,63 @@ VERTICES = ("positions", "normals", "joints", "weights")
 VIEWS = (*VERTICES, "indices", "animation", "bind", "q")
 
 
-class Packer:
+def json_floats(values: NDArray[Any]) -> list[float]:
+    """Floats for JSON: those of 32 bits, which is what readers keep; no minus zero."""
+    return [float(x) + 0.0 for x in np.asarray(values, dtype=np.float32)]
+
+
+AXES = [1, 2, 0]
+"""Which of our axes are x, y and z of the file."""
+
+
+def dump(clip: Clip, *, skin: bool = True) -> bytes:
+    """The bytes of a clip's GLB file.
+
+    Args:
+        clip: The motion.
+        skin: One skinned mesh on an armature; False: a rigid mesh on each node.
+    """
+    nodes = nodes_of(clip)
+    out = GlbWriter()
+    if skin:
+        nodes = nodes.as_bones((0.0, 0.0, 1.0))  # which is y of the file
+        out.add_nodes(nodes)
+        out.add_skin(clip.character, nodes)
+    else:
+        out.add_nodes(nodes)
+        out.add_meshes(clip.character, nodes)
+    out.add_animation(clip, nodes)
+    out.add_bytes("q", clip.frames.astype("<f4"))
+    extras = {
+        "version": 1,
+        "name": clip.name,
+        "fps": clip.fps,
+        "frames": len(clip.frames),
+        "q": VIEWS.index("q"),
+        "source": None if clip.source is None else asdict(clip.source),
+        "character": dump_character(clip.character),
+    }
+    return out.finish(extras)
+
+
+class Part(NamedTuple):
+    """Triangles of one colour, each vertex with the joint that it moves with."""
+
+    mesh: Triangles
+    joint: int
+
+
+def to_file(p: Floats) -> Floats:
+    """Vectors from our axes to those of the file."""
+    return p[..., AXES]
+
+
+def quat_to_file(quat: Floats) -> Floats:
+    """Quaternions w x y z in our axes as x y z w in those of the file."""
+    return quat[..., [2, 3, 1, 0]]
+
+
+class GlbWriter:
     """A file while it grows: glTF's lists, and the bytes of each buffer view."""
 
     def __init__(self) -> None:
@@ -285,68 +325,6 @@ class Packer:
         gltf.buffers = [lib.Buffer(byteLength=len(blob))]
         gltf.set_binary_blob(bytes(blob))
         return b"".join(gltf.save_to_bytes())
-
-
-def json_floats(values: NDArray[Any]) -> list[float]:
-    """Floats for JSON: those of 32 bits, which is what readers keep; no minus zero."""
-    return [float(x) + 0.0 for x in np.asarray(values, dtype=np.float32)]
-
-
-# nodes, meshes and animation
-
-AXES = [1, 2, 0]
-"""Which of our axes are x, y and z of the file."""
-
-
-def dump(clip: Clip, *, skin: bool = True) -> bytes:
-    """The bytes of a clip's GLB file.
-
-    Args:
-        clip: The motion.
-        skin: One skinned mesh on an armature; False: a rigid mesh on each node.
-    """
-    nodes = nodes_of(clip)
-    out = _Writer()
-    if skin:
-        nodes = nodes.as_bones((0.0, 0.0, 1.0))  # which is y of the file
-        out.add_nodes(nodes)
-        out.add_skin(clip.character, nodes)
-    else:
-        out.add_nodes(nodes)
-        out.add_meshes(clip.character, nodes)
-    out.add_animation(clip, nodes)
-    out.add_bytes("q", clip.frames.astype("<f4"))
-    extras = {
-        "version": 1,
-        "name": clip.name,
-        "fps": clip.fps,
-        "frames": len(clip.frames),
-        "q": VIEWS.index("q"),
-        "source": None if clip.source is None else asdict(clip.source),
-        "character": dump_character(clip.character),
-    }
-    return out.finish(extras)
-
-
-class Part(NamedTuple):
-    """Triangles of one colour, each vertex with the joint that it moves with."""
-
-    mesh: Triangles
-    joint: int
-
-
-def to_file(p: Floats) -> Floats:
-    """Vectors from our axes to those of the file."""
-    return p[..., AXES]
-
-
-def quat_to_file(quat: Floats) -> Floats:
-    """Quaternions w x y z in our axes as x y z w in those of the file."""
-    return quat[..., [2, 3, 1, 0]]
-
-
-class _Writer(Packer):
-    """A file while it grows: its nodes, meshes and animation."""
 
     # nodes
 

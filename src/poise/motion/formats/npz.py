@@ -29,14 +29,14 @@ from poise.anatomy.contact_schedule import ContactSchedule
 from poise.anatomy.feet import ContactPoint
 from poise.anatomy.rig import AXES, Rig, RigJoint
 from poise.characters import as_builtin
-from poise.errors import CharacterError, ClipError, PoiseError, shorten, unknown_name
+from poise.errors import CharacterError, ClipError, shorten, unknown_name
 from poise.io.archive import Archive, pack, text_bytes
 from poise.io.files import parse_json, write_atomically
 from poise.model.character import Character
 from poise.model.formats import yaml
 from poise.model.validation import check_vector
 from poise.motion.clip import Clip
-from poise.motion.formats import amass
+from poise.motion.formats import amass, name_in_errors
 
 FORMAT = "poise-clip"
 VERSION = 1
@@ -92,7 +92,7 @@ def read(
         own = as_builtin(yaml.parse(text, f"{path}: character"))
     except CharacterError as error:
         raise ClipError(str(error)) from error
-    try:
+    with name_in_errors(path):
         clip = Clip(
             _checked_character(own, character),
             frames,
@@ -102,8 +102,6 @@ def read(
             contacts=_contacts(meta, on),
             notes=meta.notes,
         )
-    except PoiseError as error:
-        raise ClipError(f"{path}: {error}") from error
     if np.abs(clip.frames - frames).max(initial=0.0) < 1e-12:
         # they were unit quaternions: normalised once more, they would differ in the last bit
         vars(clip)["frames"] = np.array(frames, dtype=np.float64, order="C")

@@ -193,7 +193,7 @@ def unreachable_error(
     far = float(np.linalg.norm(np.asarray(goal.target)[frame] - spots[0]))
     first = joints[0][1].name if joints else "nothing"
     text = (
-        f"{at} misses by {1000 * residual:.0f} mm: it lies {far:.3f} m from joint {first!r}, "
+        f"{at} is off by {1000 * residual:.0f} mm: it lies {far:.3f} m from joint {first!r}, "
         f"and the largest reach is {length:.3f} m"
     )
     if far > length:

@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.anatomy.body import Body
@@ -182,40 +181,3 @@ def _bend_axis(match: Match, upper: Pair, lower: Pair, R: Floats) -> Floats | No
         return None
     axis: Floats = total / size
     return axis
-
-
-def limb_directions(match: Match, source: ArrayLike, target: ArrayLike) -> dict[str, Floats]:
-    """Angle between each link's bone and that of its source, frame by frame [degrees].
-
-    Upper and lower arms and legs, feet (along their soles), trunk and head count, as far as both
-    characters have them; hands and toes do not: what a rig calls so may be a thumb. Trunks are not
-    built alike: an angle that is the same in all frames is of the rigs.
-
-    Args:
-        match: Which link follows which: `poise.motion.retargeting.matching.match`.
-        source: Frames of the source, shape (k, nq).
-        target: Frames of the target, shape (k, nq).
-
-    Returns:
-        By link of the target, shape (k,).
-    """
-    R_t = dynamics.forward_kinematics(match.target.character, target)[1]
-    R_s = dynamics.forward_kinematics(match.source.character, source)[1]
-    found = {}
-    for pair in match.pairs:
-        ours, theirs = match.bones(pair)
-        a = _bone_directions(match.target, pair.target, ours, R_t)
-        b = _bone_directions(match.source, pair.source, theirs, R_s)
-        if pair.role in ("", "hand", "toe") or not (a.any() and b.any()):
-            continue
-        cross = np.linalg.norm(np.cross(a, b), axis=-1)
-        found[pair.target] = np.degrees(np.arctan2(cross, np.sum(a * b, axis=-1)))
-    return found
-
-
-def _bone_directions(body: Body, name: str, bone: Floats, R: Floats) -> Floats:
-    """Directions of a link's bone, or of its sole, (k, 3), of link orientations (k, links, 4)."""
-    if name in body.sole_links:
-        bone = body.sole_axes(name)[:, 0]
-    turn = multiply(R[:, body.rest.index[name]], conjugate(body.rest.orientation(name)))
-    return rotate(turn, bone)

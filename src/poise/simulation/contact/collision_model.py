@@ -21,6 +21,7 @@ from poise.simulation.contact.pairs import (
     POINTS,
     Pairs,
     Probes,
+    excluded_links,
     link_keys,
     overlaps,
     pairs_of,
@@ -217,14 +218,8 @@ def compile_collision_model(
     obstacles = check_obstacles(obstacles, convex)
     colliders = colliders_of(scene, obstacles, projectiles)
     below = core_ground(ground)
-    pairs = pairs_of(
-        scene,
-        colliders,
-        self_collision=self_collision,
-        exclude=exclude,
-        names=names or scene.forest.link_names,
-        convex=convex,
-    )
+    excluded = excluded_links(exclude, names or scene.forest.link_names, scene.nl)
+    pairs = pairs_of(scene, colliders, self_collision, excluded, convex)
     touch = CollisionModel(
         model=MODELS[model],
         sweeps=sweeps,

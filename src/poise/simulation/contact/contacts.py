@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from poise.errors import PoiseError, unknown_name
+from poise.errors import PoiseError, check_known
 from poise.math.arrays import Floats
 
 if TYPE_CHECKING:
@@ -111,10 +111,9 @@ class Contacts(_Columns):
 
     def renumbered(self, part: str) -> Contacts:
         """All contacts, with links numbered as by `of`."""
-        if part not in self.parts:
-            if not self.parts:
-                raise PoiseError("these contacts are of no world or recording: they have no parts")
-            raise PoiseError(unknown_name("part", part, self.parts))
+        if not self.parts:
+            raise PoiseError("these contacts are of no world or recording: they have no parts")
+        check_known("part", part, self.parts)
         links = self.parts[part].links
         first, count = links.start, links.stop - links.start
         # links before the part go behind it; ground, obstacles and links after it stay

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poise import _core
-from poise.errors import PoiseError, unknown_name
+from poise.errors import PoiseError, check_known
 from poise.math.arrays import Floats, Ints
 from poise.math.pose import Pose
 from poise.model.forest import Forest
@@ -146,10 +146,8 @@ class Pairs(NamedTuple):
 def pairs_of(
     scene: Scene,
     colliders: Colliders,
-    *,
     self_collision: bool,
-    exclude: Iterable[tuple[str, str]],
-    names: Sequence[str],
+    excluded: Keys,
     convex: bool | None,
 ) -> Pairs:
     """Pairs of colliders that may meet, in the order in which they are solved.
@@ -158,11 +156,9 @@ def pairs_of(
         scene: With the projectiles at its end.
         colliders: Of the scene and its obstacles.
         self_collision: Whether links of one part meet.
-        exclude: Pairs of links that do not.
-        names: Of the links as the user knows them.
+        excluded: Pairs of links that do not, as of `excluded_links`.
         convex: Whether meshes and cylinders meet others; None: where parts would pass through.
     """
-    excluded = _excluded(exclude, names, scene.nl)
     pairs = _meeting(scene, colliders, self_collision, excluded)
     given = colliders.convex[pairs.a] | colliders.convex[pairs.b]
     if convex is None:
@@ -215,8 +211,14 @@ def link_keys(one: Ints, two: Ints, links: int) -> Keys:
     return np.asarray(low * links + high)
 
 
-def _excluded(exclude: Iterable[tuple[str, str]], names: Sequence[str], links: int) -> Keys:
-    """The pairs of links that the user excludes, as keys."""
+def excluded_links(exclude: Iterable[tuple[str, str]], names: Sequence[str], links: int) -> Keys:
+    """The pairs of links that the user excludes, as keys.
+
+    Args:
+        exclude: Pairs of links that do not meet.
+        names: Of the links as the user knows them.
+        links: How many there are, with those of the projectiles.
+    """
     if isinstance(exclude, str) or not isinstance(exclude, Iterable):
         raise PoiseError(f"exclude must be pairs of links, got {exclude!r:.80}")
     found = []
@@ -227,8 +229,7 @@ def _excluded(exclude: Iterable[tuple[str, str]], names: Sequence[str], links: i
                 "such as [('left_foot', 'right_foot')]"
             )
         for name in pair:
-            if name not in names:
-                raise PoiseError("exclude: " + unknown_name("link", name, names))
+            check_known("link", name, names, at="exclude: ")
         found.append([names.index(name) for name in pair])
     one, two = np.array(found, dtype=np.int32).reshape(-1, 2).T
     return link_keys(one, two, links)

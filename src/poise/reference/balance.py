@@ -1,4 +1,6 @@
-"""The balance problem of one state (M chapter 5), with equality constraints or friction cones.
+"""Reference implementation of the balance solver in NumPy, to read and to test the core against.
+
+The balance problem of one state (M chapter 5), with equality constraints or friction cones:
 
     min |W_t (a_des - a)|² + β_l |L̇_des - L̇|² + β_a |Ḣ_des - Ḣ|² + Σ β_p |p̈_des - p̈|²
     subject to   J_sup a + J̇_sup v = a_sup
@@ -11,11 +13,14 @@ With a the generalized accelerations and v the velocities,
     L̇ = A_l a + r,   Ḣ = A_a a + s          momentum, about the center of mass c (M 5.7, 5.13),
     M a + h = tau + Jᵀ f                     motion (h with gravity),
     p̈ = J a + J̇ v                            points and links (appendices A and C).
+
+Solved by LAPACK and daqp. Settings are those of a `poise.Balance` and its `params`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,24 +28,356 @@ import numpy as np
 from poise import _core, dynamics
 from poise.control.balance.balance import Balance, velocity_of
 from poise.control.balance.supports import fade_out
+from poise.errors import PoiseError
 from poise.math.arrays import Floats, Ints
 from poise.math.polygon import convex_hull, nearest_point
 from poise.math.rotation import quat_matrix
 from poise.model.scene import Scene
-from poise.reference.balance.least_squares import (
-    EDGES,
-    Cones,
-    Reduced,
-    constrain,
-    reduce,
-    solve_cones,
-)
-from poise.reference.balance.momentum import (
-    MomentumTask,
-    consistent_weight,
-    momentum_task,
-)
 from poise.simulation.command import Target
+
+# ---- least squares with equality constraints (M 4.1 and appendix D), by the null space
+#
+#     min |W (a - a_des)|² + |E a - e|²   subject to   C a = d
+#
+# in x = W (a - a_des), W > 0 diagonal:
+#
+#     min |x|² + |E' x - e'|²   subject to   C' x = d'.
+#
+# Pivoted QR of C'ᵀ gives an orthonormal basis Q of its rows of full rank; what is beyond the rank
+# is redundant (a foot that is held twice) or contradicts the rest, and then the least squares
+# solution of C' x = d' is kept. x is its part in Q plus y across it, and y lies in the span of G =
+# E' (1 - Q Qᵀ):
+#
+#     y = Gᵀ (1 + G Gᵀ)^-1 (e' - E' x_Q) = V Σ (1 + Σ²)^-1 Uᵀ (...),   G = U Σ Vᵀ.
+#
+# The thesis inverts normal equations, twice (D.7, D.8), which squares the condition of the weights
+# and needs C of full rank; LAPACK's gglse silently returns no optimum without that.
+
+RANK_TOLERANCE = 1e-9
+"""Rows of constraints that are smaller than this beside the largest do not count."""
+
+
+class Constraints(NamedTuple):
+    """Constraints in x: a basis of their rows and the shortest x that keeps them.
+
+    Attributes:
+        Q: Orthonormal rows, shape (r, nv).
+        x: Shape (nv,).
+        residual: Residual of the constraints, |C' x - d'|; 0 unless they contradict each other.
+    """
+
+    Q: Floats
+    x: Floats
+    residual: float
+
+
+def constrain(C: Floats, d: Floats) -> Constraints:
+    """The constraints C x = d, some of which may be redundant.
+
+    Args:
+        C: Shape (m, nv).
+        d: Shape (m,).
+    """
+    from scipy.linalg import lapack
+
+    m, nv = C.shape
+    if not m:
+        return Constraints(np.zeros((0, nv)), np.zeros(nv), 0.0)
+    qr, pivot, tau, _, info = lapack.dgeqp3(C.T)
+    size = np.abs(qr.diagonal())
+    r = int(np.count_nonzero(size > RANK_TOLERANCE * size[0])) if size.size else 0
+    if info or not r or not np.isfinite(size[0]):
+        return Constraints(np.zeros((0, nv)), np.zeros(nv), float(np.abs(d).max()))
+    basis, _, _ = lapack.dorgqr(qr[:, : min(m, nv)], tau[: min(m, nv)])
+    Q = basis[:, :r].T
+    order = pivot - 1
+    # C' = R11ᵀ of the independent rows; the others follow from them or contradict
+    R, b = qr[:r, :m], d[order]
+    if r == m:
+        u, _ = lapack.dtrtrs(R, b, trans=1)
+        return Constraints(Q, u @ Q, 0.0)
+    full = np.triu(R).T
+    u = np.linalg.lstsq(full, b, rcond=None)[0]
+    return Constraints(Q, u @ Q, float(np.abs(full @ u - b).max()))
+
+
+class Reduced(NamedTuple):
+    """The solution so far, and its compliance: moving E x by z costs zᵀ (E K^-1 Eᵀ)^-1 z.
+
+    Attributes:
+        x: Shape (nv,).
+        Q: Rows that may not move, shape (r, nv).
+        V: Directions that objectives hold, shape (m, nv).
+        stiffness: Of these directions, 0 to 1, shape (m,).
+        late: E K^-1 of rows that were added later, shape (k, nv).
+        late_inverse: (E K^-1 Eᵀ + 1 / weight)^-1 of them, shape (k, k).
+    """
+
+    x: Floats
+    Q: Floats
+    V: Floats
+    stiffness: Floats
+    late: Floats | None = None
+    late_inverse: Floats | None = None
+
+    def compliance(self, E: Floats) -> Floats:
+        """E K^-1, the direction of least cost that moves E x, shape (k, nv)."""
+        free = E - (E @ self.Q.T) @ self.Q
+        out: Floats = free - (free @ self.V.T * self.stiffness) @ self.V
+        if self.late is not None and self.late_inverse is not None:
+            out = out - (E @ self.late.T) @ self.late_inverse @ self.late
+        return out
+
+    def with_rows(self, compliance: Floats, T: Floats, error: Floats, weight: float) -> Reduced:
+        """With a few more rows E x = e, all of one weight.
+
+        Args:
+            compliance: E K^-1, shape (k, nv).
+            T: E K^-1 Eᵀ, shape (k, k).
+            error: e - E x, shape (k,).
+            weight: Above zero.
+        """
+        inverse = np.asarray(np.linalg.inv(T + np.eye(len(T)) / weight), dtype=np.float64)
+        x = self.x + (inverse @ error) @ compliance
+        return self._replace(x=x, late=compliance, late_inverse=inverse)
+
+
+def reduce(constraints: Constraints, E: Floats, e: Floats) -> Reduced:
+    """The solution with the objectives E x = e, within the constraints.
+
+    Args:
+        constraints: The constraints.
+        E: Weighted objectives in x, shape (m, nv).
+        e: Their right-hand side, shape (m,).
+    """
+    if not len(E):
+        return Reduced(constraints.x, constraints.Q, E, e)
+    G = E - (E @ constraints.Q.T) @ constraints.Q
+    U, s, Vt = np.linalg.svd(G, full_matrices=False)
+    pivot = 1.0 + s * s
+    x = constraints.x + ((e - E @ constraints.x) @ U * (s / pivot)) @ Vt
+    return Reduced(x, constraints.Q, Vt, s * s / pivot)
+
+
+# ---- ground forces inside friction cones, found together with the accelerations
+#
+# The root has no motor. With B its six rows of the mass matrix and of h,
+#
+#     B a + h = Σ_i G_i f_i,   f_i = Σ_e λ_ie d_e,   0 <= λ <= λ_max,
+#
+# d_e the edges of a friction pyramid. Let a(x) be the solution of the least squares without this, K
+# its quadratic form in x = W (a - a_des), B' = B W^-1, and b = B a + h the wrench that the root
+# then needs. Another wrench g on the root moves x by K^-1 B'ᵀ S^-1 (g - b), S = B' K^-1 B'ᵀ, at the
+# cost (g - b)ᵀ S^-1 (g - b). So accelerations, torques and forces of the least total cost are those
+# of
+#
+#     min_λ |C^-1 (G λ - b)|² + ε |λ|²,   0 <= λ <= λ_max,   S = C Cᵀ,
+#
+# with four unknowns per point of a sole, solved by daqp. Where b is inside the cones, nothing
+# moves: this is the thesis's solution. A support that fades has its λ_max fade.
+
+EDGES = 4
+FORCE_REGULARIZATION = 1e-8
+"""ε, relative to the largest entry of the quadratic form: forces are spread evenly."""
+
+
+class Cones(NamedTuple):
+    """Friction pyramids of a level ground.
+
+    Attributes:
+        edges: Of each point, with a normal part of 1, shape (k, EDGES, 3).
+    """
+
+    edges: Floats
+
+    @classmethod
+    def of(cls, friction: Floats) -> Cones:
+        """Pyramids inside the round cones of coefficients of friction, shape (k,)."""
+        around = (np.arange(EDGES) + 0.5) * (2.0 * math.pi / EDGES)
+        ring = np.stack([np.cos(around), np.sin(around)], axis=1)
+        edges = np.ones((len(friction), EDGES, 3))
+        edges[..., :2] = friction[:, None, None] * ring
+        return cls(edges)
+
+    def wrenches(self, arms: Floats, turn: Floats) -> Floats:
+        """Generalized force on a free root of each λ, shape (6, k EDGES).
+
+        Args:
+            arms: From the root's origin to the points [m], shape (k, 3).
+            turn: Orientation of the root, shape (3, 3).
+        """
+        k = len(arms)
+        out = np.empty((6, k, EDGES))
+        x, y, z = (arms[:, i, None] for i in range(3))
+        ex, ey, ez = (self.edges[..., i] for i in range(3))
+        out[0], out[1], out[2] = ex, ey, ez
+        torque = np.stack([y * ez - z * ey, z * ex - x * ez, x * ey - y * ex])
+        out[3:] = np.tensordot(turn.T, torque, axes=1)
+        return out.reshape(6, k * EDGES)
+
+    def forces(self, magnitude: Floats) -> Floats:
+        """Forces (k, 3) [N] of λ (k EDGES,)."""
+        out: Floats = (magnitude.reshape(-1, EDGES, 1) * self.edges).sum(axis=1)
+        return out
+
+
+def solve_cones(G: Floats, wrench: Floats, S: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    """λ within its bounds closest to a wrench in the metric S^-1, and S^-1 (G λ - wrench).
+
+    Args:
+        G: Wrench of each λ, shape (6, m).
+        wrench: Desired wrench [N, N·m], shape (6,).
+        S: Compliance of the solution, symmetric, shape (6, 6).
+        upper: Upper bounds [N], shape (m,).
+    """
+    import daqp
+
+    # forces in newtons beside torques in newton metres: to one scale first
+    size = np.sqrt(np.maximum(S.diagonal(), 1e-12))
+    scaled = S / np.outer(size, size)
+    scaled[np.diag_indices(6)] += 1e-9
+    C = np.linalg.cholesky(scaled)
+    P = np.linalg.solve(C, G / size[:, None])
+    r = np.linalg.solve(C, wrench / size)
+    m = len(upper)
+    if not m:
+        # in the air: no forces
+        return np.zeros(0), -np.linalg.solve(C.T, r) / size
+    H = P.T @ P
+    H[np.diag_indices(m)] += FORCE_REGULARIZATION * float(H.diagonal().max())
+    # in units in which the solution is about one, so that the solver's tolerances fit
+    unit = max(float(upper.max()), 1e-9)
+    x, _, flag, _ = daqp.solve(
+        H, -(P.T @ r) / unit, np.zeros((0, m)), upper / unit, np.zeros(m), np.zeros(m, np.int32)
+    )
+    if flag < 1:
+        raise PoiseError(f"the forces of the ground were not found: daqp stops with {flag}")
+    magnitude = np.clip(unit * np.asarray(x), 0.0, upper)
+    correction = np.linalg.solve(C.T, P @ magnitude - r) / size
+    return magnitude, correction
+
+
+# ---- desired rates of momentum (M 5.9, 5.15 to 5.17, with its slips put right)
+#
+# Linear, horizontal axes only:
+#
+#     L̇_des = k_s m (c_des - c) + k_d (L_des - L) + L̇_mot
+#
+# (5.9 prints a minus before k_d: unstable.) c_des is a point given relative to the center s of the
+# supports, with L_des = 0; or it moves as the center of mass of the motion does over its own
+# supports, c_des = s + (c_mot - s_mot), with L_des and L̇_mot the motion's. It is kept inside the
+# supports.
+#
+# Angular. A ground force f_z that acts at the center of pressure p while the linear momentum needs
+# the centroidal moment pivot g = c - (c_z - z) L̇ / f_z changes the angular momentum by Ḣ = (p - g)
+# x f. So if g lies inside the supports, p = g and Ḣ_des = 0, the thesis's choice. If it lies
+# outside, p cannot follow: with p the closest point of the supports, Ḣ_des = (p - g) x f, the turn
+# of the upper body that stops a fall which the feet alone cannot. `max_cmp_offset` bounds |p - g|;
+# 0 is the thesis.
+#
+# The weight of the angular objective is γ |p - g| (5.17), with f_z |p - g| = |Ḣ_xy|: it depends on
+# the solution itself, and the thesis takes it from the step before, which rings. Here it has two
+# parts, β_a = γ |p - g| of the desired momentum and γ |x_xy| / f_z of x = Ḣ_des - Ḣ, the remaining
+# error. The second is taken where it agrees with its own solution,
+#
+#     β = γ |x_xy(β)| / f_z,   x(β) = (1 + β T)^-1 x(0),   T = S K^-1 Sᵀ,
+#
+# by the eigenvalues of the 3 x 3 matrix T. With the thesis's Ḣ_des = 0 the first is 0, and β_a is
+# γ |p - g| of the solution.
+
+
+class MomentumTask(NamedTuple):
+    """Desired rates of momentum.
+
+    Attributes:
+        linear: L̇_des, horizontal [N], shape (2,).
+        angular: Ḣ_des [N·m], shape (3,).
+        cop: Desired center of pressure [m], shape (2,).
+        cmp: Centroidal moment pivot of L̇_des [m], shape (2,).
+        com: c_des [m], shape (2,).
+        capture_point_error: Distance from there to where the velocity of the center of mass leads
+            it [m].
+    """
+
+    linear: Floats
+    angular: Floats
+    cop: Floats
+    cmp: Floats
+    com: Floats
+    capture_point_error: float
+
+
+def momentum_task(
+    now: Tasks,
+    v: Floats,
+    supports: Floats,
+    com: tuple[Floats, Floats, Floats],
+    gains: Sequence[float],
+    max_cmp_offset: float,
+    gravity: float,
+    ground: float = 0.0,
+    capture_time: float = 0.3,
+) -> MomentumTask:
+    """Rates of momentum that keep the center of mass over the supports.
+
+    Args:
+        now: The state.
+        v: Its velocities, shape (nv,).
+        supports: Corners of the supports, counterclockwise [m], shape (m, 2), m >= 1.
+        com: c_des [m], its velocity and acceleration, shape (2,) each.
+        gains: k_s [1/s²], k_d [1/s].
+        max_cmp_offset: Largest distance of the CMP from the supports [m]; inf is anywhere.
+        gravity: Its size [m/s²].
+        ground: Height of the ground [m].
+        capture_time: 1/ω of an upright body, for the capture point error [s]. The velocity of the
+            motion itself counts, too: at half of it, it is easier to hold.
+    """
+    mass = now.mass
+    fz = mass * max(gravity, 1e-3)
+    c, L = now.c[:2], now.A[:2] @ v
+    goal = nearest_point(supports, com[0])
+    linear = mass * (gains[0] * (goal - c) + com[2]) + gains[1] * (mass * com[1] - L)
+    height = max(now.c[2] - ground, 1e-3)
+    cmp = c - (height / fz) * linear
+    cop = nearest_point(supports, cmp)
+    offset = cmp - cop
+    distance = math.hypot(offset[0], offset[1])
+    if distance > max_cmp_offset:
+        cmp = cop + (max_cmp_offset / distance) * offset
+        offset = cmp - cop
+        linear = (c - cmp) * (fz / height)
+    # (p - g) x (0, 0, fz), horizontal
+    angular = np.array([-offset[1] * fz, offset[0] * fz, 0.0])
+    error = goal - c - capture_time * L / mass
+    return MomentumTask(linear, angular, cop, cmp, goal, math.hypot(error[0], error[1]))
+
+
+def consistent_weight(error: Floats, T: Floats, gamma: float, fz: float) -> float:
+    """β = γ |x_xy(β)| / f_z, where the weight is consistent with the solution.
+
+    Args:
+        error: x(0) = Ḣ_des - Ḣ(0) [N·m], shape (3,).
+        T: Compliance of Ḣ, symmetric, shape (3, 3).
+        gamma: γ.
+        fz: Vertical ground force [N].
+    """
+    t, U = np.linalg.eigh(T)
+    part = error @ U
+    level, ts = U[:2] * part, t.tolist()
+    (a0, a1, a2), (b0, b1, b2) = level.tolist()
+    low, high = 0.0, gamma / fz * math.hypot(a0 + a1 + a2, b0 + b1 + b2)
+    for _ in range(12):
+        beta = 0.5 * (low + high)
+        k0, k1, k2 = (1.0 / (1.0 + beta * max(x, 0.0)) for x in ts)
+        found = math.hypot(a0 * k0 + a1 * k1 + a2 * k2, b0 * k0 + b1 * k1 + b2 * k2)
+        if gamma / fz * found > beta:
+            low = beta
+        else:
+            high = beta
+    return 0.5 * (low + high)
+
+
+# ---- the problem of one state
 
 
 class Tasks(NamedTuple):
