@@ -17,13 +17,12 @@ from poise.motion.limits import excesses
 from poise.reference.balance import (
     Cones,
     consistent_weight,
-    constrain,
     joint_excess,
-    reduce,
     solve_cones,
     stiffen,
     tasks_of,
 )
+from poise.reference.least_squares import constrain, reduce
 
 BALL = poise.load_character("humanoid-ball")
 SQUAT = poise.load_clip("squat", BALL)

@@ -17,16 +17,14 @@ from poise.anatomy.feet import feet_of, positions
 from poise.errors import ClipError
 from poise.math import rotation
 from poise.math.polygon import nearest_points, shrink
+from poise.motion.editing.dynamic_consistency import INSIDE, inner_points, keep_weights
 from poise.motion.editing.prepare_balance import (
-    INSIDE,
     MARGIN,
     SLOW,
     STILL,
     TIME,
     ZmpConstraint,
     com_over_support,
-    inner_points,
-    keep_weights,
     limit_excess,
     link_rotation,
     prepare_balance,

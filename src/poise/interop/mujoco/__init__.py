@@ -12,8 +12,9 @@ In short::
 q is qpos and v is qvel, entry by entry; nothing is converted.
 """
 
+from poise.interop.mujoco.embedded import EmbeddedPD
 from poise.interop.mujoco.models import character_of, characters_of, model_of
-from poise.interop.mujoco.stable_pd import DenseStablePD, EmbeddedPD, StablePD
+from poise.interop.mujoco.stable_pd import DenseStablePD, StablePD
 from poise.interop.mujoco.states import rollout_state, state_of, write_state
 
 __all__ = [
