@@ -54,7 +54,7 @@ def socket_of(studio: Studio, **options: Any) -> Any:
     """A connection as a page makes one."""
     url = studio.url.replace("http", "ws").replace("localhost", "127.0.0.1")
     protocol: Any = f"viser-v{viser.__version__}"
-    return connect(url, subprotocols=[protocol], max_size=None, **options)
+    return connect(url, subprotocols=[protocol], max_size=None, close_timeout=0.5, **options)
 
 
 def read_all(page: Any) -> None:

@@ -71,19 +71,8 @@ def save_results(
         The files by their names.
     """
     table = {**(recording_table(recording) if table is None else table), **made_by()}
-    data = (json.dumps(table, indent=1) + "\n").encode()
     folder = check_out(out)
-    drawing: dict[str, Any] = {"pushes": tuple(pushes), "title": name}
-    motion = motion_of(recording, clip)
-    writers: dict[str, Writer] = {
-        "recording.npz": lambda path, _: recording.save(path),
-        "motion.bvh": lambda path, report: _on_rig(motion, like, report).save(path),
-        "motion.glb": lambda path, _: motion.save(path),
-        "overview.png": lambda path, _: overview(path, recording, **drawing),
-        "recording.html": lambda path, _: save_html(path, recording, **drawing),
-        VIDEO: lambda path, report: save_video(path, recording, pushes=pushes, progress=report),
-        TABLE: lambda path, _: write_atomically(path, data),
-    }
+    writers = _writers(recording, clip, name, like, tuple(pushes), table)
     if not video:
         del writers[VIDEO]
     steps = {file: partial(_write, write, progress) for file, write in writers.items()}
@@ -101,6 +90,29 @@ def motion_of(recording: Recording, clip: Clip) -> Clip:
     simulated = recording.clip()
     source = clip.source if clip.character.same_body(simulated.character) else None
     return Clip(simulated.character, simulated.frames, simulated.fps, source=source, name=clip.name)
+
+
+def _writers(
+    recording: Recording,
+    clip: Clip,
+    name: str,
+    like: Clip | None,
+    pushes: tuple[Push, ...],
+    table: dict[str, Any],
+) -> dict[str, Writer]:
+    """What writes each of FILES; see `save_results`."""
+    data = (json.dumps(table, indent=1) + "\n").encode()
+    drawing: dict[str, Any] = {"pushes": pushes, "title": name}
+    motion = motion_of(recording, clip)
+    return {
+        "recording.npz": lambda path, _: recording.save(path),
+        "motion.bvh": lambda path, report: _on_rig(motion, like, report).save(path),
+        "motion.glb": lambda path, _: motion.save(path),
+        "overview.png": lambda path, _: overview(path, recording, **drawing),
+        "recording.html": lambda path, _: save_html(path, recording, **drawing),
+        VIDEO: lambda path, report: save_video(path, recording, pushes=pushes, progress=report),
+        TABLE: lambda path, _: write_atomically(path, data),
+    }
 
 
 def _write(write: Writer, progress: Progress | None, path: Path) -> None:
