@@ -2,7 +2,7 @@
 
 The balance problem of one state (M chapter 5), with equality constraints or friction cones:
 
-    min |W_t (a_des - a)|² + β_l |L̇_des - L̇|² + β_a |Ḣ_des - Ḣ|² + Σ β_p |p̈_des - p̈|²
+    min ‖W_t (a_des - a)‖² + β_l ‖L̇_des - L̇‖² + β_a ‖Ḣ_des - Ḣ‖² + Σ β_p ‖p̈_des - p̈‖²
     subject to   J_sup a + J̇_sup v = a_sup
 
 Supports that fade are no constraints but objectives, w / (1 - w) times `fading_weight`. With cones
@@ -48,7 +48,7 @@ from poise.simulation.command import Target
 # cost (g - b)ᵀ S^-1 (g - b). So accelerations, torques and forces of the least total cost are those
 # of
 #
-#     min_λ |C^-1 (G λ - b)|² + ε |λ|²,   0 <= λ <= λ_max,   S = C Cᵀ,
+#     min_λ ‖C^-1 (G λ - b)‖² + ε ‖λ‖²,   0 <= λ <= λ_max,   S = C Cᵀ,
 #
 # with four unknowns per point of a sole, solved by daqp. Where b is inside the cones, nothing
 # moves: this is the thesis's solution. A support that fades has its λ_max fade.
@@ -149,18 +149,18 @@ def solve_cones(G: Floats, wrench: Floats, S: Floats, upper: Floats) -> tuple[Fl
 # the centroidal moment pivot g = c - (c_z - z) L̇ / f_z changes the angular momentum by Ḣ = (p - g)
 # x f. So if g lies inside the supports, p = g and Ḣ_des = 0, the thesis's choice. If it lies
 # outside, p cannot follow: with p the closest point of the supports, Ḣ_des = (p - g) x f, the turn
-# of the upper body that stops a fall which the feet alone cannot. `max_cmp_offset` bounds |p - g|;
+# of the upper body that stops a fall which the feet alone cannot. `max_cmp_offset` bounds ‖p - g‖;
 # 0 is the thesis.
 #
-# The weight of the angular objective is γ |p - g| (5.17), with f_z |p - g| = |Ḣ_xy|: it depends on
+# The weight of the angular objective is γ ‖p - g‖ (5.17), with f_z ‖p - g‖ = ‖Ḣ_xy‖: it depends on
 # the solution itself, and the thesis takes it from the step before, which rings. Here it has two
-# parts, β_a = γ |p - g| of the desired momentum and γ |x_xy| / f_z of x = Ḣ_des - Ḣ, the remaining
+# parts, β_a = γ ‖p - g‖ of the desired momentum and γ ‖x_xy‖ / f_z of x = Ḣ_des - Ḣ, the remaining
 # error. The second is taken where it agrees with its own solution,
 #
-#     β = γ |x_xy(β)| / f_z,   x(β) = (1 + β T)^-1 x(0),   T = S K^-1 Sᵀ,
+#     β = γ ‖x_xy(β)‖ / f_z,   x(β) = (1 + β T)^-1 x(0),   T = S K^-1 Sᵀ,
 #
 # by the eigenvalues of the 3 x 3 matrix T. With the thesis's Ḣ_des = 0 the first is 0, and β_a is
-# γ |p - g| of the solution.
+# γ ‖p - g‖ of the solution.
 
 
 class MomentumTask(NamedTuple):
@@ -230,7 +230,7 @@ def momentum_task(
 
 
 def consistent_weight(error: Floats, T: Floats, gamma: float, fz: float) -> float:
-    """β = γ |x_xy(β)| / f_z, where the weight is consistent with the solution.
+    """β = γ ‖x_xy(β)‖ / f_z, where the weight is consistent with the solution.
 
     Args:
         error: x(0) = Ḣ_des - Ḣ(0) [N·m], shape (3,).
@@ -658,7 +658,7 @@ def joint_excess(table: Floats, q: Floats) -> Floats:
         along = float(u @ axis)
         twist = 2.0 * math.atan2(along, w)
         twist -= 2.0 * np.pi * np.round(twist / (2.0 * np.pi))
-        # |a' - a| is 2 sin(swing / 2), and the part of u across a is that by cos of half the twist
+        # ‖a' - a‖ is 2 sin(swing / 2), and the part of u across a is that by cos of half the twist
         across = math.sqrt(max(float(u @ u) - along**2, 0.0))
         swing = 2.0 * math.atan2(across, math.hypot(w, along))
         out[i] = max(swing - swing_max, 0.0) + max(low - twist, twist - high, 0.0)

@@ -1,10 +1,10 @@
 """Least squares with equality constraints (M 4.1 and appendix D), by the null space.
 
-    min |W (a - a_des)|² + |E a - e|²   subject to   C a = d
+    min ‖W (a - a_des)‖² + ‖E a - e‖²   subject to   C a = d
 
 in x = W (a - a_des), W > 0 diagonal:
 
-    min |x|² + |E' x - e'|²   subject to   C' x = d'.
+    min ‖x‖² + ‖E' x - e'‖²   subject to   C' x = d'.
 
 Pivoted QR of C'ᵀ gives an orthonormal basis Q of its rows of full rank; what is beyond the rank
 is redundant (a foot that is held twice) or contradicts the rest, and then the least squares
@@ -35,7 +35,7 @@ class Constraints(NamedTuple):
     Attributes:
         Q: Orthonormal rows, shape (r, nv).
         x: Shape (nv,).
-        residual: Residual of the constraints, |C' x - d'|; 0 unless they contradict each other.
+        residual: Residual of the constraints, ‖C' x - d'‖; 0 unless they contradict each other.
     """
 
     Q: Floats
