@@ -1,10 +1,11 @@
-"""The table of controllers: one entry is enough for Python, the command line and comparisons."""
+"""The table of controllers: one entry serves Python, command line, comparison, studio."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,22 @@ def test_one_entry_makes_a_controller_in_python_and_runs_in_a_trial() -> None:
     made: Any = poise.make_controller("hold", world, gain=3.0)
     assert made.gain == 3.0
     assert len(prepare_trial("two-link-wave", controller="hold", duration=0.1).run())
+
+
+@pytest.mark.usefixtures("hold")
+def test_one_entry_puts_a_controller_onto_the_page_of_the_studio(tmp_path: Path) -> None:
+    pytest.importorskip("viser", reason="the extra view is not installed")
+    from poise.studio import Studio
+    from poise.studio.requests import Choose
+
+    with Studio("two-link-wave", out=tmp_path, port=0, play=False) as studio:
+        shown: Any = studio.page.panel._scene._lists["controller"]
+        assert "hold" in shown.options
+        assert studio.session.submit(Choose(controller="hold"))
+        end = time.monotonic() + 30.0
+        while studio.session.newest.controls.controller != "hold":
+            assert time.monotonic() < end
+            time.sleep(0.01)
 
 
 @pytest.mark.usefixtures("hold")
