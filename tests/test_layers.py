@@ -28,8 +28,6 @@ LAYERS = [
 SIDEWAYS = {
     ("io", "errors"),
     ("math", "errors"),
-    ("motion", "control"),
-    ("simulation", "characters"),
 }
 """Within a layer: the first may import the second."""
 

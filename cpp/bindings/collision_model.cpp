@@ -173,6 +173,7 @@ void CollisionModelReader::read_probes(nb::object probes) {
         p.turn = numbers[4 * i + 2];
         p.facet = static_cast<std::int32_t>(numbers[4 * i + 3]);
         check_range(p.facet, 0, 3, "probe_numbers");
+        if (!(p.radius >= 0)) throw Error("probe_numbers: a radius must be 0 or more");
     }
     view_.probe = probe_.data();
     view_.probes = static_cast<std::int32_t>(count);
