@@ -79,7 +79,7 @@ def standing(character: Character, root: Array) -> bool:
 
 def excluded_pairs(character: Character) -> list[tuple[str, str]]:
     """Pairs of links that never touch in our world."""
-    touch = World(character, dt=1 / 60, projectiles=0)._touch
+    touch = World(character, dt=1 / 60, projectiles=0)._collision_model
     assert touch is not None
     link = touch.colliders.link
     pairs = zip(link[touch.pairs.a].tolist(), link[touch.pairs.b].tolist(), strict=True)

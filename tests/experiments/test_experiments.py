@@ -24,6 +24,13 @@ DIFFERS = {("yin2020", "Y3"), ("yin2020", "Y6"), ("yin2020", "Y9")} | {
 """Items with a claim that differs from the paper, each with its reason."""
 
 
+@pytest.mark.parametrize("work", WORKS)
+def test_every_item_has_a_text_with_its_constants(work: str) -> None:
+    for item in WORKS[work].items.values():
+        assert len(item.text) > 20
+        assert "{" not in item.text
+
+
 @pytest.mark.parametrize("key", ["K1", "K4", "K6", "K7"])
 def test_the_arm_does_what_the_thesis_says(key: str, tmp_path: Path) -> None:
     items, paths = reproduce("kavafoglu2018", [key], out=tmp_path)

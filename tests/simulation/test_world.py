@@ -41,7 +41,7 @@ from poise import (
 from poise.control import Gains, StablePD, suggest_gains
 from poise.math.rotation import quat_matrix
 from poise.simulation.command import Drive
-from poise.simulation.world import Loss
+from poise.simulation.world import Divergence
 
 Array = NDArray[np.float64]
 
@@ -771,7 +771,7 @@ def test_lost_copies_are_listed_with_joint_and_time_and_stand_still() -> None:
     force[4, 1] = 1e13
     before = world.state.copy()
     world.step(Command(force=force), steps=3)
-    assert world.diverged == [Loss(4, "elbow", float(before.time[4]), False)]
+    assert world.diverged == [Divergence(4, "elbow", float(before.time[4]), False)]
     assert np.array_equal(world.state.q[4], before.q[4])
     np.testing.assert_allclose(world.time, np.where(np.arange(6) == 4, 2, 5) * DT, rtol=1e-13)
 

@@ -70,7 +70,7 @@ def test_the_way_back_knows_what_was_done_on_it(monkeypatch: pytest.MonkeyPatch)
     noted = [entry.frame.q for entry in sim.history]
     # with a memory at the start only, frame 30 comes after push, throw and other gains
     sim.show(34)
-    sim.settle()
+    sim.discard_future()
     assert np.array_equal(sim.world.state.q, noted[34][0])
     assert sim.time == pytest.approx(34 / 60)
     assert len(sim.history) == 35
@@ -84,7 +84,7 @@ def test_to_look_back_changes_nothing() -> None:
         sim.show(frame)
         assert sim.time == pytest.approx(frame / 60)
     sim.show(-1)
-    sim.settle()
+    sim.discard_future()
     assert same(end_of(sim), end)
     assert len(sim.history) == 31
 

@@ -21,7 +21,7 @@ def short(n: int = 1, frames: int = 4, **options: Any) -> Recording:
     world.reset(State(q, np.zeros(6)))
     recording = Recording(world, fps=60.0)
     recording.append()
-    if world.settings.waiting:
+    if world.settings.projectile_count:
         world.throw((1.0, 0.0, 0.5), (-1.0, 0.0, 0.0))
     for _ in range(frames - 1):
         world.step(steps=2)

@@ -133,15 +133,19 @@ class Experiment:
     where: str
     fill: Callable[[Item, Progress], None]
 
+    @property
+    def text(self) -> str:
+        """What the item reports, with the constants of its module."""
+        text = " ".join((self.fill.__doc__ or "").split())
+        return text.format(**vars(sys.modules[self.fill.__module__]))
+
     def __call__(self, progress: Progress) -> Item:
         """Runs it.
 
         Args:
             progress: Called with the completed fraction, 0 to 1.
         """
-        text = " ".join((self.fill.__doc__ or "").split())
-        constants = vars(sys.modules[self.fill.__module__])
-        item = Item(self.key, self.title, self.where, text.format(**constants))
+        item = Item(self.key, self.title, self.where, self.text)
         self.fill(item, progress)
         return item
 

@@ -232,7 +232,9 @@ def _tables(frames: Sequence[Frame], world: World) -> dict[str, tuple[Array, ...
 def _contacts(raw: Sequence[CoreContacts], world: World) -> tuple[Array, ...]:
     """Counts, (copy, link, other) and (point, normal, force, depth)."""
     together = CoreContacts.joined(raw)
-    copy, link, other, *numbers, depth = contacts_from_core(together, world._touch, world.dt)
+    copy, link, other, *numbers, depth = contacts_from_core(
+        together, world._collision_model, world.dt
+    )
     counts = np.array([len(one.copy) for one in raw])
     which = np.stack([copy, link, other], axis=1)
     return counts, which, np.concatenate([*numbers, depth[:, None]], axis=1)

@@ -35,7 +35,7 @@ from poise.model.shape import Shape
 from poise.recording.columns import TABLE_COLUMNS, TABLES, Array, Columns, layout
 from poise.simulation.contact import MOST_PROJECTILES, HeightField, Plane
 from poise.simulation.contact.collision_model import STIFFNESS
-from poise.simulation.world import Loss
+from poise.simulation.world import Divergence
 from poise.simulation.world_config import WorldConfig, kept
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ ARRAYS = ("heights", "friction", "restitution", "mass", "inertia", "armature")
 KEYS = {"projectiles": "spares"}
 """Keys in the file of fields of `WorldConfig` that have another name now."""
 
-Read = tuple[WorldConfig, float, list[Loss], Columns, str | None]
+Read = tuple[WorldConfig, float, list[Divergence], Columns, str | None]
 
 
 # writing
@@ -172,7 +172,7 @@ def read(path: str | os.PathLike[str]) -> Read:
     return settings, interval, lost, frames, isa
 
 
-def _meta_in(meta: Any, where: str) -> tuple[float, int, list[Loss], str | None]:
+def _meta_in(meta: Any, where: str) -> tuple[float, int, list[Divergence], str | None]:
     form = meta.get("format") if isinstance(meta, dict) else None
     if form != FORMAT:
         hint = "; load_clip reads it" if form == "poise-clip" else ""
@@ -190,7 +190,7 @@ def _meta_in(meta: Any, where: str) -> tuple[float, int, list[Loss], str | None]
     for row in rows if isinstance(rows, list) else [None]:
         if not isinstance(row, list) or list(map(type, row)) != [int, str, float, bool]:
             raise PoiseError(f"{where}: diverged: each must be [copy, joint, time, singular]")
-        lost.append(Loss(*row))
+        lost.append(Divergence(*row))
     isa = meta.get("isa")
     if not (isa is None or (isinstance(isa, str) and ISA.fullmatch(isa))):
         raise PoiseError(f"{where}: isa must be the name of an instruction set, got {isa!r:.80}")
@@ -269,8 +269,8 @@ def _check_settings(s: WorldConfig) -> None:
         value = getattr(s, name)
         if value is not None and not np.isfinite(value).all():
             raise PoiseError(f"{name}: every entry must be finite")
-    if not 0 <= s.waiting <= MOST_PROJECTILES:
-        raise PoiseError(f"{s.waiting} projectiles; it must be 0 to {MOST_PROJECTILES}")
+    if not 0 <= s.projectile_count <= MOST_PROJECTILES:
+        raise PoiseError(f"{s.projectile_count} projectiles; it must be 0 to {MOST_PROJECTILES}")
     if s.n < 1 or not s.character:
         raise PoiseError("needs at least one copy and one character")
 
@@ -313,10 +313,10 @@ def _check_rows(
         raise PoiseError(f"{path}: remembers: must be 0 or 1")
     if s.n * memory > MOST_MEMORY:
         raise PoiseError(f"{path}: meta: {s.n} copies with {memory} numbers of memory are too many")
-    things = nl + s.waiting
+    things = nl + s.projectile_count
     bounds = {
         "contact_which": ([0, 0, -1 - len(s.obstacles)], [s.n, things, things]),
-        "thrown_which": ([0, 0], [s.n, s.waiting]),
+        "thrown_which": ([0, 0], [s.n, s.projectile_count]),
         "memory_index": (0, s.n * memory),
     }
     for name, (low, high) in bounds.items():

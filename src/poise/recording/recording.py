@@ -21,7 +21,7 @@ from poise.recording.columns import Array, Columns, Frame, contacts_in, read_fra
 from poise.simulation.command import Target
 from poise.simulation.contact import Contacts, Projectiles
 from poise.simulation.state import State
-from poise.simulation.world import Loss, World
+from poise.simulation.world import Divergence, World
 from poise.simulation.world_config import WorldConfig
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Recording(Sealed):
         self.settings: WorldConfig = world.settings
         self.scene: Scene = world.scene._replace(overrides=None)
         self.interval = steps * world.dt
-        self.diverged: list[Loss] = []
+        self.diverged: list[Divergence] = []
         self._columns = Columns(world.n, self.scene.nq, self.scene.nv)
         self._pending: list[Frame] = []
         self._memory_every = max(1, round(self.fps))
@@ -71,7 +71,7 @@ class Recording(Sealed):
         cls,
         settings: WorldConfig,
         interval: float,
-        lost: list[Loss],
+        lost: list[Divergence],
         columns: Columns,
         isa: str | None,
     ) -> Recording:
@@ -254,7 +254,7 @@ class Recording(Sealed):
     def projectile_state(self, i: int) -> Projectiles:
         """Projectiles at frame i, as `World.projectile_state`; zero where not thrown."""
         which, rows = self.columns.rows("thrown", self._index(i))
-        shape, at = (self.n, self.settings.waiting), (which[:, 0], which[:, 1])
+        shape, at = (self.n, self.settings.projectile_count), (which[:, 0], which[:, 1])
         state = Projectiles(np.zeros(shape, bool), np.zeros((*shape, 7)), np.zeros((*shape, 6)))
         state.thrown[at], state.q[at], state.v[at] = True, rows[:, :7], rows[:, 7:]
         return state.at(0) if self.n == 1 else state

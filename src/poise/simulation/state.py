@@ -74,7 +74,7 @@ class State:
         return self._v
 
     @property
-    def moving(self) -> bool:
+    def has_velocity(self) -> bool:
         """Whether velocities are known."""
         self._read()
         return self._v is not None

@@ -55,7 +55,7 @@ LONGEST_STEP = 0.1
 """With contact [s]: beyond it a step says nothing about what happens within."""
 
 
-class Loss(NamedTuple):
+class Divergence(NamedTuple):
     """A copy that diverged: which, first in which joint, when [s], and whether it was singular."""
 
     copy: int
@@ -116,6 +116,7 @@ class World:
 
     __slots__ = (
         "__weakref__",
+        "_collision_model",
         "_convex",
         "_core",
         "_dt",
@@ -127,7 +128,6 @@ class World:
         "_scene",
         "_settings",
         "_step",
-        "_touch",
     )
 
     def __init__(
@@ -194,7 +194,7 @@ class World:
                 stiffness=number(stiffness, "stiffness", unit="N/m"),
             )
             overrides = with_projectiles(overrides, scene, whole)
-        self._touch = touch
+        self._collision_model = touch
         self._convex = None if touch is None else convex_of(whole, touch)
         single, workers = dtype == "float32", threads_of(threads, n)
         self._core = _core.World(
@@ -302,7 +302,9 @@ class World:
     @property
     def contacts(self) -> Contacts:
         """What touched what in the last step; `.of(part)` is what touched one part of the scene."""
-        return contacts_from_core(self._core.contacts(), self._touch, self._dt).within(self.scene)
+        return contacts_from_core(self._core.contacts(), self._collision_model, self._dt).within(
+            self.scene
+        )
 
     @property
     def threads(self) -> int:
@@ -319,9 +321,9 @@ class World:
         return str(self._core.isa)
 
     @property
-    def diverged(self) -> list[Loss]:
+    def diverged(self) -> list[Divergence]:
         """The copies that diverged and stand at their last good state."""
-        return [Loss(*loss) for loss in zip(*self._core.faults(), strict=True)]
+        return [Divergence(*loss) for loss in zip(*self._core.faults(), strict=True)]
 
     @property
     def gravity(self) -> Floats:
@@ -363,7 +365,7 @@ class World:
         if state.clip is not None:
             self._check_clip(state.clip)
         q, memory = state.q, state.memory
-        v = state.v if state.moving else np.zeros(self.scene.nv)
+        v = state.v if state.has_velocity else np.zeros(self.scene.nv)
         time = state.time
         if where is not None:
             q, v = self._spread(q, where, "state.q"), self._spread(v, where, "state.v")
@@ -566,9 +568,9 @@ class World:
         self._leave()
         index = self._core.throw_projectile(q, v, self._mask(where))
         if index < 0:
-            if self._touch is None:
+            if self._collision_model is None:
                 raise PoiseError("nothing to throw: this world is built with contact=None")
-            count = self._touch.projectiles
+            count = self._collision_model.projectiles
             why = f"all {count} projectiles are out" if count else "this world has no projectiles"
             raise PoiseError(f"nothing left to throw: {why}; World(projectiles=...) sets how many")
         return self.scene.nl + int(index)
@@ -633,7 +635,7 @@ class World:
                 check_clip_fits(state.clip, self._character(name))
             for array, at, new, what in (
                 (q, part.q, state.q, "q"),
-                (v, part.v, state.v if state.moving else np.zeros_like(v[0, part.v]), "v"),
+                (v, part.v, state.v if state.has_velocity else np.zeros_like(v[0, part.v]), "v"),
             ):
                 size = at.stop - at.start
                 if where is not None:

@@ -40,7 +40,7 @@ class WorldConfig(NamedTuple):
     momentum_correction: bool = True
 
     @property
-    def waiting(self) -> int:
+    def projectile_count(self) -> int:
         """How many projectiles there are."""
         return self.projectiles if isinstance(self.projectiles, int) else len(self.projectiles)
 

@@ -54,7 +54,7 @@ def push(simulation: Simulation, request: Push) -> tuple[Edit, pushes.Push]:
 def drag(simulation: Simulation, request: Drag) -> Edit:
     """A spring that pulls a link, until it is released."""
     link = simulation.setup.index.link_index(request.link)
-    return lambda past: past.world.drag(link, request.to, point=request.point)
+    return lambda simulation: simulation.world.drag(link, request.to, point=request.point)
 
 
 def release(simulation: Simulation, request: Release) -> Edit:
@@ -103,14 +103,16 @@ def gravity(value: tuple[float, float, float]) -> Edit:
 
     def edit(simulation: Simulation) -> None:
         simulation.world.gravity = value
-        simulation.change_rules(reference=replace(simulation.reference, gravity=value))
+        simulation.change_control(reference=replace(simulation.reference, gravity=value))
 
     return edit
 
 
 def loop(on: bool, now: float) -> Edit:
     """The clip starts again at its end, or not, from time now [s]."""
-    return lambda past: past.change_rules(reference=past.reference.looped(on, now))
+    return lambda simulation: simulation.change_control(
+        reference=simulation.reference.looped(on, now)
+    )
 
 
 def object_place(simulation: Simulation, request: AddObject, character: int) -> tuple[float, ...]:

@@ -22,7 +22,7 @@ from poise.math.arrays import Progress
 from poise.model.character import Character
 from poise.recording import Recording
 from poise.studio import edits, requests
-from poise.studio.jobs import Material, save
+from poise.studio.jobs import ExportSource, save
 from poise.studio.library import Library
 from poise.studio.requests import Request
 from poise.studio.scene import MANAGED, Setup, check_controller, object_of, set_up
@@ -255,7 +255,7 @@ def tune(
 
 def set_profile(session: Session, request: requests.SetProfile) -> None:
     """Starts a profile, or ends all."""
-    simulation = session.settled()
+    simulation = session.live_simulation()
     profiles: tuple[ProfileSpec, ...] = ()
     if request.name is not None:
         started = ProfileSpec(request.name, request.limb, simulation.time, request.hold)
@@ -291,7 +291,7 @@ def set_goal(session: Session, request: requests.SetGoal) -> None:
     link, place = place_of(character, request.link)
     to = request.to
     if to is None:
-        simulation = session.settled()
+        simulation = session.live_simulation()
         index = simulation.setup.index
         x, y, z = index.point(simulation.world.state.q, index.link_index(link), place).tolist()
         to = x, y, z
@@ -340,7 +340,7 @@ def _set_controls(session: Session, **values: Any) -> None:
 
 def add_object(session: Session, request: requests.AddObject) -> None:
     """Adds an object."""
-    simulation = session.settled()
+    simulation = session.live_simulation()
     objects = simulation.setup.objects
     if len(objects) >= requests.MAX_OBJECTS:
         raise PoiseError(f"there are {requests.MAX_OBJECTS} objects, the most there can be")
@@ -364,12 +364,12 @@ def _put_objects(session: Session, objects: tuple[Character, ...]) -> None:
 
 def throw(session: Session, request: requests.Throw) -> None:
     """Throws a ball."""
-    session.apply(edits.throw(session.settled(), request, session.watched))
+    session.apply(edits.throw(session.live_simulation(), request, session.watched))
 
 
 def push(session: Session, request: requests.Push) -> None:
     """Pushes a link."""
-    edit, given = edits.push(session.settled(), request)
+    edit, given = edits.push(session.live_simulation(), request)
     session.apply(edit)
     session.simulation.pushes.append(given)
 
@@ -410,14 +410,14 @@ def save_files(session: Session, request: requests.Save) -> None:
         session.jobs.start("save", f"saving {kind}", work, token=request.token)
 
 
-def _material(session: Session) -> tuple[str, Callable[[], Material]]:
+def _material(session: Session) -> tuple[str, Callable[[], ExportSource]]:
     """The title, and what files are made of, put in order when a job first needs it."""
     beside = None if session.beside is None else session.beside.recording
     playback, watched = session.playback, session.controls.watch
     if playback is not None:
         part = playback.index.names[min(watched, playback.index.count - 1)]
         title = Path(playback.name).stem
-        ready = Material(playback.recording, part, beside, (), title)
+        ready = ExportSource(playback.recording, part, beside, (), title)
         return title, lambda: ready
     take = session.take
     if take is None or not take.entries:
@@ -431,7 +431,7 @@ def _material(session: Session) -> tuple[str, Callable[[], Material]]:
     names = take.characters
     part = names[min(watched, len(names) - 1)]
     return take.title, lru_cache(maxsize=1)(
-        lambda: Material(take.recording(), part, beside, pushes, take.title)
+        lambda: ExportSource(take.recording(), part, beside, pushes, take.title)
     )
 
 

@@ -48,10 +48,10 @@ FRAMES_PER_BLOCK = 256
 """Frames of a take that are put into a recording together."""
 
 Edit = Callable[["Simulation"], None]
-"""A change of a world or its rules between two steps, which can be repeated."""
+"""A change of a world or its control between two steps, which can be repeated."""
 
 
-class Rules(NamedTuple):
+class ControlSetup(NamedTuple):
     """What decides the next step.
 
     Attributes:
@@ -82,18 +82,18 @@ FRESH = Memory()
 
 
 class Entry(NamedTuple):
-    """A frame, and the rules in force after it.
+    """A frame, and the control in force after it.
 
     Attributes:
         frame: The frame.
         world: Its world.
-        rules: The rules.
+        control: The control.
         memory: What they go on from.
     """
 
     frame: Frame
     world: World
-    rules: Rules
+    control: ControlSetup
     memory: Memory
 
     @property

@@ -242,7 +242,7 @@ def safe_name(name: str, otherwise: str = "take") -> str:
 COLUMNS, ROWS = 8, 2  # of a contact sheet
 
 
-class Material(NamedTuple):
+class ExportSource(NamedTuple):
     """What files are made of.
 
     Attributes:
@@ -260,7 +260,7 @@ class Material(NamedTuple):
     title: str = "poise"
 
 
-def save(kind: str, path: Path, material: Material, progress: Progress) -> Path:
+def save(kind: str, path: Path, material: ExportSource, progress: Progress) -> Path:
     """Writes one file, whole or not at all.
 
     Args:

@@ -325,10 +325,10 @@ class Session:
         if not self.playing:
             self.set_clock()
 
-    def settled(self) -> Simulation:
+    def live_simulation(self) -> Simulation:
         """The simulation, with what is shown as its present."""
         self.show_live()
-        self.simulation.settle()
+        self.simulation.discard_future()
         return self.simulation
 
     def show_live(self) -> None:

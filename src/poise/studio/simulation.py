@@ -21,7 +21,7 @@ from poise.simulation.pushes import Push
 from poise.simulation.run import run
 from poise.simulation.state import State
 from poise.studio.crowd_reference import CrowdReference
-from poise.studio.history import FRESH, Edit, Entry, History, Memory, Rules, Take
+from poise.studio.history import FRESH, ControlSetup, Edit, Entry, History, Memory, Take
 from poise.studio.measures import measure_frame, measure_recording
 from poise.studio.scene import Setup, controller_for, rebuilt, with_objects
 from poise.studio.scene_index import SceneIndex
@@ -42,7 +42,7 @@ class Simulation:
     Attributes:
         setup: The scene.
         world: Its world.
-        rules: The present controller and reference.
+        control: The present controller and reference.
         history: The past.
         shown: The frame of the history that is shown, or None: the present.
         pushes: Pushes since the start.
@@ -56,7 +56,7 @@ class Simulation:
     def begin(self, setup: Setup) -> None:
         """Starts another scene."""
         self.setup, self.world = setup, setup.world
-        self.rules = Rules(controller_for(setup, setup.controls), setup.reference)
+        self.control = ControlSetup(controller_for(setup, setup.controls), setup.reference)
         self.restart()
 
     def restart(self) -> None:
@@ -67,39 +67,41 @@ class Simulation:
         self.pushes: list[Push] = []
         setup = self.setup
         self.world.gravity = setup.controls.gravity
-        self.reset(setup.start, Rules(self.controller, setup.reference, setup.controls.adaptive))
+        self.reset(
+            setup.start, ControlSetup(self.controller, setup.reference, setup.controls.adaptive)
+        )
         self._store()
 
-    def reset(self, state: State, rules: Rules, memory: Memory = FRESH) -> None:
-        """Sets the state of the world, and the rules with their memory."""
+    def reset(self, state: State, control: ControlSetup, memory: Memory = FRESH) -> None:
+        """Sets the state of the world, and the control with their memory."""
         self.world.reset(state)
         self.lost = ""
-        self._follow(rules, memory)
+        self._follow(control, memory)
 
-    # ---- the rules
+    # ---- the control
 
-    def _follow(self, rules: Rules, memory: Memory) -> None:
-        """Sets the rules; they go on from a memory where it fits, and else start now."""
-        self.rules = rules
-        controller: Any = rules.controller
+    def _follow(self, control: ControlSetup, memory: Memory) -> None:
+        """Sets the control; they go on from a memory where it fits, and else start now."""
+        self.control = control
+        controller: Any = control.controller
         present = getattr(controller, "memory", None)
         if present is not None:
             given = memory.controller
             fits = given is not None and given.shape == present.shape
             controller.restore(given if fits else np.zeros_like(present))
         self._scaled: Any = None
-        if rules.adaptive and hasattr(self._planner, "scale_time"):
+        if control.adaptive and hasattr(self._planner, "scale_time"):
             start = [[self._clock], [1.0]]
-            self._scaled = self._planner.scale_time(rules.reference)
+            self._scaled = self._planner.scale_time(control.reference)
             self._scaled.restore(start if memory.scaling is None else memory.scaling, self._clock)
 
-    def change_rules(self, **changes: Any) -> None:
-        """Changes some of the rules, between two steps; a clip that has waited stays behind."""
-        rules, memory = self.rules._replace(**changes), self.memory
-        if not rules.adaptive:
-            begin = rules.reference.begin + self._delay(memory, self._clock)
-            rules = rules._replace(reference=replace(rules.reference, begin=begin))
-        self._follow(rules, memory)
+    def change_control(self, **changes: Any) -> None:
+        """Changes some of the control, between two steps; a clip that has waited stays behind."""
+        control, memory = self.control._replace(**changes), self.memory
+        if not control.adaptive:
+            begin = control.reference.begin + self._delay(memory, self._clock)
+            control = control._replace(reference=replace(control.reference, begin=begin))
+        self._follow(control, memory)
 
     @staticmethod
     def _delay(memory: Memory, now: float) -> float:
@@ -109,7 +111,7 @@ class Simulation:
     @property
     def controller(self) -> Any:
         """The present controller."""
-        return self.rules.controller
+        return self.control.controller
 
     @property
     def _planner(self) -> Any:
@@ -119,7 +121,7 @@ class Simulation:
     @property
     def reference(self) -> CrowdReference:
         """The present reference."""
-        return self.rules.reference
+        return self.control.reference
 
     @property
     def motion(self) -> Any:
@@ -128,7 +130,7 @@ class Simulation:
 
     @property
     def memory(self) -> Memory:
-        """What the rules go on from."""
+        """What the control go on from."""
         scaling = None if self._scaled is None else self._scaled.memory
         return Memory(getattr(self.controller, "memory", None), scaling)
 
@@ -169,7 +171,7 @@ class Simulation:
 
     def advance(self, steps: int) -> None:
         """Simulates from what is shown on; a lost world stays at its last frame, or near."""
-        self.settle()
+        self.discard_future()
         while steps > 0 and not self.lost:
             k = min(steps, self.history.steps_to_next(self._clock, self.dt))
             self._run(k)
@@ -208,7 +210,7 @@ class Simulation:
         last = len(self.history) - 1
         self.shown = last if frame < 0 else min(frame, last)
 
-    def settle(self) -> None:
+    def discard_future(self) -> None:
         """Makes what is shown the present: what came later is removed."""
         shown, self.shown = self.shown, None
         if shown is None or self.history[shown].time >= self._clock - 0.5 * self.dt:
@@ -217,18 +219,18 @@ class Simulation:
         state = start.state if start is entry else self._replay(start, entry.time)
         self.history.rewind(shown)
         self.pushes = [push for push in self.pushes if push.at < entry.time - 1e-9]
-        rules, begin = self.rules, entry.rules.reference.begin
-        if not rules.adaptive:
+        control, begin = self.control, entry.control.reference.begin
+        if not control.adaptive:
             begin += self._delay(entry.memory, entry.time)
-        reference = replace(rules.reference, begin=begin)
-        self.reset(state, rules._replace(reference=reference), entry.memory)
+        reference = replace(control.reference, begin=begin)
+        self.reset(state, control._replace(reference=reference), entry.memory)
 
     def _replay(self, start: Entry, time: float) -> State:
         """The state at a later time [s]: simulated again from a checkpoint, with all edits."""
         past = copy(self)
         past.world = start.world
         present, gravity, memory = past.world.state.copy(), past.world.gravity, self.memory
-        past.reset(start.state, start.rules, start.memory)
+        past.reset(start.state, start.control, start.memory)
         past.world.gravity = start.frame.gravity
         for at, edit in self.history.edits(start.time, time):
             past._run(round((at - past._clock) / past.dt))
@@ -236,7 +238,7 @@ class Simulation:
         past._run(round((time - past._clock) / past.dt))
         state = past.world.state.copy()
         # the present shares world and controller with the past: it stays as it was
-        past.reset(present, self.rules, memory)
+        past.reset(present, self.control, memory)
         past.world.gravity = gravity
         return state
 
@@ -246,7 +248,7 @@ class Simulation:
         frame = self.frame(with_memory)
         if replace_present:
             self.history.truncate(self._clock - 0.5 * self.dt)
-        self.history.append(Entry(frame, self.world, self.rules, self.memory))
+        self.history.append(Entry(frame, self.world, self.control, self.memory))
 
     # ---- what is shown
 
@@ -281,14 +283,14 @@ class Simulation:
             frame, world = self.frame(), self.world
             plan = getattr(self._planner, "last_plan", None)
             planned = None if plan is None else plan["cop"]
-        contacts = contacts_from_core(frame.contacts, world._touch, world.dt)
+        contacts = contacts_from_core(frame.contacts, world._collision_model, world.dt)
         return measure_frame(index, frame, contacts, planned=planned)
 
     # ---- changes
 
     def apply(self, edit: Edit) -> None:
-        """Changes the world or its rules, from what is shown on."""
-        self.settle()
+        """Changes the world or its control, from what is shown on."""
+        self.discard_future()
         edit(self)
         self.history.record_edit(self._clock, edit)
 
@@ -296,7 +298,9 @@ class Simulation:
         """Changes the controller, gains, root, strength or pins."""
         controller, adaptive = controller_for(self.setup, controls), controls.adaptive
         self.setup = replace(self.setup, controls=controls)
-        self.apply(lambda past: past.change_rules(controller=controller, adaptive=adaptive))
+        self.apply(
+            lambda simulation: simulation.change_control(controller=controller, adaptive=adaptive)
+        )
 
     def change_start(self, controls: Controls) -> None:
         """Sets the controls of the next restart: gravity, and whether the clip is looped."""
@@ -306,7 +310,7 @@ class Simulation:
 
     def rebuild(self, controls: Controls) -> None:
         """Changes step or friction: a new world in the same state; the past stays."""
-        self.settle()
+        self.discard_future()
         self._replace_world(rebuilt(self._present_setup(), controls))
         self._store(replace_present=True)
 
@@ -317,7 +321,7 @@ class Simulation:
             objects: All objects of the new world.
             projectiles: Whether balls that were thrown stay.
         """
-        self.settle()
+        self.discard_future()
         self._replace_world(with_objects(self._present_setup(), objects, projectiles))
         self.history.clear()
         self._store()
@@ -331,14 +335,16 @@ class Simulation:
         rounds = None if made.controls.loop else 1
         self.setup = replace(made, reference=replace(made.reference, begin=0.0, rounds=rounds))
         self.world, self.lost = made.world, ""
-        rules = Rules(controller_for(made, made.controls), made.reference, made.controls.adaptive)
-        self._follow(rules, memory)
+        control = ControlSetup(
+            controller_for(made, made.controls), made.reference, made.controls.adaptive
+        )
+        self._follow(control, memory)
 
     # ---- takes
 
     def record(self) -> Take:
         """Begins a take with the present frame."""
-        self.settle()
+        self.discard_future()
         last = self.history[-1]
         first = [last] if abs(last.time - self._clock) < 0.5 * self.dt else []
         self.history.take = Take(first, self.setup.controls.clip)

@@ -141,7 +141,7 @@ class _Interpolation:
 def _thrown(recording: Recording, copy: int) -> Floats:
     """Projectiles at every frame, shape (frames, projectiles, 8)."""
     columns = recording.columns.arrays()
-    projectiles = np.zeros((len(recording), recording.settings.waiting, 8))
+    projectiles = np.zeros((len(recording), recording.settings.projectile_count, 8))
     projectiles[..., 4] = 1.0
     frame = np.repeat(np.arange(len(recording)), recording.columns.rows_per_frame("thrown"))
     which = columns["thrown_which"]

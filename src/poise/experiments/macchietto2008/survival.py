@@ -15,6 +15,7 @@ import numpy as np
 
 from poise.experiments.figures import COLORS, new_figure, png
 from poise.experiments.macchietto2008.setup import SERVO, SUBSETS, Outcome, push_standing
+from poise.experiments.macchietto2008.setup import SERVO_HZ as SERVO_HZ
 from poise.experiments.report import Claim, Item, Table, experiment
 from poise.math.arrays import Floats, Progress
 from poise.simulation.pushes import Push
