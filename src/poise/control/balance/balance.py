@@ -470,7 +470,7 @@ def _rows(value: Any, n: int, size: int, name: str) -> Floats:
 
 def velocity_of(state: Any, nv: int) -> Floats:
     """Velocities of a state; one of positions only is at rest."""
-    if getattr(state, "moving", True):
+    if getattr(state, "has_velocity", True):
         v: Floats = state.v
         return v
     return np.zeros((*state.q.shape[:-1], nv))

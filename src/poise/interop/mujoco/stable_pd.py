@@ -106,7 +106,7 @@ def pair_of(target: Any) -> tuple[Floats, Floats | None]:
     if type(target) is tuple and len(target) == 2:
         q, v = target
     elif hasattr(target, "q"):
-        q, v = target.q, target.v if getattr(target, "moving", True) else None
+        q, v = target.q, target.v if getattr(target, "has_velocity", True) else None
     else:
         q, v = target, None
     return floats(q, "target.q"), None if v is None else floats(v, "target.v")
