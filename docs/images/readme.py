@@ -14,7 +14,7 @@ from poise.simulation.pushes import Push
 from poise.view.video import save_video
 
 HERE = Path(__file__).parent
-MOST = 2_000_000  # [bytes]
+MOST = 1_000_000  # [bytes]
 PUSH = Push("chest", 900.0, (0.0, 1.0, 0.0), at=0.7)
 BALLS = {1.2: (0.8, 1.7, 0.1), 1.9: (0.5, -1.8, 0.1), 2.4: (1.9, 0.6, 0.2)}
 """When a ball is thrown, and from where, seen from the chest that it shall hit [s], [m]."""
@@ -49,7 +49,7 @@ def walk() -> poise.Recording:
 
 if __name__ == "__main__":
     path = HERE / "walk.gif"
-    save_video(path, walk(), size=(440, 340), fps=16, pushes=[PUSH], stamp=False)
+    save_video(path, walk(), size=(320, 250), fps=12, pushes=[PUSH], stamp=False)
     size = path.stat().st_size
     print(f"{path}: {size / 1e6:.2f} MB")
     assert size < MOST, "too large for a README"
