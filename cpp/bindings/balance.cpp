@@ -212,6 +212,7 @@ BalanceSolution BalancePlanner::solve(nb::object q, nb::object v, nb::object tar
     drive.v = now.v;
     drive.target_q = then.q;
     drive.target_v = then.v;
+    drive.target_a = query_rows(target_a, "target.a", n, nv, keep[5]);
     drive.form = Form::pd;
     stiffen(now.q, n, settings);
     drive.kp = {kp_.data(), 0, nv};
@@ -246,7 +247,7 @@ BalanceSolution BalancePlanner::solve(nb::object q, nb::object v, nb::object tar
     problem.q = now.q;
     problem.v = now.v;
     problem.target_v = then.v;
-    problem.target_a = query_rows(target_a, "target.a", n, nv, keep[5]);
+    problem.target_a = drive.target_a;
     required(settings.friction, "friction");
     problem.friction =
         query_rows(settings.friction.object, "friction", n, problem.supports, keep[6]);
@@ -284,9 +285,6 @@ BalanceSolution BalancePlanner::solve(nb::object q, nb::object v, nb::object tar
         k.evaluate(model_.forest(), x, now, begin, end);
         if (own) k.evaluate(model_.forest(), x, then, begin, end);
         k.evaluate(model_.forest(), x, drive, begin, end);
-        const Rows& ta = problem.target_a;
-        for (std::int64_t i = begin; i < end && ta.p; ++i)
-            for (std::int64_t j = 0; j < nv; ++j) a_des_[i * nv + j] += ta.p[i * ta.copy + j];
         k.balance(problem, begin, end);
     };
     {

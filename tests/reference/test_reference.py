@@ -17,10 +17,11 @@ from poise import reference
 from poise.characters import load_character
 from poise.errors import PoiseError
 from poise.math import rotation
+from poise.model import configuration
 from poise.model.character import Character, Joint, Link
 from poise.reference import spatial
 from poise.reference.aba import Method, effort_limits
-from poise.reference.drive import Form
+from poise.reference.drive import Form, in_present_frames
 from poise.reference.factor import expanded_parents, factor_sparse
 from poise.reference.tree import WORLD, build_tree
 
@@ -751,3 +752,21 @@ def test_a_batch_is_refused() -> None:
 
 def test_every_public_name_exists() -> None:
     assert all(hasattr(reference, name) for name in reference.__all__)
+
+
+def test_rates_of_the_target_stay_the_same_vectors_in_present_frames() -> None:
+    character = load_character("humanoid-ball")
+    rng = np.random.default_rng(3)
+    q, q_target = (
+        configuration.integrate(character, character.rest_q, rng.normal(size=character.nv))
+        for _ in range(2)
+    )
+    rate = rng.normal(size=character.nv)
+    found = in_present_frames(character, q, q_target, rate)
+    turned = np.zeros(character.nv, bool)
+    for _, quat, turn in configuration.rotations(character):
+        vector = rotation.quat_matrix(q_target[quat]) @ rate[turn]
+        np.testing.assert_allclose(rotation.quat_matrix(q[quat]) @ found[turn], vector, atol=1e-12)
+        turned[turn] = True
+    assert turned.any()
+    np.testing.assert_array_equal(found[~turned], rate[~turned])

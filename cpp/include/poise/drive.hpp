@@ -133,6 +133,23 @@ void drive_forces(Form form, const std::uint8_t* forms, const Forest& f, const G
     }
 }
 
+// Accelerations of the target, added to a. Those of ball and free joints are turned from the
+// target's child frame into the present one.
+template <class S>
+void add_target_acceleration(const Forest& f, const S* q, const S* target_q, const S* target_a,
+                             S* a) {
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        const bool turns = b.kind == Kind::ball || b.kind == Kind::free;
+        const int straight = dof_count(b.kind) - (turns ? 3 : 0);
+        for (int k = b.v; k < b.v + straight; ++k) a[k] = a[k] + target_a[k];
+        if (!turns) continue;
+        const int at = b.v + straight, quat = b.q + straight;
+        const Quat<S> d = difference(quat_at(target_q + quat), quat_at(q + quat));
+        store(a + at, vec_at(a + at) + rotate_back(d, vec_at(target_a + at)));
+    }
+}
+
 // exp(dt v) of ball and free joints, which both the drive and the integrator need
 template <class S>
 POISE_NOINLINE void rotation_steps(const Forest& f, const S* v, Element<S> dt,

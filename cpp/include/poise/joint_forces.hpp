@@ -1,6 +1,7 @@
 // Forces in the joints: drive, passive springs and dampers, feedforward, commanded accelerations.
 #pragma once
 
+#include "poise/forward_dynamics.hpp"
 #include "poise/tile.hpp"
 
 namespace poise::inline POISE_ISA {
@@ -160,7 +161,7 @@ bool contact_forces(const Forest& f, const StepCall& call, const Tile<S>& t, con
         }
     }
     move<S>(f, t.constants, t.q, t.v, nullptr, gravity, s.work.data());
-    const Problem<S> p = {f,
+    const ForwardProblem<S> p = {f,
                           t.constants,
                           t.q,
                           t.v,
@@ -173,7 +174,7 @@ bool contact_forces(const Forest& f, const StepCall& call, const Tile<S>& t, con
                           t.contact->give.data()};
     auto bad = constant_mask<S>(false);
     int bad_body[Traits<S>::lanes] = {};
-    solve_maba(p, s, s.qdd.data(), bad, bad_body);
+    forward_by_maba(p, s, s.qdd.data(), bad, bad_body);
     for (int k = 0; k < f.nv; ++k) s.v_next[k] = t.v[k] + h * s.qdd[k];
     ContactScratch<S>& c = *t.contact;
     c.moved = c.stuck = constant_mask<S>(false);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "poise/effort_limits.hpp"
+#include "poise/forward_dynamics.hpp"
 #include "poise/kane.hpp"
 
 namespace poise::inline POISE_ISA {
@@ -177,9 +178,9 @@ class QueryEvaluator {
         auto bad = constant_mask<S>(false);
         int body[Traits<S>::lanes] = {};
         pose(nullptr, true);
-        const Problem<S> p = {f,  constants.data(), q.data(),   v.data(), zero3<S>(), Q,
+        const ForwardProblem<S> p = {f,  constants.data(), q.data(),   v.data(), zero3<S>(), Q,
                               Kj, isotropic.data(), external(), nullptr,  nullptr};
-        solve(method, p, s, s.qdd.data(), bad, body);
+        forward_dynamics(method, p, s, s.qdd.data(), bad, body);
         report(bad, body);
     }
 
@@ -289,6 +290,10 @@ class QueryEvaluator {
 
     void drive() {
         load_drive();
+        if (o.target_a.p) {
+            rows(o.target_a).load(0, f.nv, s.ta.data());
+            add_target_acceleration(f, q.data(), s.tq.data(), s.ta.data(), s.Q.data());
+        }
         store_rows(s.Q.data(), f.nv, first, count, o.out0);
         store_rows(s.K.data(), f.nv, first, count, o.out1);
     }

@@ -88,7 +88,7 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
         pin_forces(g, t.pin_table, rows_of(call.pin, t), Element<S>(call.dt), gravity, now, then,
                    s.external.data(), s.pinned.data());
     }
-    const Problem<S> p = {f,
+    const ForwardProblem<S> p = {f,
                           t.constants,
                           t.q,
                           t.v,
@@ -99,7 +99,7 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
                           pushed || pinned ? s.external.data() : nullptr,
                           pinned || dragged ? s.pinned.data() : nullptr,
                           touching ? t.contact->give.data() : nullptr};
-    solve(method, p, s, s.qdd.data(), bad, bad_body);
+    forward_dynamics(method, p, s, s.qdd.data(), bad, bad_body);
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         if (b.kind == Kind::free && b.leaf)
@@ -130,17 +130,6 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
     expect_momentum(f, t.constants, s.work.data(), s.origin.data(),
                     t.touch ? t.contact->before.data() : t.momentum->motion.data(), p.external,
                     static_cast<const S*>(force), Element<S>(call.dt), gravity, *t.momentum);
-}
-
-// Accelerations that respect the effort limits.
-template <class S>
-void accelerate_limited(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
-                        const Vec3<S>& gravity, bool touch, Scratch<S>& s, MaskOf<S>& bad,
-                        int* bad_body) {
-    const LaneRows<S> strength = rows_of(call.strength, t);
-    within_limits(t.seen, t.axis, strength, s, [&] {
-        accelerate(f, call, step, t, gravity, call.method, touch, s, bad, bad_body);
-    });
 }
 
 // Take the step in the lanes that are good; the others stay where they are and are reported.
@@ -222,7 +211,7 @@ POISE_NOINLINE void correct_positions(const Forest& f, const StepCall& call, con
     const Vec3<S> none = zero3<S>();
     for (int k = 0; k < f.nv; ++k) s.load[k] = s.v_old[k] = zero;
     move<S>(f, t.constants, t.q, s.v_old.data(), nullptr, none, s.work.data());
-    const Problem<S> p = {f,
+    const ForwardProblem<S> p = {f,
                           t.constants,
                           t.q,
                           s.v_old.data(),
@@ -235,7 +224,7 @@ POISE_NOINLINE void correct_positions(const Forest& f, const StepCall& call, con
                           c.give.data()};
     auto bad = constant_mask<S>(false);
     int bad_body[Traits<S>::lanes] = {};
-    solve(Method::maba, p, s, s.qdd.data(), bad, bad_body);
+    forward_by_maba(p, s, s.qdd.data(), bad, bad_body);
     find_contacts(f, call, t, static_cast<const S*>(s.v_old.data()), true, s);
     if (!c.contacts) return;
     ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, none, c};
@@ -297,8 +286,11 @@ void step_tile(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<
         joint_forces(t.seen, f, call, step, t, gravity, s);
         for (int k = t.seen.nv; k < f.nv; ++k) s.Q[k] = s.K[k] = s.Q_own[k] = s.K_own[k] = S(T(0));
         const bool touch = call.embedded;  // standalone torques know nothing of contact
-        if (t.limits) accelerate_limited(f, call, step, t, gravity, touch, s, bad, bad_body);
-        else accelerate(f, call, step, t, gravity, call.method, touch, s, bad, bad_body);
+        const auto solve = [&] {
+            accelerate(f, call, step, t, gravity, call.method, touch, s, bad, bad_body);
+        };
+        if (t.limits) within_limits(t.seen, t.axis, rows_of(call.strength, t), s, solve);
+        else solve();
         if (!call.embedded) {
             // standalone: the torque is handed to a second, forward solve
             for (int k = 0; k < t.seen.nv; ++k) {

@@ -33,6 +33,7 @@ from poise.math.arrays import Floats, Ints
 from poise.math.polygon import convex_hull, nearest_point
 from poise.math.rotation import quat_matrix
 from poise.model.scene import Scene
+from poise.reference.drive import in_present_frames
 from poise.reference.least_squares import Reduced, constrain, reduce
 from poise.simulation.command import Target
 
@@ -124,8 +125,9 @@ def solve_cones(G: Floats, wrench: Floats, S: Floats, upper: Floats) -> tuple[Fl
     H[np.diag_indices(m)] += FORCE_REGULARIZATION * float(H.diagonal().max())
     # in units in which the solution is about one, so that the solver's tolerances fit
     unit = max(float(upper.max()), 1e-9)
+    none, lower, kinds = np.zeros((0, m)), np.zeros(m), np.zeros(m, np.int32)
     x, _, flag, _ = daqp.solve(
-        H, -(P.T @ r) / unit, np.zeros((0, m)), upper / unit, np.zeros(m), np.zeros(m, np.int32)
+        H, -(P.T @ r) / unit, none, upper / unit, lower, kinds, primal_tol=1e-11
     )
     if flag < 1:
         raise PoiseError(f"the forces of the ground were not found: daqp stops with {flag}")
@@ -432,7 +434,8 @@ class _Copy:
         (q, v), (tq, tv, ta) = state, target
         balance, now = self.balance, self.now
         k_s, k_d = stiffen(self.params, q)
-        a_des = dynamics.pd_force(balance.character, q, v, (tq, tv), k_s, k_d) + ta
+        a_des = dynamics.pd_force(balance.character, q, v, (tq, tv), k_s, k_d)
+        a_des += in_present_frames(balance.character, q, tq, ta)
         rows = self._rows(a_des, v)
         momentum = self._momentum(v, tv, ta)
         if momentum is not None and "linear" in balance.objectives:

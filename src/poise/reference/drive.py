@@ -95,11 +95,17 @@ def tracking_error(
         e = difference(character, integrate(character, q, v, dt), q_target)
     else:
         e = difference(character, q, integrate(character, q_target, v_target, -dt))
-    e_rate = v - v_target
+    return e, v - in_present_frames(character, q, q_target, v_target)
+
+
+def in_present_frames(character: Character, q: Array, q_target: Array, rate: Array) -> Array:
+    """Velocities or accelerations (nv,) of the target as the present joints measure them: those of
+    ball and free joints are turned from the target's child frame into the present one."""
+    turned: Array = rate.copy()
     for _, quat, turn in rotations(character):
         across = rotation.multiply(rotation.conjugate(q[quat]), q_target[quat])
-        e_rate[turn] = v[turn] - rotation.rotate(across, v_target[turn])
-    return e, e_rate
+        turned[turn] = rotation.rotate(across, rate[turn])
+    return turned
 
 
 def target_arrays(target: Any) -> tuple[Array, Array]:
