@@ -25,7 +25,8 @@ struct ForwardProblem {
 
 // (M + K) q'' = Q - h in linear time; work holds the motion at q'' = 0 and is used up.
 template <class S>
-void forward_by_maba(const ForwardProblem<S>& p, Scratch<S>& s, S* qdd, MaskOf<S>& bad, int* bad_body) {
+void forward_by_maba(const ForwardProblem<S>& p, Scratch<S>& s, S* qdd, MaskOf<S>& bad,
+                     int* bad_body) {
     const JointForces<S> forces = {p.Q, p.K, p.isotropic, p.external, p.pinned};
     if (p.give)
         backward_pass<S, true>(p.f, p.constants, forces, s.work.data(), s.carry.data(), bad,

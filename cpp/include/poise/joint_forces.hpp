@@ -162,16 +162,16 @@ bool contact_forces(const Forest& f, const StepCall& call, const Tile<S>& t, con
     }
     move<S>(f, t.constants, t.q, t.v, nullptr, gravity, s.work.data());
     const ForwardProblem<S> p = {f,
-                          t.constants,
-                          t.q,
-                          t.v,
-                          gravity,
-                          s.Q.data(),
-                          s.K.data(),
-                          t.isotropic,
-                          nullptr,
-                          nullptr,
-                          t.contact->give.data()};
+                                 t.constants,
+                                 t.q,
+                                 t.v,
+                                 gravity,
+                                 s.Q.data(),
+                                 s.K.data(),
+                                 t.isotropic,
+                                 nullptr,
+                                 nullptr,
+                                 t.contact->give.data()};
     auto bad = constant_mask<S>(false);
     int bad_body[Traits<S>::lanes] = {};
     forward_by_maba(p, s, s.qdd.data(), bad, bad_body);

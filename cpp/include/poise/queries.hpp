@@ -179,7 +179,7 @@ class QueryEvaluator {
         int body[Traits<S>::lanes] = {};
         pose(nullptr, true);
         const ForwardProblem<S> p = {f,  constants.data(), q.data(),   v.data(), zero3<S>(), Q,
-                              Kj, isotropic.data(), external(), nullptr,  nullptr};
+                                     Kj, isotropic.data(), external(), nullptr,  nullptr};
         forward_dynamics(method, p, s, s.qdd.data(), bad, body);
         report(bad, body);
     }

@@ -89,16 +89,16 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
                    s.external.data(), s.pinned.data());
     }
     const ForwardProblem<S> p = {f,
-                          t.constants,
-                          t.q,
-                          t.v,
-                          gravity,
-                          t.passive ? s.Q_sum.data() : s.Q.data(),
-                          t.passive ? s.K_sum.data() : s.K.data(),
-                          t.isotropic,
-                          pushed || pinned ? s.external.data() : nullptr,
-                          pinned || dragged ? s.pinned.data() : nullptr,
-                          touching ? t.contact->give.data() : nullptr};
+                                 t.constants,
+                                 t.q,
+                                 t.v,
+                                 gravity,
+                                 t.passive ? s.Q_sum.data() : s.Q.data(),
+                                 t.passive ? s.K_sum.data() : s.K.data(),
+                                 t.isotropic,
+                                 pushed || pinned ? s.external.data() : nullptr,
+                                 pinned || dragged ? s.pinned.data() : nullptr,
+                                 touching ? t.contact->give.data() : nullptr};
     forward_dynamics(method, p, s, s.qdd.data(), bad, bad_body);
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
@@ -212,16 +212,16 @@ POISE_NOINLINE void correct_positions(const Forest& f, const StepCall& call, con
     for (int k = 0; k < f.nv; ++k) s.load[k] = s.v_old[k] = zero;
     move<S>(f, t.constants, t.q, s.v_old.data(), nullptr, none, s.work.data());
     const ForwardProblem<S> p = {f,
-                          t.constants,
-                          t.q,
-                          s.v_old.data(),
-                          none,
-                          s.load.data(),
-                          t.passive ? s.K_sum.data() : s.K.data(),
-                          t.isotropic,
-                          nullptr,
-                          nullptr,
-                          c.give.data()};
+                                 t.constants,
+                                 t.q,
+                                 s.v_old.data(),
+                                 none,
+                                 s.load.data(),
+                                 t.passive ? s.K_sum.data() : s.K.data(),
+                                 t.isotropic,
+                                 nullptr,
+                                 nullptr,
+                                 c.give.data()};
     auto bad = constant_mask<S>(false);
     int bad_body[Traits<S>::lanes] = {};
     forward_by_maba(p, s, s.qdd.data(), bad, bad_body);
