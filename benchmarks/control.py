@@ -78,7 +78,8 @@ def _overhead_cases(character: Character, plan: Plan) -> Iterator[Case]:
         yield ours(f"one {form}", character, **one, form=form)
         yield ours(f"batch f64 {form}", character, **batch, form=form)
         yield ours(f"batch f32 {form}", character, **batch, form=form, dtype="float32")
-    yield _uncontrolled("one none", character, one["n"], one["rows"])
+    # a chain of 63 balls that nothing damps is lost after some 400 steps
+    yield _uncontrolled("one none", character, one["n"], min(one["rows"], 150))
     yield _uncontrolled("batch f64 none", character, plan.batch, plan.batch_rows)
     yield _uncontrolled("batch f32 none", character, plan.batch, plan.batch_rows, "float32")
     few = one | {"rows": min(plan.rows, 2 if character.nv > 100 else 20)}
