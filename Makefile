@@ -22,13 +22,14 @@ CPP := $(shell find cpp -name '*.hpp' -o -name '*.cpp')
 ROOMS := $(shell find src/poise -type d -not -name __pycache__)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cpus bench lint docs stub check-stub format clean validator
+.PHONY: help demo test test-all test-cpus sanitize bench lint docs stub check-stub format clean validator
 
 help:
 	@echo "make demo        a humanoid kicks on its own feet and is pushed; page, video, BVH, GLB, plots in out/demo"
 	@echo "make test        the tests but the slow ones"
 	@echo "make test-all    all tests"
 	@echo "make test-cpus   make test with the arithmetic of other CPUs: BLAS kernels, instruction sets (about an hour)"
+	@echo "make sanitize    the core's tests under address and undefined-behaviour sanitizers (about 20 minutes)"
 	@echo "make bench       the benchmarks, with the peers that are installed"
 	@echo "make lint        ruff, mypy, clang-format: look only"
 	@echo "make format      ruff and clang-format: mend"
@@ -52,6 +53,10 @@ test-all: $(VENV)/.core $(VENV)/.with-test validator
 # which they are: .ci/cpus.py --all --list
 test-cpus: $(VENV)/.core $(VENV)/.with-test validator
 	$(PY) .ci/cpus.py --all -n $(JOBS) -m "not slow"
+
+# a build of its own, in build/sanitize; other instruction sets: .ci/sanitize.py --isa avx512
+sanitize: $(VENV)/.core $(VENV)/.with-test
+	$(PY) .ci/sanitize.py -n $(JOBS)
 
 # the Khronos validator of glTF; where npm is missing or offline, the tests that need it are skipped
 validator:

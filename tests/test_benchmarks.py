@@ -44,7 +44,21 @@ def record(written: Path) -> dict[str, Any]:
 
 def test_every_section_runs(record: dict[str, Any]) -> None:
     names = ("fma", "limits", "kernels", "rest", "peers", "growth", "overhead", "features")
-    touching = ("contact", "contacts", "standing", "ragdolls", "memory", "studio", "balance")
+    touching = (
+        "contact",
+        "contacts",
+        "meshes",
+        "standing",
+        "efforts",
+        "moving",
+        "iterations",
+        "edges",
+        "ragdolls",
+        "memory",
+        "batch",
+        "studio",
+        "balance",
+    )
     assert list(record["sections"]) == [
         *names,
         "mujoco",

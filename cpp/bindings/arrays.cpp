@@ -14,27 +14,45 @@ namespace {
 
 std::string text_of(const nb::object& o) { return nb::str(o).c_str(); }
 
+}  // namespace
+
 std::string described(nb::handle h) {
     const std::string type = text_of(h.type().attr("__name__"));
     if (!nb::hasattr(h, "dtype") || !nb::hasattr(h, "strides")) return type;
     return type + " of " + text_of(h.attr("dtype")) + ", strides " + text_of(h.attr("strides"));
 }
 
+namespace {
+
+// A view into the middle of a record or of a file's bytes may start anywhere.
+void check_aligned(const void* p, std::size_t count, std::size_t bytes, const char* name) {
+    if (count && reinterpret_cast<std::uintptr_t>(p) % bytes)
+        throw Error(std::string(name) + " is not aligned in memory: a copy of it is");
+}
+
 }  // namespace
+
+bool is_array(nb::handle h) {
+    static PyObject* type =
+        nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
+    return PyObject_TypeCheck(h.ptr(), reinterpret_cast<PyTypeObject*>(type));
+}
 
 InArray array_in(nb::handle h, const char* name) {
     InArray a;
     if (const View* view = nullptr; nb::try_cast(h, view) && view) return view->array;
-    if (h.is_none() || !nb::try_cast(h, a, false))
+    if (!try_array(h, a))
         throw Error(std::string(name) + " must be a C-contiguous float64 array, not " +
                     described(h));
+    check_aligned(a.data(), a.size(), alignof(double), name);
     return a;
 }
 
 InInts ints_in(nb::handle h, const char* name) {
     InInts a;
-    if (h.is_none() || !nb::try_cast(h, a, false))
+    if (!try_array(h, a))
         throw Error(std::string(name) + " must be a C-contiguous int32 array, not " + described(h));
+    check_aligned(a.data(), a.size(), alignof(std::int32_t), name);
     return a;
 }
 
@@ -65,18 +83,34 @@ void check_finite(const double* p, std::int64_t count, const char* name) {
                 std::to_string(i) + "): every entry must be finite");
 }
 
-OutArray make_array(const std::vector<std::int64_t>& shape) {
-    // made by NumPy and then looked into: to hand it an array of ours takes three times as long
-    static PyObject* empty =
-        nb::object(nb::module_::import_("numpy").attr("empty")).release().ptr();
+namespace {
+
+// made by NumPy and then looked into: to hand it an array of ours takes three times as long
+OutArray make_by(PyObject* function, const std::vector<std::int64_t>& shape) {
     PyObject* dims = PyTuple_New(static_cast<Py_ssize_t>(shape.size()));
     if (!dims) nb::raise_python_error();
     nb::object size = nb::steal(dims);
     for (std::size_t i = 0; i < shape.size(); ++i)
         PyTuple_SetItem(dims, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(shape[i]));
-    nb::object made = nb::steal(PyObject_CallOneArg(empty, dims));
+    nb::object made = nb::steal(PyObject_CallOneArg(function, dims));
     if (!made) nb::raise_python_error();
     return nb::cast<OutArray>(made);
+}
+
+PyObject* from_numpy(const char* name) {
+    return nb::object(nb::module_::import_("numpy").attr(name)).release().ptr();
+}
+
+}  // namespace
+
+OutArray make_array(const std::vector<std::int64_t>& shape) {
+    static PyObject* empty = from_numpy("empty");
+    return make_by(empty, shape);
+}
+
+OutArray make_zeros(const std::vector<std::int64_t>& shape) {
+    static PyObject* zeros = from_numpy("zeros");
+    return make_by(zeros, shape);
 }
 
 namespace {

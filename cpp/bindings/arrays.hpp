@@ -38,7 +38,20 @@ struct View {
     }
 };
 
+// what a value is, for errors: its type, and dtype and strides of an array
+std::string described(nb::handle h);
+
 std::string shape_text(const std::vector<std::int64_t>& shape);
+
+// Whether it is an array of NumPy's. Scalars of NumPy lend their memory, too, and not all of them
+// say what it holds: nanobind would read a date's missing format.
+bool is_array(nb::handle h);
+
+// the array if it is one of this type and layout; it is not converted
+template <class Array>
+bool try_array(nb::handle h, Array& to) {
+    return is_array(h) && nb::try_cast(h, to, false);
+}
 
 // a C-contiguous float64 array, or an Error that names it
 InArray array_in(nb::handle h, const char* name);
@@ -52,6 +65,7 @@ void check_finite(const double* p, std::int64_t count, const char* name);
 
 // a new array that Python owns
 OutArray make_array(const std::vector<std::int64_t>& shape);
+OutArray make_zeros(const std::vector<std::int64_t>& shape);
 nb::ndarray<nb::numpy, std::int64_t> make_ints(std::int64_t size);
 nb::ndarray<nb::numpy, bool> make_bools(const std::vector<std::int64_t>& shape);
 

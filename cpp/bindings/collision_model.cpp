@@ -1,5 +1,7 @@
 #include "collision_model.hpp"
 
+#include "dispatch.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,6 +20,8 @@ void check_range(std::int64_t value, std::int64_t low, std::int64_t high, const 
 
 // Further than this nothing stands, nor is as large [m]: in float32 its square would overflow.
 constexpr double kFar = 1e9;
+
+constexpr std::int64_t kMostLanes = 16;  // of any kernel
 
 std::vector<double> lengths_in(nb::handle source, const char* name,
                                const std::vector<std::int64_t>& shape) {
@@ -39,16 +43,18 @@ const CollisionModel& CollisionModelReader::read(nb::handle source, const Model&
     view_.model = static_cast<ContactModel>(kind);
     view_.surfaces = nb::cast<int>(source.attr("surfaces"));
     check_range(view_.surfaces, 1, 1 << 24, "collision_model.surfaces");
-    view_.sweeps = nb::cast<int>(source.attr("sweeps"));
-    check_range(view_.sweeps, 1, 10001, "collision_model.sweeps");
+    view_.sweeps = nb::cast<int>(source.attr("iterations"));
+    check_range(view_.sweeps, 1, 10001, "collision_model.iterations");
+    view_.tolerance = nb::cast<double>(source.attr("tolerance"));
     view_.stiffness = nb::cast<double>(source.attr("stiffness"));
     view_.damping = view_.stiffness / 100.0;
     view_.viscosity = view_.stiffness / 25.0;
     read_colliders(source.attr("colliders"), model);
     read_probes(source.attr("probes"));
-    read_pairs(source, n);
+    read_pairs(source);
     read_bounds(source.attr("bounds"), model);
-    read_ground(source.attr("ground"));
+    read_ground(source.attr("ground"), n);
+    check_hull_probes();
     read_projectiles(source, model);
     view_.slots = view_.probes + view_.pair_slots + 3 * view_.bounds;
 
@@ -66,9 +72,24 @@ const CollisionModel& CollisionModelReader::read(nb::handle source, const Model&
     };
     table("friction", friction_, view_.friction_stride);
     table("restitution", restitution_, view_.restitution_stride);
-    view_.friction = friction_.data();
+    for (double& x : friction_) x = std::sqrt(x);
+    view_.friction_root = friction_.data();
     view_.restitution = restitution_.data();
     return view_;
+}
+
+void CollisionModelReader::write_friction(const double* rows, std::int64_t stride,
+                                          const Copies& copies, std::int64_t n) {
+    const std::int64_t size = view_.surfaces;
+    if (!view_.friction_stride && n > 1) {
+        friction_.resize(n * size);
+        for (std::int64_t i = size; i < n * size; ++i) friction_[i] = friction_[i - size];
+        view_.friction_stride = size;
+    }
+    for (std::int64_t i = 0; i < copies.count; ++i)
+        for (std::int64_t k = 0; k < size; ++k)
+            friction_[copies.copy[i] * size + k] = std::sqrt(rows[i * stride + k]);
+    view_.friction_root = friction_.data();
 }
 
 // Arrays of counts: with none, one, two, ... of the projectiles.
@@ -95,7 +116,29 @@ void CollisionModelReader::read_projectiles(nb::handle source, const Model& mode
     counts("projectile_pairs", view_.pairs, s.pairs);
 }
 
+const CollisionModel& CollisionModelReader::read_shapes(nb::object colliders, int nb) {
+    view_.surfaces = 1 << 24;
+    collect(colliders, nb);
+    return view_;
+}
+
 void CollisionModelReader::read_colliders(nb::object colliders, const Model& model) {
+    const Forest& f = model.forest();
+    collect(colliders, f.nb);
+    hold_bodies(f.nb);
+    root_.resize(f.nb);
+    for (int i = 0; i < f.nb; ++i) {
+        const int parent = f.body[i].parent;
+        root_[i] = parent < 0 ? i : root_[parent];
+        view_.trees += parent < 0;
+    }
+    view_.root = root_.data();
+}
+
+void CollisionModelReader::collect(nb::object colliders, int nb) {
+    for (nb::handle hull : colliders.attr("hulls"))
+        hull_.push_back(std::make_unique<HullReader>(hull));
+    const auto hulls = static_cast<std::int64_t>(hull_.size());
     const std::int64_t count = length(colliders, "body");
     const auto body = copy_ints(colliders.attr("body"), "collider_body", count);
     const auto link = copy_ints(colliders.attr("link"), "collider_link", count);
@@ -105,9 +148,11 @@ void CollisionModelReader::read_colliders(nb::object colliders, const Model& mod
     const auto p = lengths_in(colliders.attr("p"), "collider_p", {count, 3});
     const auto E = copy_in(colliders.attr("E"), "collider_E", {count, 4});
     const auto reach = lengths_in(colliders.attr("reach"), "collider_reach", {count});
+    const auto box = lengths_in(colliders.attr("box"), "collider_box", {count, 3});
+    const auto hull = copy_ints(colliders.attr("hull"), "collider_hull", count);
     collider_.resize(count);
     for (std::int64_t i = 0; i < count; ++i) {
-        check_range(body[i], -1, model.forest().nb, "collider_body");
+        check_range(body[i], -1, nb, "collider_body");
         check_range(surface[i], 0, view_.surfaces, "collider_surface");
         check_range(kind[i], 0, 5, "collider_kind");
         Collider& c = collider_[i];
@@ -119,18 +164,43 @@ void CollisionModelReader::read_colliders(nb::object colliders, const Model& mod
         std::copy_n(p.data() + 3 * i, 3, c.p);
         std::copy_n(E.data() + 4 * i, 4, c.E);
         c.reach = reach[i];
+        std::copy_n(box.data() + 3 * i, 3, c.box);
+        c.hull = nullptr;
+        if (c.kind != Solid::mesh) continue;
+        check_range(hull[i], 0, hulls, "collider_hull");
+        c.hull = &hull_[hull[i]]->view();
     }
     view_.collider = collider_.data();
     view_.colliders = static_cast<std::int32_t>(count);
-    const Forest& f = model.forest();
-    hold_bodies(f.nb);
-    root_.resize(f.nb);
-    for (int i = 0; i < f.nb; ++i) {
-        const int parent = f.body[i].parent;
-        root_[i] = parent < 0 ? i : root_[parent];
-        view_.trees += parent < 0;
+    find_neighbors();
+}
+
+// Fixed boxes that may share a side.
+void CollisionModelReader::find_neighbors() {
+    constexpr double kBeside = 0.01;
+    std::vector<std::int32_t> fixed;
+    for (std::size_t i = 0; i < collider_.size(); ++i)
+        if (collider_[i].body < 0 && collider_[i].kind == Solid::box)
+            fixed.push_back(static_cast<std::int32_t>(i));
+    neighbor_.clear();
+    neighbor_begin_.assign(collider_.size() + 1, 0);
+    std::size_t next = 0;
+    for (const std::int32_t i : fixed) {
+        for (; next <= static_cast<std::size_t>(i); ++next)
+            neighbor_begin_[next] = static_cast<std::int32_t>(neighbor_.size());
+        const Collider& a = collider_[i];
+        for (const std::int32_t j : fixed) {
+            const Collider& b = collider_[j];
+            const double most = a.reach + b.reach + kBeside;
+            double d2 = 0;
+            for (int k = 0; k < 3; ++k) d2 += (a.p[k] - b.p[k]) * (a.p[k] - b.p[k]);
+            if (i != j && d2 < most * most) neighbor_.push_back(j);
+        }
     }
-    view_.root = root_.data();
+    for (; next < neighbor_begin_.size(); ++next)
+        neighbor_begin_[next] = static_cast<std::int32_t>(neighbor_.size());
+    view_.neighbor = neighbor_.data();
+    view_.neighbor_begin = neighbor_begin_.data();
 }
 
 void CollisionModelReader::hold_bodies(int nb) {
@@ -179,7 +249,22 @@ void CollisionModelReader::read_probes(nb::object probes) {
     view_.probes = static_cast<std::int32_t>(count);
 }
 
-void CollisionModelReader::read_pairs(nb::handle source, std::int64_t n) {
+// A mesh has kHullProbes in a row, on a height field as many again for the facets ahead.
+void CollisionModelReader::check_hull_probes() const {
+    if (view_.ground.kind == GroundKind::none) return;
+    const std::size_t needed =
+        view_.ground.kind == GroundKind::field ? 2 * kHullProbes : kHullProbes;
+    for (std::size_t i = 0; i < probe_.size();) {
+        std::size_t last = i;
+        while (last < probe_.size() && probe_[last].collider == probe_[i].collider) ++last;
+        const bool mesh = collider_[probe_[i].collider].kind == Solid::mesh;
+        if (mesh && last - i != needed)
+            throw Error("probe_collider: a mesh has " + std::to_string(needed) + " probes");
+        i = last;
+    }
+}
+
+void CollisionModelReader::read_pairs(nb::handle source) {
     const nb::object pairs = source.attr("pairs");
     const std::int64_t count = length(pairs, "a");
     const auto a = copy_ints(pairs.attr("a"), "pair_a", count);
@@ -192,10 +277,7 @@ void CollisionModelReader::read_pairs(nb::handle source, std::int64_t n) {
         check_range(b[i], 0, view_.colliders, "pair_b");
         check_range(points[i], 1, 9, "pair_points");
         if (collider_[a[i]].body < 0) throw Error("pair_a: an obstacle comes second");
-        const bool kernel =
-            collider_[a[i]].kind <= Solid::box && collider_[b[i]].kind <= Solid::box;
-        if (!kernel) check_range(points[i], kGivenContacts, kGivenContacts + 1, "pair_points");
-        pair_[i] = {a[i], b[i], slot, points[i], kernel ? -1 : view_.given_pairs++};
+        pair_[i] = {a[i], b[i], slot, points[i]};
         slot += points[i];
         const int one = collider_[a[i]].body, two = collider_[b[i]].body;
         const auto k = static_cast<std::int32_t>(i);
@@ -217,10 +299,6 @@ void CollisionModelReader::read_pairs(nb::handle source, std::int64_t n) {
     view_.pair = pair_.data();
     view_.pairs = static_cast<std::int32_t>(count);
     view_.pair_slots = slot - view_.probes;
-    GivenContact none = {};
-    none.gap = std::numeric_limits<double>::infinity();
-    given_.assign(n * view_.given_pairs * kGivenContacts, none);
-    view_.given = given_.data();
 }
 
 void CollisionModelReader::read_bounds(nb::object bounds, const Model& model) {
@@ -244,7 +322,7 @@ void CollisionModelReader::read_bounds(nb::object bounds, const Model& model) {
     view_.bounds = static_cast<std::int32_t>(count);
 }
 
-void CollisionModelReader::read_ground(nb::object ground) {
+void CollisionModelReader::read_ground(nb::object ground, std::int64_t n) {
     Ground& g = view_.ground;
     const int kind = nb::cast<int>(ground.attr("kind"));
     check_range(kind, 0, 3, "ground_kind");
@@ -256,17 +334,50 @@ void CollisionModelReader::read_ground(nb::object ground) {
     const auto grid = lengths_in(ground.attr("grid"), "ground_grid", {4});
     const nb::object heights = ground.attr("heights");
     const auto shape = shape_of(array_in(heights, "ground_height"));
-    if (shape.size() != 2 || shape[0] < 2 || shape[1] < 2)
-        throw Error("ground_height has shape " + shape_text(shape) + ", expected 2 x 2 or more");
+    const bool own = shape.size() == 3 && shape[0] == n;
+    const std::int64_t rows = shape.size() < 2 ? 0 : shape[shape.size() - 2];
+    const std::int64_t cols = shape.size() < 2 ? 0 : shape[shape.size() - 1];
+    if ((shape.size() != 2 && !own) || rows < 2 || cols < 2)
+        throw Error("ground_height has shape " + shape_text(shape) +
+                    ", expected 2 x 2 or more, or such fields of " + std::to_string(n) + " copies");
     if (!(grid[2] > 0) || !(grid[3] > 0)) throw Error("ground_grid: spacings must be positive");
-    height_ = lengths_in(heights, "ground_height", {shape[0], shape[1]});
-    g.rows = static_cast<std::int32_t>(shape[0]);
-    g.cols = static_cast<std::int32_t>(shape[1]);
+    height_ = lengths_in(heights, "ground_height", shape);
+    const std::int64_t size = rows * cols, fields = own ? n : 1;
+    for (std::int64_t i = 0; i < fields; ++i) {
+        const auto [low, high] =
+            std::minmax_element(height_.begin() + i * size, height_.begin() + (i + 1) * size);
+        lowest_.push_back(*low);
+        highest_.push_back(*high);
+    }
+    g.lowest = lowest_.data();
+    g.highest = highest_.data();
+    // lanes beyond the last copy repeat it
+    g.height_stride = own ? size : 0;
+    height_.resize(size * (fields + (own ? kMostLanes : 0)));
+    for (std::int64_t i = size * fields; i < static_cast<std::int64_t>(height_.size()); ++i)
+        height_[i] = height_[i - size];
+    g.rows = static_cast<std::int32_t>(rows);
+    g.cols = static_cast<std::int32_t>(cols);
     g.x0 = grid[0];
     g.y0 = grid[1];
     g.dx = grid[2];
     g.dy = grid[3];
     g.height = height_.data();
+}
+
+nb::tuple collide(nb::object colliders, nb::object poses, double near) {
+    CollisionModelReader reader;
+    const CollisionModel& x = reader.read_shapes(colliders, 0);
+    if (x.colliders != 2) throw Error("colliders must be two");
+    const InArray in = array_in(poses, "poses");
+    const auto shape = shape_of(in);
+    const std::int64_t n = shape.empty() ? 0 : shape[0];
+    const double* p = shaped(in, "poses", {n, 2, 7});
+    check_finite(p, 14 * n, "poses");
+    if (!(near >= 0)) throw Error("near must be 0 or more");
+    OutArray nearest = make_array({n, 7}), touches = make_array({n, 4, 7});
+    kernel(0).collide(x.collider[0], x.collider[1], p, n, near, nearest.data(), touches.data());
+    return nb::make_tuple(nearest, touches);
 }
 
 }  // namespace poise

@@ -62,6 +62,10 @@ void Model::read(nb::object forest) {
     link_p_ = floats("link_p", {links, 3});
     link_E_ = floats("link_E", {links, 4});
     const auto link_mass = floats("link_mass", {links});
+    massive_.assign(nb_count, 0);
+    for (std::int64_t l = 0; l < links; ++l)
+        if (link_body_[l] >= 0 && link_body_[l] < nb_count && link_mass[l] > 0)
+            ++massive_[link_body_[l]];
     const auto link_com = floats("link_com", {links, 3});
     for (std::int64_t l = 0; l < links; ++l) {
         if (link_body_[l] != -1) continue;
@@ -147,6 +151,15 @@ void Model::plan() {
     view_.link_E = link_E_.data();
     view_.spring_q = spring_q_.data();
     view_.effort_per_axis = per_axis_.data();
+    for (int i = 0; i < n; ++i) {
+        if (kind_[i] > 1) scalar_at_.push_back(q_adr_[i]);
+        else quat_at_.push_back(q_adr_[i] + (kind_[i] == 0 ? 3 : 0));
+        if (kind_[i] == 0) root_at_.push_back(q_adr_[i]);
+    }
+    // a single link stays a stick when its mass changes and its inertia with it
+    stick_.resize(n);
+    for (int i = 0; i < n; ++i)
+        stick_[i] = massive_[i] == 1 && moments_of(&mc_[3 * i], &Io_[6 * i]).stick;
     parameters_ = {0,
                    mass_.data(),
                    mc_.data(),
@@ -156,6 +169,7 @@ void Model::plan() {
                    stiffness_.data(),
                    effort_.data(),
                    fixed_,
+                   stick_.data(),
                    0,
                    0,
                    0,
@@ -175,7 +189,23 @@ std::uint64_t Model::signature() const {
     return h;
 }
 
+bool Model::is_good(const double* q, std::int64_t rows, double slack) const {
+    // no branches: targets of every copy are looked at in every step
+    bool good = true;
+    for (std::int64_t row = 0; row < rows; ++row, q += view_.nq) {
+        for (const std::int32_t at : quat_at_) {
+            const double* p = q + at;
+            const double sum = p[0] * p[0] + p[1] * p[1] + (p[2] * p[2] + p[3] * p[3]);
+            good &= std::fabs(sum - 1) <= 2 * slack;
+        }
+        for (const std::int32_t at : scalar_at_) good &= std::fabs(q[at]) <= 1e9;
+        for (const std::int32_t at : root_at_) good &= (q[at] + q[at + 1] + q[at + 2]) * 0.0 == 0.0;
+    }
+    return good;
+}
+
 void Model::check_q(const double* q, std::int64_t rows, const char* name, double slack) const {
+    if (is_good(q, rows, slack)) return;
     check_finite(q, rows * view_.nq, name);
     for (std::int64_t row = 0; row < rows; ++row, q += view_.nq) {
         for (int i = 0; i < view_.nb; ++i) {
@@ -219,11 +249,11 @@ Rows query_rows(nb::handle h, const char* name, std::int64_t n, std::int64_t siz
 
 ModelOverrides::ModelOverrides(const Model& model, nb::object mass_in, nb::object mc_in,
                                nb::object Io_in, nb::object armature_in, nb::object effort_in,
-                               nb::object fixed_in)
+                               nb::object fixed_in, bool scaled_in)
     : mass(mass_in), mc(mc_in), Io(Io_in), armature(armature_in), effort(effort_in),
-      fixed(fixed_in), nb_(model.nb_()), nv_(model.nv()), mass_(read(mass, "mass", {nb_}, true)),
-      mc_(read(mc, "mc", {nb_, 3}, true)), Io_(read(Io, "Io", {nb_, 6}, true)),
-      armature_(read(armature, "armature", {nv_}, true)),
+      fixed(fixed_in), scaled(scaled_in), nb_(model.nb_()), nv_(model.nv()),
+      mass_(read(mass, "mass", {nb_}, true)), mc_(read(mc, "mc", {nb_, 3}, true)),
+      Io_(read(Io, "Io", {nb_, 6}, true)), armature_(read(armature, "armature", {nv_}, true)),
       effort_(read(effort, "effort", {nv_}, false)), fixed_(read(fixed, "fixed", {4}, true)) {}
 
 ModelOverrides::Table ModelOverrides::read(nb::handle given, const char* name,
@@ -261,6 +291,8 @@ ModelParameters ModelOverrides::over(const Model& model, std::int64_t n) const {
     put(armature_, x.armature, x.armature_stride);
     put(effort_, x.effort, x.effort_stride);
     put(fixed_, x.fixed, x.fixed_stride);
+    const bool own = !mass_.values.empty() || !mc_.values.empty() || !Io_.values.empty();
+    if (own && !scaled) x.stick = nullptr;
     return x;
 }
 

@@ -28,6 +28,7 @@ class Model {
     void read(nb::object forest);
     void check() const;
     void plan();
+    bool is_good(const double* q, std::int64_t rows, double slack) const;
 
     std::vector<std::int32_t> parent_, kind_, q_adr_, v_adr_, joint_, link_, link_body_, per_axis_;
     std::vector<double> E_, r_, mass_, mc_, Io_, armature_, damping_, stiffness_, spring_q_,
@@ -35,6 +36,9 @@ class Model {
     std::vector<double> link_p_, link_E_;
     std::vector<std::string> joint_names_;
     std::vector<Body> body_;
+    std::vector<std::int32_t> massive_;  // (nb) how many links of a body have mass
+    std::vector<std::uint8_t> stick_;
+    std::vector<std::int32_t> quat_at_, scalar_at_, root_at_;  // where they begin in q
     std::vector<std::int32_t> dof_parent_, dof_body_;
     double fixed_[4] = {};
     Forest view_{};
@@ -48,13 +52,14 @@ Rows query_rows(nb::handle h, const char* name, std::int64_t n, std::int64_t siz
 class ModelOverrides {
   public:
     ModelOverrides(const Model& model, nb::object mass, nb::object mc, nb::object Io,
-                   nb::object armature, nb::object effort, nb::object fixed);
+                   nb::object armature, nb::object effort, nb::object fixed, bool scaled);
 
     // the model's parameters with these in their places, for n copies
     ModelParameters over(const Model& model, std::int64_t n) const;
     std::int64_t copies() const { return copies_; }  // rows of those that differ; 0: all are shared
 
     const nb::object mass, mc, Io, armature, effort, fixed;  // as given
+    const bool scaled;  // each link's inertia is that of the model, times the ratio of the masses
 
   private:
     struct Table {

@@ -94,6 +94,10 @@ NB_MODULE(_core, m) {
     m.def("choose_isa", &choose_isa, "name"_a,
           "Use one instruction set for all that is made from now on; '' is the default: POISE_ISA, "
           "or by the rule of dispatch.hpp.");
+    m.def("collide", &collide, "colliders"_a, "poses"_a, "near"_a,
+          "Nearest points (n, 7) and touches (n, 4, 7) of two shapes as convex solids: gap, normal "
+          "and point, an infinite gap where there is none; poses (n, 2, 7) are those of the "
+          "colliders.");
     m.def("build_info", &build_info, "Compiler, flags and version of this build.");
     m.def("multiply_add_rate", &multiply_add_rate, "single_precision"_a = false, floats,
           "Multiply-adds per second of one core, in lanes.");
@@ -134,10 +138,12 @@ NB_MODULE(_core, m) {
     nb::class_<ModelOverrides>(m, "ModelOverrides",
                                "Parameters in place of a model's; one row, or one per copy.")
         .def(nb::init<const Model&, nb::object, nb::object, nb::object, nb::object, nb::object,
-                      nb::object>(),
+                      nb::object, bool>(),
              "model"_a, "mass"_a.none() = nb::none(), "mc"_a.none() = nb::none(),
              "Io"_a.none() = nb::none(), "armature"_a.none() = nb::none(),
-             "effort"_a.none() = nb::none(), "fixed"_a.none() = nb::none())
+             "effort"_a.none() = nb::none(), "fixed"_a.none() = nb::none(), "scaled"_a = false)
+        .def_ro("scaled", &ModelOverrides::scaled,
+                "Whether each link's inertia is that of the model, times the ratio of the masses.")
         .def_prop_ro("copies", &ModelOverrides::copies,
                      "Rows of those that differ from copy to copy; 0: all are shared.")
         .def_ro("mass", &ModelOverrides::mass, returns("mass", "NDArray[numpy.float64] | None"),
@@ -221,6 +227,9 @@ NB_MODULE(_core, m) {
         .def_ro("v", &ProjectileStates::v, returns("v", "NDArray[numpy.float64]"),
                 "Linear and angular velocity, shape (n, k, 6).");
 
+    nb::class_<Memory>(m, "Memory", "Memory of a state, without its zeros.")
+        .def("dense", &Memory::dense, "With them, (n, size).");
+
     nb::class_<World>(m, "World", "n copies of a scene.")
         .def(nb::init<nb::object, nb::object, std::int64_t, double, bool, int, nb::object,
                       nb::object, nb::object>(),
@@ -228,11 +237,23 @@ NB_MODULE(_core, m) {
              "overrides"_a.none(), "collision_model"_a.none() = nb::none(), floats)
         .def("correct_momentum", &World::correct_momentum, "on"_a,
              "Whether trees that nothing holds keep their momentum exactly.")
+        .def("set_substeps", &World::set_substeps, "count"_a, "Of each step; dt is theirs.")
         .def("read", &World::read, "q (n, nq) and v (n, nv).")
-        .def("write", &World::write, "q"_a, "v"_a, "time"_a, "memory"_a.none(), "which"_a.none(),
-             floats, "Sets the state of some copies; no memory is a cold start.")
+        .def("read_into", &World::read_into, "fields"_a, "links"_a.none() = nb::none(),
+             "pairs"_a.none() = nb::none(), floats,
+             "Fills arrays by the names of their fields, of some links and pairs (k, 2).")
+        .def("write", &World::write, "q"_a, "v"_a, "time"_a, "memory"_a.none(),
+             "copies"_a.none() = nb::none(), floats,
+             "Sets the state of some copies, a row each; no memory is a cold start.")
+        .def("write_inertia", &World::write_inertia, "mass"_a, "mc"_a, "Io"_a, "copies"_a.none(),
+             floats, "Sets the inertias of the bodies in some copies.")
+        .def("write_friction", &World::write_friction, "friction"_a, "copies"_a.none(), floats,
+             "Sets the friction of the surfaces in some copies.")
+        .def("ray", &World::ray, "origin"_a, "direction"_a, "farthest"_a, "ground"_a, "links"_a,
+             "skipped"_a, "nothing"_a, floats, "Distance, normal and link that rays hit.")
         .def("time", &World::time, "Clocks (n,) [s].")
         .def("memory", &World::memory, "Pushes, projectiles and contact impulses (n, size).")
+        .def("snapshot", &World::snapshot, "The same, without its zeros.")
         .def("torque", &World::torque, "Torques of the last step (n, nv).")
         .def("contacts", &World::contacts, "Contacts of the last step.")
         .def("saturated", &World::saturated, "Torques at their effort limits (n, nv).")
@@ -249,16 +270,20 @@ NB_MODULE(_core, m) {
              "damping"_a, "which"_a.none(), "Adds or moves a spring that drags a link.")
         .def("release", &World::release, "link"_a, "which"_a.none(),
              "Ends pushes and springs of a link; -1 is all.")
-        .def("set_contacts", &World::set_contacts, "contacts"_a,
-             "Contacts of convex pairs (n, pairs, 4, 7): gap, normal, point.")
         .def("step", &World::step, "drive"_a.none(), "force"_a.none(), "acceleration"_a.none(),
              "acceleration_mask"_a.none(), "steps"_a, floats,
              "Advances all copies; returns how many are frozen.")
         .def("torques", &World::torques, "q"_a, "v"_a, "gains"_a, "target_q"_a, "target_v"_a.none(),
              "load"_a.none(), "gravity"_a, "form"_a, "method"_a, floats,
              "Torques of a drive at given states (n, nv), for worlds without contact.")
+        .def("start_profile", &World::start_profile, "Profiles the steps from now on.")
+        .def("stop_profile", &World::stop_profile)
+        .def("profile", &World::profile,
+             "Seconds by phase, steps, contacts, rows solved, iterations, islands, residuals by "
+             "size, the largest residual.")
         .def("set_gravity", &World::set_gravity, "gravity"_a)
         .def_prop_ro("isa", &World::isa)
+        .def_prop_ro("tiles", &World::tiles)
         .def_prop_ro("threads", &World::threads);
 
     bind_dynamics(m);

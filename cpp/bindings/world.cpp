@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "dispatch.hpp"
 
@@ -12,6 +14,15 @@ namespace poise {
 namespace {
 
 constexpr int kMostThreads = 256;
+
+// Marks a world as in use.
+struct Busy {
+    bool& flag;
+    explicit Busy(bool& f) : flag(f) { flag = true; }
+    ~Busy() { flag = false; }
+};
+
+constexpr double kUnheard = 0.05;  // Ctrl-C waits about as long [s]
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
 std::uint64_t next_id() {
@@ -104,14 +115,14 @@ Drive::Drive(nb::object gains, nb::object q, nb::object v, nb::object a, int row
         form_ = nb::cast<int>(form);
         if (form_ < 0 || form_ > 3) throw Error("no such form");
     } else {
-        if (!nb::try_cast(form, forms_, false) || forms_.ndim() != 1)
+        if (!try_array(form, forms_) || forms_.ndim() != 1)
             throw Error("form must be a number, or one of each degree of freedom");
         const std::uint8_t* p = forms_.data();
         if (std::any_of(p, p + forms_.size(), [](std::uint8_t x) { return x > 3; }))
             throw Error("no such form");
     }
     if (nb::isinstance<nb::bool_>(feedforward)) feedforward_ = nb::cast<bool>(feedforward);
-    else if (!nb::try_cast(feedforward, fed_, false) || fed_.ndim() != 1)
+    else if (!try_array(feedforward, fed_) || fed_.ndim() != 1)
         throw Error("feedforward must be True, False or a boolean array of shape " +
                     shape_text({gains_->nv}));
     else feedforward_ = true;
@@ -126,6 +137,8 @@ World::World(nb::object model, nb::object whole, std::int64_t n, double dt, bool
         throw Error("dt is " + std::to_string(dt) + " s; it must be positive");
     set_gravity(gravity);
     time_.assign(n, 0);
+    all_.resize(n);
+    std::iota(all_.begin(), all_.end(), 0);
     const CollisionModel& t = collision_model_.read(collision_model, whole_, n);
     if (model_.nq() + 7 * t.projectiles.count != whole_.nq())
         throw Error("these models do not match");
@@ -155,11 +168,240 @@ void World::check_idle() const {
     if (busy_) throw Error("another thread is stepping this world; wait until its step is done");
 }
 
-nb::tuple World::read() const {
+void World::share(bool threads, const Pool::Work& work) {
+    const Busy busy(busy_);
+    nb::gil_scoped_release release;
+    if (threads) pool_.run(kernel_->tiles(), work);
+    else work(0, kernel_->tiles(), 0);
+}
+
+void World::run(const ReadCall& call, std::int64_t numbers) {
+    // to wake a thread takes as long as to copy some ten thousand numbers
+    share(numbers > 30000, [&](std::int64_t begin, std::int64_t end, int thread) {
+        kernel_->read(call, begin, end, thread);
+    });
+}
+
+nb::tuple World::read() {
     check_idle();
     OutArray q = make_array({n_, model_.nq()}), v = make_array({n_, model_.nv()});
-    kernel_->read(q.data(), v.data());
+    ReadCall call;
+    call.q = {q.data(), false};
+    call.v = {v.data(), false};
+    run(call, n_ * (model_.nq() + model_.nv()));
     return nb::make_tuple(q, v);
+}
+
+nb::ndarray<nb::c_contig, nb::device::cpu> World::array_out(nb::handle h, const std::string& name,
+                                                            std::vector<std::int64_t> shape,
+                                                            bool flags) const {
+    const std::string kind = flags ? "bool" : "float32 or float64";
+    nb::ndarray<nb::c_contig, nb::device::cpu> a;
+    if (h.is_none() || !nb::try_cast(h, a, false))
+        throw Error(name + " must be a writable, C-contiguous array of " + kind + ", not " +
+                    described(h));
+    const bool known = flags ? a.dtype() == nb::dtype<bool>()
+                             : a.dtype() == nb::dtype<double>() || a.dtype() == nb::dtype<float>();
+    std::vector<std::int64_t> given;
+    for (std::size_t i = 0; i < a.ndim(); ++i)
+        given.push_back(static_cast<std::int64_t>(a.shape(i)));
+    shape.insert(shape.begin(), n_);
+    const std::vector<std::int64_t> one(shape.begin() + 1, shape.end());
+    if (!known || (given != shape && !(n_ == 1 && given == one)))
+        throw Error(name + " has shape " + shape_text(given) + " and is a " + described(h) +
+                    "; it must be C-contiguous, of " + kind + " and of shape " +
+                    shape_text(n_ == 1 ? one : shape));
+    if (reinterpret_cast<std::uintptr_t>(a.data()) % a.itemsize())
+        throw Error(name + " is not aligned; np.empty makes arrays that are");
+    return a;
+}
+
+void World::read_into(nb::dict fields, nb::object links, nb::object pairs) {
+    check_idle();
+    ReadCall call;
+    call.dt = dt_;
+    std::vector<std::int32_t> link(model_.nl()), column(model_.nl(), -1);
+    std::iota(link.begin(), link.end(), 0);
+    if (!links.is_none()) {
+        const InInts in = ints_in(links, "links");
+        if (in.ndim() != 1) throw Error("links must have shape (k,)");
+        link.assign(in.data(), in.data() + in.size());
+    }
+    const auto nl = static_cast<std::int64_t>(link.size());
+    for (std::int32_t i = 0; i < nl; ++i) {
+        if (link[i] < 0 || link[i] >= model_.nl() || column[link[i]] >= 0)
+            throw Error("links: " + std::to_string(link[i]) + " is no link, or is named twice");
+        column[link[i]] = i;
+    }
+    call.link = link.data();
+    call.link_column = column.data();
+    call.links = nl;
+    std::vector<LinkPair> pair;
+    if (!pairs.is_none()) {
+        const InInts in = ints_in(pairs, "pairs");
+        if (in.ndim() != 2 || in.shape(1) != 2) throw Error("pairs must have shape (k, 2)");
+        call.pair_columns = static_cast<std::int64_t>(in.shape(0));
+        for (std::int32_t i = 0; i < call.pair_columns; ++i) {
+            const std::int32_t one = in.data()[2 * i], two = in.data()[2 * i + 1];
+            const bool turned = two >= 0 && two < one;
+            pair.push_back({turned ? two : one, turned ? one : two, i, turned ? -1 : 1});
+        }
+        std::sort(pair.begin(), pair.end(), [](const LinkPair& a, const LinkPair& b) {
+            return a.link != b.link ? a.link < b.link : a.other < b.other;
+        });
+        call.pair = pair.data();
+        call.pair_entries = call.pair_columns;
+    }
+    const std::int64_t nq = model_.nq(), nv = model_.nv(), k = call.pair_columns;
+    struct Field {
+        const char* name;
+        OutRows* out;
+        std::vector<std::int64_t> shape;
+    };
+    const Field numbers[] = {
+        {"q", &call.q, {nq}},
+        {"v", &call.v, {nv}},
+        {"torque", &call.torque, {nv}},
+        {"link_position", &call.link_position, {nl, 3}},
+        {"link_quat", &call.link_quat, {nl, 4}},
+        {"link_velocity", &call.link_velocity, {nl, 3}},
+        {"link_angular_velocity", &call.link_angular_velocity, {nl, 3}},
+        {"link_contact_force", &call.link_contact_force, {nl, 3}},
+        {"pair_contact_force", &call.pair_contact_force, {k, 3}},
+    };
+    std::int64_t count = 0;
+    std::vector<nb::ndarray<nb::c_contig, nb::device::cpu>> keep;
+    void* clocks = nullptr;
+    bool single_clocks = false;
+    for (auto [key, value] : fields) {
+        const std::string name = nb::cast<std::string>(nb::str(key));
+        const auto take = [&](const std::vector<std::int64_t>& shape, bool flags) {
+            keep.push_back(array_out(value, name, shape, flags));
+            count += static_cast<std::int64_t>(keep.back().size());
+            return keep.back().data();
+        };
+        const auto single = [&] { return keep.back().dtype() == nb::dtype<float>(); };
+        const auto found = std::find_if(std::begin(numbers), std::end(numbers),
+                                        [&](const Field& x) { return x.name == name; });
+        if (found != std::end(numbers)) {
+            found->out->p = take(found->shape, false);
+            found->out->single_precision = single();
+        } else if (name == "time") {
+            clocks = take({}, false);
+            single_clocks = single();
+        } else if (name == "link_contact") {
+            call.link_contact = static_cast<bool*>(take({nl}, true));
+        } else if (name == "pair_contact") {
+            call.pair_contact = static_cast<bool*>(take({k}, true));
+        } else {
+            throw Error("a world has no field '" + name + "'");
+        }
+    }
+    for (std::int64_t i = 0; clocks && i < n_; ++i)
+        if (single_clocks) static_cast<float*>(clocks)[i] = static_cast<float>(time_[i]);
+        else static_cast<double*>(clocks)[i] = time_[i];
+    run(call, count);
+}
+
+nb::tuple World::ray(nb::object origin, nb::object direction, double farthest, bool ground,
+                     bool links, nb::object skipped, std::int64_t nothing) {
+    check_idle();
+    const CollisionModel& x = collision_model_.view();
+    if (x.model == ContactModel::none)
+        throw Error("nothing can be hit: this world is built with contact=None");
+    if (!(farthest > 0)) throw Error("max_distance must be positive [m]");
+    RayCall call;
+    InArray keep[2];
+    const auto take = [&](nb::handle h, const char* name, int i, std::int64_t& stride) {
+        keep[i] = array_in(h, name);
+        const auto shape = shape_of(keep[i]);
+        const bool own = shape.size() == 3;
+        if ((shape.size() != 2 && !(own && shape[0] == n_)) || shape.back() != 3)
+            throw Error(std::string(name) + " has shape " + shape_text(shape) +
+                        ", expected (k, 3) or (" + std::to_string(n_) + ", k, 3)");
+        const std::int64_t k = shape[shape.size() - 2];
+        if (i && k != call.k)
+            throw Error("origins are " + std::to_string(call.k) + " and directions " +
+                        std::to_string(k) + "; each ray has both");
+        call.k = k;
+        stride = own ? 3 * k : 0;
+        check_finite(keep[i].data(), static_cast<std::int64_t>(keep[i].size()), name);
+        check_size(keep[i].data(), static_cast<std::int64_t>(keep[i].size()), name);
+        return keep[i].data();
+    };
+    call.origin = take(origin, "origins", 0, call.origin_stride);
+    call.direction = take(direction, "directions", 1, call.direction_stride);
+    for (std::size_t i = 0; i < keep[1].size(); i += 3) {
+        const double* d = call.direction + i;
+        if (!(d[0] * d[0] + d[1] * d[1] + d[2] * d[2] > 1e-200))
+            throw Error("directions: ray " + std::to_string(i / 3 % call.k) + " has length 0");
+    }
+    const auto skip = copy_ints(skipped, "skipped", whole_.nl());
+    const std::vector<std::uint8_t> mask(skip.begin(), skip.end());
+    call.skipped = mask.data();
+    call.farthest = farthest;
+    call.ground = ground;
+    call.links = links;
+    call.nothing = nothing;
+    OutArray distance = make_array({n_, call.k}), normal = make_array({n_, call.k, 3});
+    auto link = make_ints(n_ * call.k);
+    call.distance = distance.data();
+    call.normal = normal.data();
+    call.link = link.data();
+    share(n_ * call.k > 256, [&](std::int64_t begin, std::int64_t end, int thread) {
+        kernel_->cast_rays(call, begin, end, thread);
+    });
+    return nb::make_tuple(distance, normal, link);
+}
+
+void World::write_inertia(nb::object mass, nb::object mc, nb::object Io, nb::object copies) {
+    check_idle();
+    std::vector<std::int64_t> keep;
+    const Copies which = copies_in(copies, keep);
+    const std::int64_t k = which.count, count = whole_.nb_();
+    const auto m = copy_in(mass, "mass", {k, count}), c = copy_in(mc, "mc", {k, count, 3}),
+               I = copy_in(Io, "Io", {k, count, 6});
+    kernel_->write_inertia(m.data(), c.data(), I.data(), which);
+}
+
+void World::write_friction(nb::object friction, nb::object copies) {
+    check_idle();
+    std::vector<std::int64_t> keep;
+    const Copies which = copies_in(copies, keep);
+    InArray in;
+    const CollisionModel& x = collision_model_.view();
+    if (x.model == ContactModel::none) throw Error("friction: this world has no contact");
+    const Rows rows = rows_for(friction, "friction", which.count, x.surfaces, in);
+    check_finite(rows.p, static_cast<std::int64_t>(in.size()), "friction");
+    if (std::any_of(rows.p, rows.p + in.size(), [](double a) { return a < 0; }))
+        throw Error("friction is negative; it must be 0 or more");
+    collision_model_.write_friction(rows.p, rows.copy, which, n_);
+    kernel_->set_friction(x.friction_root, x.friction_stride);
+}
+
+Copies World::copies_in(nb::handle h, std::vector<std::int64_t>& keep) const {
+    if (h.is_none()) return {all_.data(), n_};
+    nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu> a;
+    if (!nb::try_cast(h, a, false) || a.ndim() != 1)
+        throw Error("copies must be int64 indices of shape (k,), not " + described(h));
+    keep.assign(a.data(), a.data() + a.size());
+    for (const std::int64_t i : keep)
+        if (i < 0 || i >= n_)
+            throw Error("copies: there is no copy " + std::to_string(i) + " among " +
+                        std::to_string(n_));
+    return {keep.data(), static_cast<std::int64_t>(keep.size())};
+}
+
+Rows World::rows_for(nb::handle h, const char* name, std::int64_t count, int size,
+                     InArray& keep) const {
+    keep = array_in(h, name);
+    const auto shape = shape_of(keep);
+    const std::int64_t width = size;
+    if (shape == std::vector<std::int64_t>{width}) return {keep.data(), 0, 0};
+    if (shape == std::vector<std::int64_t>{count, width}) return {keep.data(), 0, width};
+    throw Error(std::string(name) + " has shape " + shape_text(shape) + ", expected (" +
+                std::to_string(size) + ",) or (" + std::to_string(count) + ", " +
+                std::to_string(size) + ")");
 }
 
 OutArray World::time() const {
@@ -169,19 +411,36 @@ OutArray World::time() const {
     return t;
 }
 
-OutArray World::memory() const {
+Memory World::snapshot() const {
     check_idle();
-    OutArray m = make_array({n_, memory_size_});
-    std::vector<double> impulses(n_ * impulse_size_), projectiles(n_ * projectile_size_);
-    kernel_->read_impulses(impulses.data());
-    kernel_->read_projectiles(projectiles.data());
-    for (std::int64_t i = 0; i < n_; ++i) {
-        double* to = m.data() + i * memory_size_;
-        to = std::copy_n(memory_.data() + i * kMemory, kMemory, to);
-        to = std::copy_n(projectiles.data() + i * projectile_size_, projectile_size_, to);
-        std::copy_n(impulses.data() + i * impulse_size_, impulse_size_, to);
+    Memory m = {n_, kernel_->lane_count(), projectile_size_, impulse_size_, {}, {}, {}, {}, {}};
+    if (push_until_ > kNever) m.pushes = memory_;
+    if (projectile_size_) {
+        m.projectiles.resize(n_ * projectile_size_);
+        kernel_->read_projectiles(m.projectiles.data());
     }
+    const std::int64_t kept = kernel_->count_kept();
+    m.first.resize(kernel_->tiles() + 1);
+    m.slot.resize(kept);
+    m.impulse.resize(3 * kept * m.lanes);
+    kernel_->read_kept({m.first.data(), m.slot.data(), m.impulse.data()});
     return m;
+}
+
+OutArray Memory::dense() const {
+    const std::int64_t size = kMemory + projectile_size + impulse_size;
+    OutArray out = make_zeros({n, size});
+    for (std::int64_t i = 0; i < n; ++i) {
+        double* to = out.data() + i * size;
+        if (!pushes.empty()) std::copy_n(pushes.data() + i * kMemory, kMemory, to);
+        if (!projectiles.empty())
+            std::copy_n(projectiles.data() + i * projectile_size, projectile_size, to + kMemory);
+        const std::int64_t tile = i / lanes, lane = i % lanes;
+        to += kMemory + projectile_size;
+        for (std::int64_t k = first[tile]; k < first[tile + 1]; ++k)
+            for (int j = 0; j < 3; ++j) to[3 * slot[k] + j] = impulse[(3 * k + j) * lanes + lane];
+    }
+    return out;
 }
 
 ProjectileStates World::projectiles() const {
@@ -208,7 +467,10 @@ int World::throw_projectile(nb::object q, nb::object v, nb::object which) {
     check_finite(rv.p, (rv.copy ? n_ : 1) * 6, "v");
     const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
     const std::int64_t count = projectile_size_ / kProjectile;
-    std::vector<double> projectiles(n_ * projectile_size_);
+    std::vector<std::int64_t> chosen;
+    for (std::int64_t i = 0; i < n_; ++i)
+        if (mask[i]) chosen.push_back(i);
+    std::vector<double> projectiles(n_ * projectile_size_), rows;
     kernel_->read_projectiles(projectiles.data());
     for (std::int64_t k = 0; k < count; ++k) {
         bool waits = true;
@@ -222,7 +484,11 @@ int World::throw_projectile(nb::object q, nb::object v, nb::object which) {
             std::copy_n(rq.p + i * rq.copy, 7, to + 1);
             std::copy_n(rv.p + i * rv.copy, 6, to + 8);
         }
-        kernel_->write_projectiles(projectiles.data(), mask.data());
+        for (const std::int64_t i : chosen)
+            rows.insert(rows.end(), projectiles.begin() + i * projectile_size_,
+                        projectiles.begin() + (i + 1) * projectile_size_);
+        kernel_->write_projectiles(rows.data(),
+                                   {chosen.data(), static_cast<std::int64_t>(chosen.size())});
         return static_cast<int>(k);
     }
     return -1;
@@ -250,10 +516,12 @@ Contacts World::contacts() const {
             nb::cast(normal), nb::cast(impulse),  nb::cast(gap)};
 }
 
-OutArray World::torque() const {
+OutArray World::torque() {
     check_idle();
     OutArray tau = make_array({n_, model_.nv()});
-    kernel_->read_torque(tau.data());
+    ReadCall call;
+    call.torque = {tau.data(), false};
+    run(call, n_ * model_.nv());
     return tau;
 }
 
@@ -310,7 +578,7 @@ const bool* World::dof_mask(const MaskArray& mask, const char* name) const {
 
 std::vector<std::uint8_t> World::mask_in(nb::handle h) const {
     nb::ndarray<const bool, nb::c_contig, nb::device::cpu> a;
-    if (!nb::try_cast(h, a, false) || a.ndim() != 1 || static_cast<std::int64_t>(a.size()) != n_)
+    if (!try_array(h, a) || a.ndim() != 1 || static_cast<std::int64_t>(a.size()) != n_)
         throw Error("where must be a boolean array of shape " + shape_text({n_}));
     std::vector<std::uint8_t> mask(n_);
     for (std::int64_t i = 0; i < n_; ++i) mask[i] = a.data()[i];
@@ -318,24 +586,30 @@ std::vector<std::uint8_t> World::mask_in(nb::handle h) const {
 }
 
 void World::write(nb::object q, nb::object v, nb::object time, nb::object memory,
-                  nb::object which) {
+                  nb::object copies) {
     check_idle();
     const int nq = model_.nq(), nv = model_.nv();
+    std::vector<std::int64_t> keep;
+    const Copies which = copies_in(copies, keep);
+    const std::int64_t count = which.count;
     InArray kq, kv;
-    const Rows rq = rows_in(q, "state.q", nq, kq), rv = rows_in(v, "state.v", nv, kv);
-    model_.check_q(rq.p, rq.copy ? n_ : 1, "state.q");
-    check_finite(rv.p, (rv.copy ? n_ : 1) * nv, "state.v");
-    check_size(rq.p, (rq.copy ? n_ : 1) * nq, "state.q");
-    check_size(rv.p, (rv.copy ? n_ : 1) * nv, "state.v");
-    const std::vector<double> t = copy_in(time, "state.time", {n_});
-    // a cold start has no pushes and no impulses
+    const Rows rq = rows_for(q, "state.q", count, nq, kq);
+    const Rows rv = rows_for(v, "state.v", count, nv, kv);
+    model_.check_q(rq.p, rq.copy ? count : 1, "state.q");
+    check_finite(rv.p, (rv.copy ? count : 1) * nv, "state.v");
+    check_size(rq.p, (rq.copy ? count : 1) * nq, "state.q");
+    check_size(rv.p, (rv.copy ? count : 1) * nv, "state.v");
+    const std::vector<double> t = copy_in(time, "state.time", {count});
+    // a cold start has no pushes, no projectiles and no impulses
     const bool cold = memory.is_none();
-    std::vector<double> m(n_ * kMemory), projectiles(n_ * projectile_size_), impulses;
+    std::vector<double> m, projectiles, impulses;
     if (!cold) {
         const InArray in = array_in(memory, "state.memory");
-        const double* from = shaped(in, "state.memory", {n_, memory_size_});
-        impulses.resize(n_ * impulse_size_);
-        for (std::int64_t i = 0; i < n_; ++i, from += memory_size_) {
+        const double* from = shaped(in, "state.memory", {count, memory_size_});
+        m.resize(count * kMemory);
+        projectiles.resize(count * projectile_size_);
+        impulses.resize(count * impulse_size_);
+        for (std::int64_t i = 0; i < count; ++i, from += memory_size_) {
             std::copy_n(from, kMemory, m.data() + i * kMemory);
             std::copy_n(from + kMemory, projectile_size_,
                         projectiles.data() + i * projectile_size_);
@@ -343,9 +617,9 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
                         impulses.data() + i * impulse_size_);
         }
     }
-    check_finite(projectiles.data(), n_ * projectile_size_, "state.memory");
+    check_finite(projectiles.data(), static_cast<std::int64_t>(projectiles.size()), "state.memory");
     check_finite(impulses.data(), static_cast<std::int64_t>(impulses.size()), "state.memory");
-    for (std::int64_t i = 0; i < n_ * kPushes; ++i) {
+    for (std::int64_t i = 0; !cold && i < count * kPushes; ++i) {
         const double link = m[kPush * i];
         if (!(link >= 0 && link <= model_.nl() && link == std::floor(link)))
             throw Error("state.memory is not one of this world");
@@ -356,18 +630,19 @@ void World::write(nb::object q, nb::object v, nb::object time, nb::object memory
         if (m[kPush * i + 12] < 0 || m[kPush * i + 13] < 0)
             throw Error("state.memory: a spring is negative");
     }
-    const auto mask = which.is_none() ? std::vector<std::uint8_t>(n_, 1) : mask_in(which);
-    kernel_->write(rq.p, rv.p, rq.copy, rv.copy, mask.data());
-    kernel_->write_projectiles(projectiles.data(), mask.data());
-    kernel_->write_impulses(cold ? nullptr : impulses.data(), mask.data());
-    for (std::int64_t i = 0; i < n_; ++i) {
-        if (!mask[i]) continue;
-        time_[i] = t[i];
-        std::copy_n(m.data() + i * kMemory, kMemory, memory_.data() + i * kMemory);
+    kernel_->write(rq.p, rv.p, rq.copy, rv.copy, which);
+    kernel_->write_projectiles(cold ? nullptr : projectiles.data(), which);
+    kernel_->write_impulses(cold ? nullptr : impulses.data(), which);
+    const bool pushed = push_until_ > kNever;  // else all memory is 0
+    for (std::int64_t row = 0; row < count; ++row) {
+        const std::int64_t i = which.copy[row];
+        time_[i] = t[row];
+        if (!cold) std::copy_n(m.data() + row * kMemory, kMemory, memory_.data() + i * kMemory);
+        else if (pushed) std::fill_n(memory_.data() + i * kMemory, kMemory, 0.0);
         frozen_[i] = 0;
         fault_[i] = {-1, false, 0};
     }
-    find_pushes();
+    if (pushed || !cold) find_pushes();
 }
 
 // until when any push runs
@@ -472,20 +747,6 @@ void World::release(int link, nb::object which) {
 bool World::dragging() const {
     const Push* p = reinterpret_cast<const Push*>(memory_.data());
     return std::any_of(p, p + n_ * kPushes, [](const Push& x) { return x.link != 0 && x.drags(); });
-}
-
-void World::set_contacts(nb::object contacts) {
-    check_idle();
-    const std::int64_t pairs = collision_model_.view().given_pairs;
-    const InArray a = array_in(contacts, "contacts");
-    const double* p = shaped(a, "contacts", {n_, pairs, kGivenContacts, 7});
-    GivenContact* to = collision_model_.given();
-    for (std::int64_t i = 0; i < n_ * pairs * kGivenContacts; ++i, p += 7) {
-        // an infinite gap is no contact
-        if (std::isnan(p[0])) throw Error("contacts: a gap is NaN");
-        check_finite(p + 1, 6, "contacts");
-        to[i] = {p[0], {p[1], p[2], p[3]}, {p[4], p[5], p[6]}};
-    }
 }
 
 Push* World::pushes_of(std::int64_t copy) {
@@ -593,7 +854,7 @@ int World::step(const Drive* drive, nb::object force, nb::object acceleration,
     if (!acceleration.is_none()) call.acceleration = take(acceleration, "acceleration", keep[1]);
     MaskArray mask;
     if (!acceleration_mask.is_none()) {
-        if (!nb::try_cast(acceleration_mask, mask, false))
+        if (!try_array(acceleration_mask, mask))
             throw Error("acceleration_mask must be a boolean array of shape " + shape_text({nv}));
         call.accelerated = dof_mask(mask, "acceleration_mask");
         model_.check_trees(call.accelerated, "acceleration_mask");
@@ -608,24 +869,68 @@ int World::step(const Drive* drive, nb::object force, nb::object acceleration,
     return static_cast<int>(std::count(frozen_.begin(), frozen_.end(), 1));
 }
 
+static double seconds_now() {
+    using namespace std::chrono;
+    return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+nb::tuple World::profile() const {
+    StepProfile sum;
+    for (const StepProfile& p : profile_) {
+        for (int k = 0; k < kPhases; ++k) sum.seconds[k] += p.seconds[k];
+        for (int k = 0; k < kResidualBins; ++k) sum.residuals[k] += p.residuals[k];
+        sum.steps += p.steps;
+        sum.contacts += p.contacts;
+        sum.solved += p.solved;
+        sum.iterations += p.iterations;
+        sum.islands += p.islands;
+        sum.largest_residual = std::max(sum.largest_residual, p.largest_residual);
+    }
+    nb::list seconds, residuals;
+    for (const double s : sum.seconds) seconds.append(s);
+    for (const std::int64_t count : sum.residuals) residuals.append(count);
+    return nb::make_tuple(seconds, sum.steps, sum.contacts, sum.solved, sum.iterations, sum.islands,
+                          residuals, sum.largest_residual);
+}
+
 void World::run(StepCall& call) {
     call.dt = dt_;
+    call.substeps = substeps_;
     std::copy(gravity_, gravity_ + 3, call.gravity);
     call.time = time_.data();
     call.frozen = frozen_.data();
     call.fault = fault_.data();
     kernel_->prepare(call.method);
-    struct Busy {
-        bool& flag;
-        explicit Busy(bool& f) : flag(f) { flag = true; }
-        ~Busy() { flag = false; }
-    };
+    for (StepProfile& p : profile_) p.clock = seconds_now;
+    call.profile = profile_.empty() ? nullptr : profile_.data();
     const Busy busy(busy_);
     nb::gil_scoped_release release;
     const Pool::Work work = [&](std::int64_t begin, std::int64_t end, int thread) {
         kernel_->step(call, begin, end, thread);
     };
-    pool_.run(kernel_->tiles(), work);
+    // Long calls go in pieces, of the same steps for all copies, so that Ctrl-C is heard. The first
+    // is one step, the next ones as long as fits.
+    using Clock = std::chrono::steady_clock;
+    const std::int64_t steps = call.steps;
+    const auto begin = steps > 1 ? Clock::now() : Clock::time_point();
+    double heard = 0;
+    std::int64_t done = 0, most = 1;
+    for (;;) {
+        call.steps = static_cast<int>(std::min(steps - done, most));
+        pool_.run(kernel_->tiles(), work);
+        done += call.steps;
+        if (done == steps) return;
+        for (Rows* rows : {&call.target_q, &call.target_v, &call.target_a})
+            if (rows->p) rows->p += call.steps * rows->step;
+        const double now = std::chrono::duration<double>(Clock::now() - begin).count();
+        if (now - heard > kUnheard) {
+            nb::gil_scoped_acquire acquire;
+            if (PyErr_CheckSignals()) nb::raise_python_error();
+            heard = now;
+        }
+        const double fit = static_cast<double>(done) * kUnheard / (now + 1e-9);
+        most = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min(fit, 1e9)), 1, 8 * done);
+    }
 }
 
 OutArray World::torques(nb::object q, nb::object v, nb::object gains, nb::object target_q,
@@ -660,7 +965,7 @@ OutArray World::torques(nb::object q, nb::object v, nb::object gains, nb::object
     call.correct_momentum = false;
     call.form = static_cast<Form>(form);
     call.method = static_cast<Method>(method);
-    kernel_->write(rq.p, rv.p, rq.copy, rv.copy, nullptr);
+    kernel_->write(rq.p, rv.p, rq.copy, rv.copy, {all_.data(), n_});
     std::fill(frozen_.begin(), frozen_.end(), 0);
     run(call);
     for (std::int64_t i = 0; i < n_; ++i) {
@@ -673,7 +978,9 @@ OutArray World::torques(nb::object q, nb::object v, nb::object gains, nb::object
                         : where + " would reach a million rad/s: the state has diverged");
     }
     OutArray tau = keep[0].ndim() == 1 && n_ == 1 ? make_array({nv}) : make_array({n_, nv});
-    kernel_->read_torque(tau.data());
+    ReadCall out;
+    out.torque = {tau.data(), false};
+    kernel_->read(out, 0, kernel_->tiles(), 0);
     return tau;
 }
 

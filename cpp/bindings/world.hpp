@@ -70,17 +70,39 @@ struct ProjectileStates {
     nb::object q, v;    // (n, k, 7), (n, k, 6)
 };
 
+// Pushes, projectiles and impulses of contact at one moment, without the zeros: what a state needs
+// besides q and v to go on bit for bit.
+struct Memory {
+    std::int64_t n, lanes, projectile_size, impulse_size;
+    std::vector<double> pushes, projectiles;  // (n, size), or empty if there are none
+    std::vector<std::int64_t> first;          // (tiles + 1) of the kept impulses
+    std::vector<std::int32_t> slot;           // (kept)
+    std::vector<double> impulse;              // (kept, 3, lanes)
+    OutArray dense() const;                   // (n, size)
+};
+
 class World {
   public:
     // whole: the model with projectiles at its end, or the same
     World(nb::object model, nb::object whole, std::int64_t n, double dt, bool single_precision,
           int threads, nb::object gravity, nb::object overrides, nb::object collision_model);
 
-    nb::tuple read() const;
-    void write(nb::object q, nb::object v, nb::object time, nb::object memory, nb::object which);
+    nb::tuple read();
+    // fills arrays of float32 or float64, by the names of their fields. links: (l,) int32, None is
+    // all; pairs: (k, 2) int32
+    void read_into(nb::dict fields, nb::object links, nb::object pairs);
+    // row i of the arrays is for copies[i]; None is all
+    void write(nb::object q, nb::object v, nb::object time, nb::object memory, nb::object copies);
+    // inertias of the bodies of the whole model, and friction of the surfaces, in some copies
+    void write_inertia(nb::object mass, nb::object mc, nb::object Io, nb::object copies);
+    void write_friction(nb::object friction, nb::object copies);
+    // distance (n, k), normal (n, k, 3), link (n, k) of rays (k, 3) or (n, k, 3)
+    nb::tuple ray(nb::object origin, nb::object direction, double farthest, bool ground, bool links,
+                  nb::object skipped, std::int64_t nothing);
     OutArray time() const;
-    OutArray memory() const;
-    OutArray torque() const;
+    OutArray memory() const { return snapshot().dense(); }
+    Memory snapshot() const;
+    OutArray torque();
     nb::ndarray<nb::numpy, bool> saturated() const;
     // throws a projectile that waits in all these copies; returns which, or -1 if there is none
     int throw_projectile(nb::object q, nb::object v, nb::object which);
@@ -96,9 +118,6 @@ class World {
     void drag(int link, nb::object to, nb::object velocity, nb::object point, double stiffness,
               double damping, nb::object which);
     void release(int link, nb::object which);
-    // contacts of pairs with cylinders and meshes, for the next steps: (n, pairs, 4, 7), with gap,
-    // normal and point each
-    void set_contacts(nb::object contacts);
     // returns the number of frozen copies
     int step(const Drive* drive, nb::object force, nb::object acceleration,
              nb::object acceleration_mask, int steps);
@@ -106,10 +125,16 @@ class World {
     OutArray torques(nb::object q, nb::object v, nb::object gains, nb::object target_q,
                      nb::object target_v, nb::object load, nb::object gravity, int form,
                      int method);
+    std::int64_t tiles() const { return kernel_->tiles(); }
     int threads() const { return pool_.size(); }
     const std::string& isa() const { return isa_; }  // instruction set of its kernel
+    // seconds by phase, counts, residuals by size, and the largest, of the steps since `on`
+    void start_profile() { profile_.assign(static_cast<std::size_t>(pool_.size()), {}); }
+    void stop_profile() { profile_.clear(); }
+    nb::tuple profile() const;
     void set_gravity(nb::object gravity);
     void correct_momentum(bool on) { correct_momentum_ = on; }
+    void set_substeps(int count) { substeps_ = count; }
 
   private:
     // (nv) booleans
@@ -128,6 +153,16 @@ class World {
     Push* pushes_of(std::int64_t copy);
     void check_idle() const;
     void run(StepCall& call);
+    void run(const ReadCall& call, std::int64_t numbers);
+    // work on all tiles, by threads if it is worth it, without the interpreter
+    void share(bool threads, const Pool::Work& work);
+    // (k,) int64 indices, or all of None
+    Copies copies_in(nb::handle h, std::vector<std::int64_t>& keep) const;
+    Rows rows_for(nb::handle h, const char* name, std::int64_t count, int size,
+                  InArray& keep) const;
+    nb::ndarray<nb::c_contig, nb::device::cpu> array_out(nb::handle h, const std::string& name,
+                                                         std::vector<std::int64_t> shape,
+                                                         bool flags) const;
 
     nb::object owner_, whole_owner_;  // keep the models alive
     const Model &model_, &whole_;
@@ -135,6 +170,7 @@ class World {
     double dt_;
     double gravity_[3];
     bool correct_momentum_ = true;
+    int substeps_ = 1;
     std::vector<double> time_, memory_;
     std::vector<std::uint8_t> frozen_;
     std::vector<Fault> fault_;
@@ -148,6 +184,8 @@ class World {
     std::uint64_t gains_met_[8] = {};
     double push_until_;
     bool busy_ = false;
+    std::vector<StepProfile> profile_;  // (threads), or empty
+    std::vector<std::int64_t> all_;     // 0 .. n - 1
 };
 
 }  // namespace poise

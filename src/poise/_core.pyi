@@ -26,6 +26,11 @@ def choose_isa(name: str) -> None:
     Use one instruction set for all that is made from now on; '' is the default: POISE_ISA, or by the rule of dispatch.hpp.
     """
 
+def collide(colliders: object, poses: object, near: float) -> tuple:
+    """
+    Nearest points (n, 7) and touches (n, 4, 7) of two shapes as convex solids: gap, normal and point, an infinite gap where there is none; poses (n, 2, 7) are those of the colliders.
+    """
+
 def build_info() -> dict[str, str]:
     """Compiler, flags and version of this build."""
 
@@ -104,7 +109,13 @@ class Model:
 class ModelOverrides:
     """Parameters in place of a model's; one row, or one per copy."""
 
-    def __init__(self, model: Model, mass: object | None = None, mc: object | None = None, Io: object | None = None, armature: object | None = None, effort: object | None = None, fixed: object | None = None) -> None: ...
+    def __init__(self, model: Model, mass: object | None = None, mc: object | None = None, Io: object | None = None, armature: object | None = None, effort: object | None = None, fixed: object | None = None, scaled: bool = False) -> None: ...
+
+    @property
+    def scaled(self) -> bool:
+        """
+        Whether each link's inertia is that of the model, times the ratio of the masses.
+        """
 
     @property
     def copies(self) -> int:
@@ -260,6 +271,12 @@ class Projectiles:
     def v(self) -> NDArray[numpy.float64]:
         """Linear and angular velocity, shape (n, k, 6)."""
 
+class Memory:
+    """Memory of a state, without its zeros."""
+
+    def dense(self) -> NDArray[numpy.float64]:
+        """With them, (n, size)."""
+
 class World:
     """n copies of a scene."""
 
@@ -268,17 +285,37 @@ class World:
     def correct_momentum(self, on: bool) -> None:
         """Whether trees that nothing holds keep their momentum exactly."""
 
+    def set_substeps(self, count: int) -> None:
+        """Of each step; dt is theirs."""
+
     def read(self) -> tuple:
         """q (n, nq) and v (n, nv)."""
 
-    def write(self, q: object, v: object, time: object, memory: object | None, which: object | None) -> None:
-        """Sets the state of some copies; no memory is a cold start."""
+    def read_into(self, fields: dict, links: object | None = None, pairs: object | None = None) -> None:
+        """
+        Fills arrays by the names of their fields, of some links and pairs (k, 2).
+        """
+
+    def write(self, q: object, v: object, time: object, memory: object | None, copies: object | None = None) -> None:
+        """Sets the state of some copies, a row each; no memory is a cold start."""
+
+    def write_inertia(self, mass: object, mc: object, Io: object, copies: object | None) -> None:
+        """Sets the inertias of the bodies in some copies."""
+
+    def write_friction(self, friction: object, copies: object | None) -> None:
+        """Sets the friction of the surfaces in some copies."""
+
+    def ray(self, origin: object, direction: object, farthest: float, ground: bool, links: bool, skipped: object, nothing: int) -> tuple:
+        """Distance, normal and link that rays hit."""
 
     def time(self) -> NDArray[numpy.float64]:
         """Clocks (n,) [s]."""
 
     def memory(self) -> NDArray[numpy.float64]:
         """Pushes, projectiles and contact impulses (n, size)."""
+
+    def snapshot(self) -> Memory:
+        """The same, without its zeros."""
 
     def torque(self) -> NDArray[numpy.float64]:
         """Torques of the last step (n, nv)."""
@@ -313,9 +350,6 @@ class World:
     def release(self, link: int, which: object | None) -> None:
         """Ends pushes and springs of a link; -1 is all."""
 
-    def set_contacts(self, contacts: object) -> None:
-        """Contacts of convex pairs (n, pairs, 4, 7): gap, normal, point."""
-
     def step(self, drive: Drive | None, force: object | None, acceleration: object | None, acceleration_mask: object | None, steps: int) -> int:
         """Advances all copies; returns how many are frozen."""
 
@@ -324,10 +358,23 @@ class World:
         Torques of a drive at given states (n, nv), for worlds without contact.
         """
 
+    def start_profile(self) -> None:
+        """Profiles the steps from now on."""
+
+    def stop_profile(self) -> None: ...
+
+    def profile(self) -> tuple:
+        """
+        Seconds by phase, steps, contacts, rows solved, iterations, islands, residuals by size, the largest residual.
+        """
+
     def set_gravity(self, gravity: object) -> None: ...
 
     @property
     def isa(self) -> str: ...
+
+    @property
+    def tiles(self) -> int: ...
 
     @property
     def threads(self) -> int: ...

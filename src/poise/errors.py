@@ -147,7 +147,7 @@ def check_known(
         at: What the message begins with.
         error: What to raise.
     """
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise error(at + unknown_name(noun, name, known, plural))
 
 

@@ -93,14 +93,39 @@ def test_who_is_told_to_stop_leaves_nothing(number: int, code: int, tmp_path: Pa
     assert not list(tmp_path.iterdir())
 
 
-def test_who_is_killed_leaves_only_what_is_plainly_temporary(tmp_path: Path) -> None:
+def test_what_a_killed_run_left_goes_with_the_next_one(tmp_path: Path) -> None:
     done = stopped("motion.bvh", signal.SIGKILL, "amid", *QUICK, "--out", str(tmp_path))
     assert done.returncode == -signal.SIGKILL
     (left,) = tmp_path.iterdir()
     assert left.name.startswith(".results-")
     assert left.name.endswith(".part")
-    # and does not stand in the way of the next run
+    # what looks alike stays: of the user, or of a run that is alive
+    (tmp_path / ".results-mine.part").mkdir()
+    (tmp_path / ".results-0123abcd.part" / "notes").mkdir(parents=True)
+    alive, lock = files._claim(tmp_path, files.RESULTS, Path.mkdir)
+    there = sorted(tmp_path.iterdir())
     check_out(tmp_path)
+    files.write_output_folder(tmp_path, {"new.txt": Path.touch})
+    assert {*there} - {*tmp_path.iterdir()} == {left}
+    files._unlock(lock)
+    files.write_output_folder(tmp_path, {"new.txt": Path.touch})
+    assert {*there} - {*tmp_path.iterdir()} == {left, alive}
+
+
+def test_the_file_that_a_killed_process_was_writing_goes_with_the_next_one(tmp_path: Path) -> None:
+    out = tmp_path / "clip.npz"
+    program = (
+        "import os, signal, sys; from poise.io import files\n"
+        "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "files.write_atomically(sys.argv[1], b'half')"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(out)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert left.suffix == ".part"
+    files.write_atomically(out, b"whole")
+    assert list(tmp_path.iterdir()) == [out]
+    assert out.read_bytes() == b"whole"
 
 
 @pytest.fixture(scope="module")

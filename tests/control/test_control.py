@@ -363,9 +363,8 @@ def test_a_saturated_arm_agrees_with_the_reference(embedded: bool) -> None:
     a, expected = reference.limited_stable_pd(
         character, start.q, start.v, target, gains.kp, gains.kd, DT
     )[:2]
-    # a ball's direction counts as settled at a thousandth of its limit
-    np.testing.assert_allclose(tau, expected, rtol=0, atol=2e-3 * np.abs(expected).max())
-    np.testing.assert_allclose((v - start.v) / DT, a, rtol=0, atol=2e-3 * np.abs(a).max())
+    np.testing.assert_allclose(tau, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_allclose((v - start.v) / DT, a, rtol=0, atol=1e-8 * np.abs(a).max())
 
 
 # ---- explain

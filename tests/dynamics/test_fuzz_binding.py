@@ -35,12 +35,13 @@ from poise.simulation.contact import (
     compile_collision_model,
     default_projectiles,
 )
+from poise.simulation.contact.hull import hull_of
 
 # what the core reads of a CollisionModel
 READ_BY_CORE = {
-    "": "model sweeps surfaces friction restitution stiffness pair_points "
+    "": "model iterations tolerance surfaces friction restitution stiffness pair_points "
     "projectiles projectile_colliders projectile_probes projectile_pairs",
-    "colliders": "body link surface kind size p E reach",
+    "colliders": "body link surface kind size p E reach box hull hulls",
     "probes": "collider point axis numbers",
     "pairs": "a b",
     "bounds": "body axis limits",
@@ -50,7 +51,8 @@ READ_BY_CORE = {
 # MemoryError: for copies by the billion; AttributeError: for what is no CollisionModel
 ALLOWED = (PoiseError, TypeError, ValueError, OverflowError, MemoryError, AttributeError)
 MEMORY = 4 << 30
-ODDS = np.array([6, 4, 2, 6, 8, 6, 6, 2, 6, 8, 2, 10, 6, 6, 1, 1, 12, 8]) / 100
+READ_OF_HULL = "corners triangles face loop loop_size"
+ODDS = np.array([6, 4, 2, 6, 6, 5, 4, 2, 2, 4, 5, 2, 5, 6, 2, 9, 5, 5, 1, 1, 11, 7]) / 100
 HUGE = (2**31, 2**31 - 2**40, 2**50, 2**62, 2**63, -(2**63), 2**70, -1)
 
 
@@ -252,7 +254,6 @@ class Bench:
         self.model = _core.Model(self.forest)
         self.n = int(rng.integers(1, 12))
         self.projectiles = int(rng.integers(0, 3))
-        self.given = 0
         self.scene = scene_of([self.character, *default_projectiles(self.projectiles)])
         self.whole = self.scene.model if self.projectiles else self.model
         self.world = self.started(_core.World(**self.of_world()))
@@ -300,16 +301,13 @@ class Bench:
         return given
 
     def touch(self) -> CollisionModel:
-        """Contact with a plane or a field, two obstacles, and links with each other.
-
-        Where one of the obstacles is a cylinder, pairs are given from outside.
-        """
+        """Contact with a plane or a field, two obstacles, and links with each other."""
         rng, surfaces = self.rng, len(self.forest.link_body) + self.projectiles + 3
         last = Shape("sphere", (0.3,), pos=(0.0, 1.0, 0.0))
         if rng.random() < 0.5:
             last = Shape("cylinder", (0.3, 0.2), pos=(0.0, 1.0, 0.0))
         own = (self.n, surfaces) if self.n > 1 and rng.random() < 0.5 else (surfaces,)
-        touch = compile_collision_model(
+        return compile_collision_model(
             self.scene,
             ground=HeightField(rng.normal(size=(3, 4)), 0.5) if rng.random() < 0.5 else True,
             obstacles=[Shape("box", (0.5, 0.5, 0.2), pos=(1.0, 0.0, 0.0)), last],
@@ -317,10 +315,8 @@ class Bench:
             friction=rng.random(own),
             restitution=rng.random(own),
             projectiles=self.projectiles,
-            sweeps=10,
+            iterations=10,
         )
-        self.given = int((touch.colliders.kind[touch.pairs.b] > 2).sum())
-        return touch
 
     def of_touch(self) -> dict[str, Any]:
         touch = self.touch()
@@ -348,16 +344,64 @@ class Bench:
 
     def of_write(self) -> dict[str, Any]:
         rng, n = self.rng, self.n
-        memory = None if rng.random() < 0.5 else np.array(self.world.memory())
+        copies = self.copies()
+        k = n if copies is None else len(copies)
+        memory = None if rng.random() < 0.5 else np.array(self.world.memory())[:k]
         if memory is not None and rng.random() < 0.5:
-            links = rng.integers(0, len(self.forest.link_body) + 2, (n, _core.PUSHES))
+            links = rng.integers(0, len(self.forest.link_body) + 2, (k, _core.PUSHES))
             memory[:, : _core.MEMORY : _core.MEMORY // _core.PUSHES] = links
         return {
-            "q": self.poses((n,) if rng.random() < 0.5 else ()),
-            "v": self.rows(self.forest.nv, some=False),
-            "time": rng.normal(size=n),
+            "q": self.poses((k,) if rng.random() < 0.5 else ()),
+            "v": rng.normal(size=self.forest.nv),
+            "time": rng.normal(size=k),
             "memory": memory,
-            "which": None if rng.random() < 0.5 else rng.random(n) < 0.5,
+            "copies": copies,
+        }
+
+    def copies(self) -> Any:
+        """Indices of some copies, in any order; None is all."""
+        if self.rng.random() < 0.4:
+            return None
+        return self.rng.permutation(self.n)[: int(self.rng.integers(0, self.n + 1))]
+
+    def of_inertia(self) -> dict[str, Any]:
+        copies = self.copies()
+        k = self.n if copies is None else len(copies)
+        forest = self.scene.forest if self.whole is not self.model else self.forest
+        given = {name: np.stack([getattr(forest, name)] * k) for name in ("mass", "mc", "Io") if k}
+        return {**given, "copies": copies}
+
+    def of_friction(self) -> dict[str, Any]:
+        surfaces = len(self.forest.link_body) + self.projectiles + 3
+        copies = self.copies()
+        k = self.n if copies is None else len(copies)
+        return {"friction": self.rng.random((k, surfaces)), "copies": copies}
+
+    def of_read(self) -> dict[str, Any]:
+        rng, forest, n = self.rng, self.forest, self.n
+        nl, kind = len(forest.link_body), str(rng.choice(["float32", "float64"]))
+        shapes = {"q": (forest.nq,), "v": (forest.nv,), "time": (), "torque": (forest.nv,)}
+        shapes |= {f"link_{name}": (nl, 3) for name in ("position", "velocity", "contact_force")}
+        shapes |= {"link_quat": (nl, 4), "pair_contact_force": (2, 3)}
+        fields = {name: np.empty((n, *shape), kind) for name, shape in shapes.items()}
+        fields |= {"link_contact": np.empty((n, nl), bool), "pair_contact": np.empty((n, 2), bool)}
+        chosen = rng.permutation(list(fields))[: int(rng.integers(1, 8))]
+        pairs = rng.integers(-4, nl + 2, (2, 2)).astype(np.int32)
+        return {**{name: fields[name] for name in chosen}, "pairs": pairs}
+
+    def of_ray(self) -> dict[str, Any]:
+        rng, k = self.rng, int(self.rng.integers(1, 5))
+        own = (self.n,) if rng.random() < 0.5 else ()
+        return {
+            "origin": rng.normal(size=(*own, k, 3)),
+            "direction": rng.normal(size=(k, 3)),
+            "farthest": float(rng.choice([np.inf, 1.0])),
+            "ground": True,
+            "links": bool(rng.random() < 0.5),
+            "skipped": np.zeros(
+                self.scene.nl if self.projectiles else len(self.forest.link_body), np.int32
+            ),
+            "nothing": -9,
         }
 
     def of_push(self) -> dict[str, Any]:
@@ -390,10 +434,19 @@ class Bench:
         return {"link": int(rng.integers(-1, len(self.forest.link_body))), "which": which}
 
     def of_meet(self) -> dict[str, Any]:
-        pairs = int(self.rng.integers(3)) if self.rng.random() < 0.5 else self.given
-        touches = self.rng.normal(size=(self.n, pairs, 4, 7))
-        touches[..., 0] = self.rng.choice([np.inf, 0.0, -0.01, np.nan])
-        return {"contacts": touches}
+        rng, mesh = self.rng, Shape.mesh(self.rng.normal(size=(9, 3)))
+        hull = hull_of(mesh)
+        poses = rng.normal(size=(int(rng.integers(4)), 2, 7))
+        return {
+            **{f"hull_{name}": getattr(hull, name) for name in READ_OF_HULL.split()},
+            "kind": np.array([4, rng.integers(5)], dtype=np.int32),
+            "size": rng.random((2, 3)),
+            "box": rng.random((2, 3)),
+            "reach": rng.random(2),
+            "hull": np.zeros(2, dtype=np.int32),
+            "poses": poses,
+            "near": float(rng.choice([0.0, 0.1, np.inf])),
+        }
 
     def of_drive(self, steps: int = 1) -> dict[str, Any]:
         rng, nv, nl = self.rng, self.forest.nv, len(self.forest.link_body)
@@ -573,6 +626,30 @@ def remade(bench: Bench, forest: dict[str, Any]) -> None:
     bench.ask(bench.of_query())
 
 
+def met(poses: Any, near: Any, **fields: Any) -> None:
+    """Two solids with odd hulls and sizes that are taken must be safe to collide."""
+    still = np.zeros(2, dtype=np.int32)
+    hull = SimpleNamespace(**{name: fields.pop(f"hull_{name}") for name in READ_OF_HULL.split()})
+    colliders = SimpleNamespace(
+        body=still - 1,
+        link=still - 1,
+        surface=still,
+        p=np.zeros((2, 3)),
+        E=np.tile([1.0, 0.0, 0.0, 0.0], (2, 1)),
+        hulls=[hull],
+        **fields,
+    )
+    nearest, points = _core.collide(colliders, poses, near)
+    assert nearest.shape[1:] == (7,)
+    assert points.shape[1:] == (4, 7)
+
+
+def read_into(world: Any, given: dict[str, Any]) -> None:
+    """Reads fields into arrays that may be odd."""
+    pairs = given.pop("pairs")
+    world.read_into(given, None, pairs)
+
+
 def touched(bench: Bench, touch: dict[str, Any]) -> None:
     """Odd contacts that are taken must be safe to step, too."""
     given = {**bench.of_world(), "whole": bench.whole, "overrides": None}
@@ -599,10 +676,14 @@ def one_call(bench: Bench) -> tuple[str, dict[str, Any], Callable[[], Any]]:
         ),
         "World": (bench.of_world, lambda given: _core.World(**given)),
         "write": (bench.of_write, lambda given: world.write(**given)),
+        "read": (bench.of_read, lambda given: read_into(world, given)),
+        "ray": (bench.of_ray, lambda given: world.ray(**given)),
+        "inertia": (bench.of_inertia, lambda given: world.write_inertia(**given)),
+        "friction": (bench.of_friction, lambda given: world.write_friction(**given)),
         "push": (bench.of_push, lambda given: world.push(**given)),
         "drag": (bench.of_drag, lambda given: world.drag(**given)),
         "release": (bench.of_release, lambda given: world.release(**given)),
-        "meet": (bench.of_meet, lambda given: world.set_contacts(**given)),
+        "meet": (bench.of_meet, lambda given: met(**given)),
         "touch": (bench.of_touch, lambda given: touched(bench, given)),
         "throw": (bench.of_throw, lambda given: world.throw_projectile(**given)),
         "step": (bench.of_step, lambda given: stepped(world, given)),
@@ -633,7 +714,8 @@ def batch(seed: int, count: int) -> int:
     if sys.platform != "win32":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        if "ASAN_OPTIONS" not in os.environ:  # its shadow takes terabytes of addresses
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     rng, escaped, refused = np.random.default_rng(seed), 0, 0
     bench = Bench(rng)
     for i in range(count):

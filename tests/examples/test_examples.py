@@ -94,6 +94,15 @@ def test_the_batch_finds_the_same_limit_to_the_left_and_to_the_right(run: Any) -
     assert all(4.0 <= impulse < 40.0 for impulse in strongest.values())
 
 
+def test_the_loop_of_learning_resets_those_that_fall(run: Any) -> None:
+    names = run("12_learning_loop")
+    world = names["world"]
+    assert np.isfinite(names["q"]).all()
+    assert not world.diverged
+    assert np.allclose(names["heights"], 0.015, atol=0.016)
+    assert names["feet"].mean() > 0.5
+
+
 def test_the_first_ball_makes_it_sway_and_the_second_fells_both(run: Any) -> None:
     names = run("04_throw_a_ball")
     world, recording = names["world"], names["recording"]

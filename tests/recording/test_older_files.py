@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,19 @@ def test_recordings_open_and_go_on(name: str) -> None:
     world.step()
     assert not world.diverged
     assert 0.0 < np.abs(world.state.q - recording.q[last]).max() < 0.1
+
+
+def test_a_world_resumes_with_its_iterations_and_tolerance(tmp_path: Path) -> None:
+    arm = poise.load_character("two-link")
+    world = poise.World(arm, dt=1 / 60, iterations=7, tolerance=1e-3)
+    recording = poise.Recording(world)
+    recording.append()
+    recording.save(tmp_path / "it.npz")
+    resumed = poise.load_recording(tmp_path / "it.npz").world(0)
+    for one in (resumed, pickle.loads(pickle.dumps(world))):
+        assert (one.iterations, one.tolerance) == (7, 1e-3)
+    older = poise.load_recording(FILES / "mixed.npz").world(0)
+    assert (older.iterations, older.tolerance) == (poise.World(arm, dt=1 / 60).iterations, None)
 
 
 @pytest.mark.parametrize("ending", ["npz", "bvh", "glb", "txt"])

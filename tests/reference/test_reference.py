@@ -20,8 +20,9 @@ from poise.math import rotation
 from poise.model import configuration
 from poise.model.character import Character, Joint, Link
 from poise.reference import spatial
-from poise.reference.aba import Method, effort_limits
+from poise.reference.aba import Method
 from poise.reference.drive import Form, in_present_frames
+from poise.reference.effort_limits import bounded, effort_limits
 from poise.reference.factor import expanded_parents, factor_sparse
 from poise.reference.tree import WORLD, build_tree
 
@@ -641,23 +642,37 @@ def test_joints_never_give_more_than_their_effort(
     assert_close(reference.inverse_dynamics(character, q, v, a), tau, ROUNDING)
 
 
-def limited_joints_agree(seed: int) -> bool:
-    """Whether each joint gives what its drive asks, clipped, at the acceleration that results."""
-    rng = np.random.default_rng(seed)
-    character = trees.random_character(rng, 6, kinds=("hinge", "slide"), effort=True)
-    q, v = trees.random_state(rng, character)
-    target = trees.random_state(rng, character)
-    a, tau = reference.limited_stable_pd(character, q, v, target, 100.0, 10.0, 0.02)
-    Q, K = reference.drive(character, q, v, *target, 100.0, 10.0, 0.02)
-    bound = np.full(character.nv, np.inf)
-    for limit in effort_limits(character):
-        bound[limit.v] = limit.effort
-    return np.allclose(tau, np.clip(Q - K * a, -bound, bound), rtol=0, atol=1e-9)
+@pytest.mark.parametrize("kinds", [("hinge", "slide"), ("ball", "hinge", "slide")])
+def test_limited_joints_give_their_effort_or_what_the_drive_asks(kinds: tuple[str, ...]) -> None:
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        character = trees.random_character(rng, 6, kinds=kinds, effort=True)
+        (q, v), target = trees.random_state(rng, character), trees.random_state(rng, character)
+        a, tau = reference.limited_stable_pd(character, q, v, target, 100.0, 10.0, 0.02)
+        Q, K = reference.drive(character, q, v, *target, 100.0, 10.0, 0.02)
+        assert_close(tau, bounded(effort_limits(character), Q - K * a), 1e-9)
 
 
-def test_limited_joints_give_their_effort_or_what_the_drive_asks() -> None:
-    # not all: where the fifth pass is reached, a joint stays a force though it need not
-    assert sum(limited_joints_agree(seed) for seed in range(60)) >= 58
+def test_limited_torques_are_those_of_projected_gauss_seidel() -> None:
+    """Another algorithm, on (K^-1 + M^-1) tau = K^-1 Q + M^-1 h, one bounded force at a time."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        character = trees.random_character(rng, 4, kinds=("hinge", "slide"), effort=True)
+        (q, v), target = trees.random_state(rng, character), trees.random_state(rng, character)
+        Q, K = reference.drive(character, q, v, *target, 100.0, 10.0, 0.02)
+        inverse = np.linalg.inv(reference.mass_matrix(character, q))
+        A = inverse + np.diag(1 / K)
+        b = Q / K + inverse @ reference.bias_force(character, q, v)
+        bound = np.full(character.nv, np.inf)
+        for limit in effort_limits(character):
+            bound[limit.v] = limit.effort
+        tau = np.zeros(character.nv)
+        for _ in range(20_000):
+            for k in range(character.nv):
+                rest = b[k] - A[k] @ tau + A[k, k] * tau[k]
+                tau[k] = np.clip(rest / A[k, k], -bound[k], bound[k])
+        ours = reference.limited_stable_pd(character, q, v, target, 100.0, 10.0, 0.02)[1]
+        assert_close(ours, tau, 1e-6)
 
 
 def test_without_limits_the_drive_is_as_it_was() -> None:

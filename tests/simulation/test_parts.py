@@ -76,8 +76,8 @@ def test_balance_in_company_does_what_it_does_alone() -> None:
                    "humanoid/chest", (80.0, 0.0, 0.0), 0.1)  # fmt: skip
         poise.run(world, poise.Balance(world), stance, 0.5)
     q = together.state.q[together.part("humanoid").q]
-    # contacts are solved together, to a tolerance
-    np.testing.assert_allclose(q, alone.state.q, rtol=0, atol=1e-7)
+    # the crate is an island of its own: what is left is rounding
+    np.testing.assert_allclose(q, alone.state.q, rtol=0, atol=1e-10)
 
 
 def test_inverse_dynamics_with_a_free_root_stands_beside_a_crate() -> None:
@@ -462,7 +462,8 @@ def test_a_fallen_character_stays_fallen_though_its_target_comes_near() -> None:
             strongest = max(strongest, float(np.abs(world.torque).max()))
         highest = max(highest, float(world.state.q[2]))
     assert fell
-    assert strongest < 300.0
+    # most is the damping of limbs that swing; inverse dynamics would need thousands
+    assert strongest < 0.7 * 9.81 * HUMANOID.mass
     assert highest < 1.8
 
 

@@ -23,6 +23,7 @@ struct JointForces {
     const bool* isotropic;      // (nb) the axes of this ball share one K
     const Wrench<S>* external;  // (nb) about the joints, or null
     const Inertia<S>* pinned;   // (nb) inertia added by pins, or null
+    const Vec3<S>* relief;      // (nb) y: the K of a ball is less by y y', child frame; or null
 };
 
 // What the inward pass carries from body to body.
@@ -102,11 +103,10 @@ POISE_INLINE MaskOf<S> backward_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, S 
     return good;
 }
 
-// Ball joint with a K per axis of the child frame.
+// Ball joint with any K, here in world axes.
 template <class S>
-POISE_INLINE MaskOf<S> backward_skew_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, const Vec3<S>& k,
+POISE_INLINE MaskOf<S> backward_skew_ball(Work<S>& o, Inertia<S>& I, Wrench<S>& p, const Sym3<S>& K,
                                           const Vec3<S>& Q, JointResponse<S>* give) {
-    const Sym3<S> K = rotate_diagonal(o.R, k);
     const Sym3<S> D = I.C + K;
     S det;
     const Sym3<S> Di = inverse(D, det);
@@ -222,6 +222,18 @@ POISE_INLINE void articulate(const Body& b, const Constants<S>& c, const Work<S>
     p = p + carried.p;
 }
 
+// K of ball i in world axes.
+template <class S>
+POISE_INLINE Sym3<S> ball_inertia(const JointForces<S>& j, int i, const Mat3<S>& R,
+                                  const Vec3<S>& k) {
+    const Sym3<S> K = rotate_diagonal(R, k);
+    if (!j.relief) return K;
+    // K - 0 is K, whatever the neighbours of a copy do
+    if (!any(S(Element<S>(0)) < dot(j.relief[i], j.relief[i]))) return K;
+    const Vec3<S> y = R * j.relief[i];
+    return K - outer(y, y);
+}
+
 // Backward pass. Lanes with a singular joint are marked in bad, the joint's body in bad_body. The
 // response of the joints is stored in kept (nb) if Keep.
 template <class S, bool Keep = false>
@@ -244,8 +256,10 @@ POISE_NOINLINE void backward_pass(const Forest& f, const Constants<S>* c, const 
         const S* K = j.K + b.v;
         switch (b.kind) {
             case Kind::ball:
-                good = j.isotropic[i] ? backward_ball(o, I, p, K[0], vec_at(Q), give)
-                                      : backward_skew_ball(o, I, p, vec_at(K), vec_at(Q), give);
+                good = j.isotropic[i]
+                           ? backward_ball(o, I, p, K[0], vec_at(Q), give)
+                           : backward_skew_ball(o, I, p, ball_inertia(j, i, o.R, vec_at(K)),
+                                                vec_at(Q), give);
                 break;
             case Kind::hinge: good = backward_axis(o, true, I, p, K[0], Q[0], give); break;
             case Kind::slide: good = backward_axis(o, false, I, p, K[0], Q[0], give); break;

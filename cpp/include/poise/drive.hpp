@@ -161,6 +161,24 @@ POISE_NOINLINE void rotation_steps(const Forest& f, const S* v, Element<S> dt,
     }
 }
 
+#if defined(__GNUC__) && defined(__AVX2__)
+// Columns i .. i + 3 of eight rows of doubles, as floats: column i + k goes to `to + k stride`.
+POISE_INLINE void turn_block(const double* const* row, int i, float* to, int stride) {
+    __m256 p[4];  // rows k and k + 4
+    for (int k = 0; k < 4; ++k) {
+        const __m128 low = _mm256_cvtpd_ps(_mm256_loadu_pd(row[k] + i));
+        const __m128 high = _mm256_cvtpd_ps(_mm256_loadu_pd(row[k + 4] + i));
+        p[k] = _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
+    }
+    const __m256 a = _mm256_unpacklo_ps(p[0], p[1]), b = _mm256_unpackhi_ps(p[0], p[1]);
+    const __m256 c = _mm256_unpacklo_ps(p[2], p[3]), d = _mm256_unpackhi_ps(p[2], p[3]);
+    _mm256_storeu_ps(to, _mm256_shuffle_ps(a, c, 0x44));
+    _mm256_storeu_ps(to + stride, _mm256_shuffle_ps(a, c, 0xee));
+    _mm256_storeu_ps(to + 2 * stride, _mm256_shuffle_ps(b, d, 0x44));
+    _mm256_storeu_ps(to + 3 * stride, _mm256_shuffle_ps(b, d, 0xee));
+}
+#endif
+
 // The lanes' own numbers in an array of rows. The last tile may be short: lanes beyond its count
 // repeat its last copy.
 template <class S>
@@ -178,7 +196,33 @@ struct LaneRows {
         return r;
     }
     void load(int step, int size, S* out) const {
-        for (int i = 0; i < size; ++i) out[i] = at(step, i);
+        if (rows.copy == 0) {
+            for (int i = 0; i < size; ++i) out[i] = at(step, i);
+            return;
+        }
+        constexpr int lanes = Traits<S>::lanes;
+        const double* row[lanes];
+        for (int lane = 0; lane < lanes; ++lane)
+            row[lane] =
+                rows.p + step * rows.step + (first + (lane < count ? lane : count - 1)) * rows.copy;
+#if defined(__GNUC__)
+        // those of the next tile are on their way while this one is stepped
+        for (int lane = 0; lane < lanes; ++lane)
+            for (int i = 0; i < size; i += 8) __builtin_prefetch(row[lane] + lanes * rows.copy + i);
+#endif
+        int done = 0;
+#if defined(__GNUC__) && defined(__AVX2__)
+        if constexpr (sizeof(Element<S>) == 4 && lanes >= 8)
+            for (; done + 4 <= size; done += 4)
+                for (int half = 0; half < lanes; half += 8)
+                    turn_block(row + half, done, reinterpret_cast<float*>(out + done) + half,
+                               lanes);
+#endif
+        // row by row, as they lie in memory; a register put together lane by lane has to wait for
+        // each of them
+        for (int lane = 0; lane < lanes; ++lane)
+            for (int i = done; i < size; ++i)
+                put(out[i], lane, static_cast<Element<S>>(row[lane][i]));
     }
 };
 

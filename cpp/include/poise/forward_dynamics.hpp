@@ -20,14 +20,15 @@ struct ForwardProblem {
     const bool* isotropic;
     const Wrench<S>* external;
     const Inertia<S>* pinned;
-    JointResponse<S>* give;  // (nb) where to store the response of the joints, or null
+    JointResponse<S>* give;           // (nb) where to store the response of the joints, or null
+    const Vec3<S>* relief = nullptr;  // (nb) as of JointForces
 };
 
 // (M + K) q'' = Q - h in linear time; work holds the motion at q'' = 0 and is used up.
 template <class S>
 void forward_by_maba(const ForwardProblem<S>& p, Scratch<S>& s, S* qdd, MaskOf<S>& bad,
                      int* bad_body) {
-    const JointForces<S> forces = {p.Q, p.K, p.isotropic, p.external, p.pinned};
+    const JointForces<S> forces = {p.Q, p.K, p.isotropic, p.external, p.pinned, p.relief};
     if (p.give)
         backward_pass<S, true>(p.f, p.constants, forces, s.work.data(), s.carry.data(), bad,
                                bad_body, p.give);
@@ -48,6 +49,13 @@ void forward_by_matrix(Method method, const ForwardProblem<S>& p, Scratch<S>& s,
     for (int k = 0; k < n; ++k) {
         M[k * n + k] = M[k * n + k] + p.K[k];
         qdd[k] = p.Q[k] - qdd[k];
+    }
+    for (int i = 0; i < p.f.nb && p.relief; ++i) {
+        if (p.f.body[i].kind != Kind::ball) continue;
+        const S y[3] = {p.relief[i].x, p.relief[i].y, p.relief[i].z};
+        S* at = M + p.f.body[i].v * (n + 1);
+        for (int k = 0; k < 9; ++k)
+            at[k / 3 * n + k % 3] = at[k / 3 * n + k % 3] - y[k / 3] * y[k % 3];
     }
     S singular(Element<S>(-1));
     if (method == Method::df) {
@@ -78,7 +86,7 @@ void forward_dynamics(Method method, const ForwardProblem<S>& p, Scratch<S>& s, 
     forward_by_matrix(method, p, s, qdd, bad, bad_body);
     if (!p.give) return;
     // contact needs the articulated inertias whichever method found the accelerations
-    const JointForces<S> forces = {p.Q, p.K, p.isotropic, p.external, p.pinned};
+    const JointForces<S> forces = {p.Q, p.K, p.isotropic, p.external, p.pinned, p.relief};
     backward_pass<S, true>(p.f, p.constants, forces, s.work.data(), s.carry.data(), bad, bad_body,
                            p.give);
 }

@@ -187,10 +187,10 @@ bool contact_forces(const Forest& f, const StepCall& call, const Tile<S>& t, con
         a.on = constant_mask<S>(false);
         a.ln = a.lt = a.lu = zero;
     }
-    c.groups = 0;
     if (!c.contacts) return false;
     const PassiveJoints<S> none = {s.v_next.data(), t.gain, 0, constant_mask<S>(true), true};
-    ContactStep<S>{f, *t.touch, s.work.data(), call.dt, gravity, c}.solve(none);
+    ContactStep<S>{f, *t.touch, s.work.data(), call.dt, gravity, c, static_cast<int>(t.count), true}
+        .solve(none);
     for (int i = 0; i < f.nb; ++i) s.external[i] = zero_wrench<S>();
     const S per(T(1 / call.dt));
     for (int k = 0; k < c.contacts; ++k) {

@@ -9,6 +9,7 @@
 #include "poise/balance/balance_params.hpp"
 #include "poise/contact/collision_model.hpp"
 #include "poise/model.hpp"
+#include "poise/profile.hpp"
 
 namespace poise {
 
@@ -68,8 +69,72 @@ struct ContactRecord {
 
 constexpr int kProjectile = 14;  // doubles of memory per projectile
 
+// An output array of float or double, one row per copy; null if it is not asked for.
+struct OutRows {
+    void* p = nullptr;
+    bool single_precision = false;
+};
+
+// Contacts between a link and another, the ground (-1), or the obstacle k (-2 - k): `sign` is -1
+// where the force on the second one is asked for.
+struct LinkPair {
+    std::int32_t link, other, column;
+    std::int32_t sign;
+};
+
+// What to read from a world, and where to.
+struct ReadCall {
+    double dt = 0;
+    OutRows q, v, torque;
+    const std::int32_t* link = nullptr;         // (links) which
+    const std::int32_t* link_column = nullptr;  // (nl) its place among them, or -1
+    std::int64_t links = 0;
+    OutRows link_position, link_quat;                 // (links, 3), (links, 4)
+    OutRows link_velocity, link_angular_velocity;     // (links, 3)
+    bool* link_contact = nullptr;                     // (n, links)
+    OutRows link_contact_force;                       // (links, 3) [N]
+    const LinkPair* pair = nullptr;                   // sorted by link, then other; link < other,
+    std::int64_t pair_entries = 0, pair_columns = 0;  // unless other is below 0
+    bool* pair_contact = nullptr;                     // (n, pair_columns)
+    OutRows pair_contact_force;                       // (pair_columns, 3) [N]
+    bool moves() const {
+        return link_position.p || link_quat.p || link_velocity.p || link_angular_velocity.p;
+    }
+    bool touches() const {
+        return link_contact || link_contact_force.p || pair_contact || pair_contact_force.p;
+    }
+};
+
+// Rays of a batch: k in each copy. A stride of 0 shares them.
+struct RayCall {
+    std::int64_t k = 0;
+    const double *origin = nullptr, *direction = nullptr;  // (n or 1, k, 3), unit directions
+    std::int64_t origin_stride = 0, direction_stride = 0;
+    double farthest = 0;                    // [m]
+    bool ground = true, links = true;       // what to meet; obstacles always
+    const std::uint8_t* skipped = nullptr;  // (links) those that are not met
+    double* distance = nullptr;             // (n, k), infinite if nothing is hit
+    double* normal = nullptr;               // (n, k, 3)
+    std::int64_t* link = nullptr;           // (n, k) link, -1 ground, -2 - i obstacle
+    std::int64_t nothing = 0;               // what `link` is then
+};
+
+// Impulses that are kept for the next step: slots that have any, tile by tile.
+struct KeptImpulses {
+    std::int64_t* first;  // (tiles + 1) where those of each tile begin
+    std::int32_t* slot;   // (kept)
+    double* impulse;      // (kept, 3, lanes)
+};
+
+// Some copies of a world: row i of an array is for copy[i].
+struct Copies {
+    const std::int64_t* copy;
+    std::int64_t count;
+};
+
 struct StepCall {
     int steps = 1;
+    int substeps = 1;  // of each step; dt is theirs, and rows of targets are held for all of them
     double dt = 0;
     double gravity[3] = {0, 0, 0};
     Rows force, acceleration;           // (nv)
@@ -90,6 +155,7 @@ struct StepCall {
     double* memory = nullptr;        // (n, kMemory) running pushes, or null if there are none
     std::uint8_t* frozen = nullptr;  // (n)
     Fault* fault = nullptr;          // (n)
+    StepProfile* profile = nullptr;  // (threads), or null
 };
 
 // n copies of a scene.
@@ -97,17 +163,31 @@ class WorldKernel {
   public:
     virtual ~WorldKernel();
     virtual std::int64_t tiles() const = 0;
-    virtual void read(double* q, double* v) const = 0;
+    virtual int lane_count() const = 0;
+    // of tiles begin .. end - 1
+    virtual void read(const ReadCall& call, std::int64_t begin, std::int64_t end,
+                      int thread) const = 0;
+    virtual void cast_rays(const RayCall& call, std::int64_t begin, std::int64_t end,
+                           int thread) const = 0;
+    // a stride of 0 writes the same row to all
     virtual void write(const double* q, const double* v, std::int64_t q_stride,
-                       std::int64_t v_stride, const std::uint8_t* which) = 0;
-    virtual void read_torque(double* tau) const = 0;
-    virtual void read_limited(bool* limited) const = 0;     // (n, nv) torque at its limit
-    virtual void read_impulses(double* impulse) const = 0;  // (n, slots, 3)
-    // null: none
-    virtual void write_impulses(const double* impulse, const std::uint8_t* which) = 0;
+                       std::int64_t v_stride, const Copies& copies) = 0;
+    virtual void read_limited(bool* limited) const = 0;  // (n, nv) torque at its limit
+    virtual std::int64_t count_kept() const = 0;
+    virtual void read_kept(const KeptImpulses& out) const = 0;
+    // (count, slots, 3); null: none
+    virtual void write_impulses(const double* impulse, const Copies& copies) = 0;
+    // masses, their first moments and inertias of the bodies, (count, nb), (count, nb, 3) and
+    // (count, nb, 6): these copies have inertias of their own from now on
+    virtual void write_inertia(const double* mass, const double* mc, const double* Io,
+                               const Copies& copies) = 0;
+    // the table has been written to, or has become one with a row for each copy
+    virtual void set_friction(const double* friction_root, std::int64_t stride) = 0;
     // (n, projectiles, 14): 1 if it is out, q, v
     virtual void read_projectiles(double* out) const = 0;
-    virtual void write_projectiles(const double* in, const std::uint8_t* which) = 0;
+    virtual bool any_projectile() const = 0;  // whether one has been thrown
+    // (count, projectiles, 14); null: none has been thrown
+    virtual void write_projectiles(const double* in, const Copies& copies) = 0;
     virtual std::int64_t count_contacts() const = 0;
     virtual void read_contacts(ContactRecord* out) const = 0;
     virtual int add_gains(const GainTable& gains) = 0;  // returns its place, old ones are dropped
@@ -221,6 +301,10 @@ class Kernel {
                           const Query& query, std::int64_t begin, std::int64_t end) const = 0;
     virtual void balance(const BalanceProblem& problem, std::int64_t begin,
                          std::int64_t end) const = 0;
+    // two convex solids in n poses, (n, 2, 7): their nearest points, (n, 7), and their touches,
+    // (n, 4, 7), with gap, normal and point each, no further than near
+    virtual void collide(const Collider& a, const Collider& b, const double* pose, std::int64_t n,
+                         double near, double* nearest, double* touches) const = 0;
     // ten times count multiply-adds in every lane, for benchmarks to time; returns their sum
     virtual double multiply_adds(std::int64_t count) const = 0;
 

@@ -55,6 +55,8 @@ struct ModelParameters {
     const double* stiffness;  // (nv) passive
     const double* effort;     // (nv) inf is none
     const double* fixed;      // (4) mass of links welded to the world, and mass times position
+    // (nb) bodies that are sticks in every copy, whatever its masses are; null: none
+    const std::uint8_t* stick;
     std::int64_t mass_stride, mc_stride, Io_stride, armature_stride, effort_stride, fixed_stride;
 };
 
@@ -69,8 +71,8 @@ struct Constants {
     // middle eigenvalue: cheaper to turn than six numbers
     Vec3<S> u, w;
     S l, trace;
-    S along;  // of a stick mc = along u and w = 0, as of a capsule that hangs on its end
-    bool stick;
+    S along;     // of a stick mc = along u and w = 0, as of a capsule that hangs on its end
+    bool stick;  // in all lanes
     Vec3<S> r;
     Quat<S> E;
 };
@@ -126,38 +128,54 @@ inline void principal(const double P[6], double value[3], double vector[3][3]) {
     }
 }
 
-// A body's mass, its first moment and its inertia about the joint, for one lane.
-template <class S>
-void load_inertia(double m, const double* mc, const double* I, int lane, Constants<S>& o) {
-    using T = Element<S>;
-    const double half = 0.5 * (I[0] + I[1] + I[2]);
-    const double P[6] = {half - I[0], half - I[1], half - I[2], -I[3], -I[4], -I[5]};
+// The axis e of a body's second moment of mass, and how far its middle eigenvalue lies below the
+// largest and above the least, as lengths.
+struct Moments {
     double value[3], vector[3][3];
-    principal(P, value, vector);
-    const double up = std::sqrt(value[2] - value[1]), down = std::sqrt(value[1] - value[0]);
-    const double* e = vector[2];
-    const double along = mc[0] * e[0] + mc[1] * e[1] + mc[2] * e[2];
+    double half, up, down, along;
+    bool stick;
+};
+inline Moments moments_of(const double* mc, const double* I) {
+    Moments o;
+    o.half = 0.5 * (I[0] + I[1] + I[2]);
+    const double P[6] = {o.half - I[0], o.half - I[1], o.half - I[2], -I[3], -I[4], -I[5]};
+    principal(P, o.value, o.vector);
+    o.up = std::sqrt(o.value[2] - o.value[1]);
+    o.down = std::sqrt(o.value[1] - o.value[0]);
+    const double* e = o.vector[2];
+    o.along = mc[0] * e[0] + mc[1] * e[1] + mc[2] * e[2];
     double aside = 0, length = 0;
     for (int k = 0; k < 3; ++k) {
-        aside += (mc[k] - along * e[k]) * (mc[k] - along * e[k]);
+        aside += (mc[k] - o.along * e[k]) * (mc[k] - o.along * e[k]);
         length += mc[k] * mc[k];
     }
     // to rounding: the neglected parts are below the last digit of what they are added to
-    const bool stick = down * down <= 1e-15 * value[2] && aside <= 1e-30 * length && up > 0;
+    o.stick = o.down * o.down <= 1e-15 * o.value[2] && aside <= 1e-30 * length && o.up > 0;
+    return o;
+}
+
+// A body's mass, its first moment and its inertia about the joint, for one lane. Whether it is a
+// stick does not depend on the lane.
+template <class S>
+void load_inertia(double m, const double* mc, const double* I, bool stick, int lane,
+                  Constants<S>& o) {
+    using T = Element<S>;
+    const Moments x = moments_of(mc, I);
+    const double *e = x.vector[2], *w = x.vector[0];
     put(o.m, lane, T(m));
     put(o.mc.x, lane, T(mc[0]));
     put(o.mc.y, lane, T(mc[1]));
     put(o.mc.z, lane, T(mc[2]));
-    put(o.u.x, lane, T(up * e[0]));
-    put(o.u.y, lane, T(up * e[1]));
-    put(o.u.z, lane, T(up * e[2]));
-    put(o.w.x, lane, T(down * vector[0][0]));
-    put(o.w.y, lane, T(down * vector[0][1]));
-    put(o.w.z, lane, T(down * vector[0][2]));
-    put(o.l, lane, T(value[1]));
-    put(o.trace, lane, T(half));
-    put(o.along, lane, T(stick ? along / up : 0));
-    o.stick = (lane == 0 || o.stick) && stick;
+    put(o.u.x, lane, T(x.up * e[0]));
+    put(o.u.y, lane, T(x.up * e[1]));
+    put(o.u.z, lane, T(x.up * e[2]));
+    put(o.w.x, lane, T(x.down * w[0]));
+    put(o.w.y, lane, T(x.down * w[1]));
+    put(o.w.z, lane, T(x.down * w[2]));
+    put(o.l, lane, T(x.value[1]));
+    put(o.trace, lane, T(x.half));
+    put(o.along, lane, T(stick ? x.along / x.up : 0));
+    o.stick = stick;
 }
 
 // One tile's constants, copies first .. first + lanes - 1, clamped to n - 1.
@@ -171,9 +189,9 @@ void load_constants(const Forest& f, const ModelParameters& x, std::int64_t firs
             const double* mc = x.mc + i * x.mc_stride + 3 * b;
             const double* I = x.Io + i * x.Io_stride + 6 * b;
             Constants<S>& o = c[b];
-            load_inertia(x.mass[i * x.mass_stride + b], mc, I, lane, o);
             // copies with numbers of their own go one way, whatever their neighbours are
-            if (x.mass_stride || x.mc_stride || x.Io_stride) o.stick = false;
+            const bool stick = x.stick && x.stick[b];
+            load_inertia(x.mass[i * x.mass_stride + b], mc, I, stick, lane, o);
             put(o.r.x, lane, T(f.r[3 * b]));
             put(o.r.y, lane, T(f.r[3 * b + 1]));
             put(o.r.z, lane, T(f.r[3 * b + 2]));

@@ -5,6 +5,7 @@
 // depend on its neighbours or on its place in the batch.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -232,6 +233,32 @@ POISE_INLINE bool any(const Mask<T, N>& m) {
     for (int i = 0; i < N; ++i) r |= m.x[i] != 0;
     return r;
 }
+// one bit a lane
+POISE_INLINE unsigned bits(bool m) { return m; }
+template <class T, int N>
+POISE_INLINE unsigned bits(const Mask<T, N>& m) {
+#if defined(__GNUC__) && defined(__x86_64__)
+    if constexpr (sizeof(T) * N == 16) {
+        if constexpr (sizeof(T) == 8) return _mm_movemask_pd((__m128d)m.x);
+        else return _mm_movemask_ps((__m128)m.x);
+    }
+#if defined(__AVX2__)
+    if constexpr (sizeof(T) * N == 32) {
+        if constexpr (sizeof(T) == 8) return _mm256_movemask_pd((__m256d)m.x);
+        else return _mm256_movemask_ps((__m256)m.x);
+    }
+#endif
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) * N == 64) {
+        if constexpr (sizeof(T) == 8) return _mm512_test_epi64_mask((__m512i)m.x, (__m512i)m.x);
+        else return _mm512_test_epi32_mask((__m512i)m.x, (__m512i)m.x);
+    }
+#endif
+#endif
+    unsigned r = 0;
+    for (int i = 0; i < N; ++i) r |= unsigned(m.x[i] != 0) << i;
+    return r;
+}
 POISE_INLINE bool negate(bool m) { return !m; }
 template <class T, int N>
 POISE_INLINE Mask<T, N> negate(const Mask<T, N>& m) {
@@ -248,6 +275,12 @@ POISE_INLINE MaskOf<S> constant_mask(bool value) {
     MaskOf<S> m;
     for (int i = 0; i < Traits<S>::lanes; ++i) put(m, i, value);
     return m;
+}
+
+// visit(lane) for the lanes of a mask, in their order
+template <class Mask, class Visit>
+POISE_INLINE void each_lane(const Mask& m, Visit visit) {
+    for (unsigned left = bits(m); left; left &= left - 1) visit(std::countr_zero(left));
 }
 
 template <class T>

@@ -34,7 +34,7 @@ class QueryEvaluator {
         for (int i = 0; i < f.nb; ++i)
             isotropic[i] = one_gain({parameters.armature, 0, parameters.armature_stride}, i) &&
                            one_gain(o.kp, i) && one_gain(o.kd, i) &&
-                           !(o.limits && f.effort_per_axis[i]);
+                           !(o.limits && limited(parameters, i));
         if (!parameters.id || parameters.id != loaded) load(parameters, begin, end);
         loaded = parameters.id;
         constexpr std::int64_t lanes = Traits<S>::lanes;
@@ -86,6 +86,10 @@ class QueryEvaluator {
 
     LaneRows<S> rows(const Rows& r) const { return {r, first, count}; }
 
+    // a ball at its limit resists some turns and not others
+    bool limited(const ModelParameters& n, int i) const {
+        return f.body[i].kind == Kind::ball && (n.effort_stride || n.effort[f.body[i].v] < 1e300);
+    }
     bool one_gain(const Rows& r, int i) const {
         const Body& b = f.body[i];
         if (b.kind != Kind::ball || !r.p) return true;
@@ -174,12 +178,13 @@ class QueryEvaluator {
             o.fault[first + lane] = get(bad, lane) ? body[lane] : -1;
     }
 
-    void solve_with(Method method, const S* Q, const S* Kj) {
+    void solve_with(Method method, const S* Q, const S* Kj, const Vec3<S>* relief = nullptr) {
         auto bad = constant_mask<S>(false);
         int body[Traits<S>::lanes] = {};
         pose(nullptr, true);
-        const ForwardProblem<S> p = {f,  constants.data(), q.data(),   v.data(), zero3<S>(), Q,
-                                     Kj, isotropic.data(), external(), nullptr,  nullptr};
+        const ForwardProblem<S> p = {
+            f,  constants.data(), q.data(),   v.data(), zero3<S>(), Q,
+            Kj, isotropic.data(), external(), nullptr,  nullptr,    relief};
         forward_dynamics(method, p, s, s.qdd.data(), bad, body);
         report(bad, body);
     }
@@ -302,14 +307,18 @@ class QueryEvaluator {
         load_drive();
         const auto solve_now = [&] {
             for (int k = 0; k < f.nv; ++k) K[k] = s.K[k] + axis[k].armature;
-            solve_with(o.method, s.Q.data(), K.data());
+            solve_with(o.method, s.Q.data(), K.data(), o.limits ? s.relief.data() : nullptr);
         };
-        const LaneRows<S> full_strength = {Rows{}, first, count};
-        if (o.limits) within_limits(f, axis.data(), full_strength, s, solve_now);
-        else solve_now();
-        for (int k = 0; k < f.nv; ++k) x[k] = s.Q[k] - s.K[k] * s.qdd[k];
+        if (o.limits) {
+            BoundedDrive<S> drive(f, axis.data(), {Rows{}, first, count}, s);
+            drive.solve_free(solve_now);
+            drive.find_forces();
+        } else {
+            solve_now();
+            for (int k = 0; k < f.nv; ++k) s.tau[k] = s.Q[k] - s.K[k] * s.qdd[k];
+        }
         store_rows(s.qdd.data(), f.nv, first, count, o.out0);
-        store_rows(x.data(), f.nv, first, count, o.out1);
+        store_rows(s.tau.data(), f.nv, first, count, o.out1);
     }
 
     // where the target is now, how it moves: in s.tq, s.tv, s.ta; a target is of t + dt

@@ -29,39 +29,111 @@ int fastest_body(const Forest& f, const S* v, int lane) {
     return worst;
 }
 
-// Accelerations s.qdd without contact become those with it, and with joints within their bounds.
-// held: copies that are dragged.
+// Free bodies that touch something, or will: their rotation without contact is the one that loses.
 template <class S>
-void solve_contacts(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
-                    const MaskOf<S>& held, Scratch<S>& s) {
+void touch_in_rotation(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<S>& s) {
     using T = Element<S>;
     ContactScratch<S>& c = *t.contact;
-    const S h(T(call.dt));
+    const S zero(T(0)), per(T(1 / call.dt));
+    bool single = false;
+    for (int i = 0; i < f.nb; ++i) {
+        single = single || (f.body[i].kind == Kind::free && f.body[i].leaf);
+        c.touched[i] = constant_mask<S>(false);
+    }
+    for (int k = 0; k < c.contacts && single; ++k) {
+        const Contact<S>& a = c.contact[k];
+        S v = dot(a.n, point_velocity(c.base[a.body], a.r));
+        if (a.other >= 0) v = v - dot(a.n, point_velocity(c.base[a.other], a.r_other));
+        const auto acts = a.on & ((zero < a.ln) | (v < a.bound));
+        c.touched[a.body] = c.touched[a.body] | acts;
+        if (a.other >= 0) c.touched[a.other] = c.touched[a.other] | acts;
+    }
+    for (int i = 0; i < f.nb; ++i) {
+        const Body& b = f.body[i];
+        const auto& touches = c.touched[i];
+        if (b.kind != Kind::free || !b.leaf || !any(touches)) continue;
+        S* v = s.v_next.data() + b.v;
+        lose_free_rotation(t.constants[i], s.work[i].R, T(call.dt), touches, v,
+                           s.drift.data() + b.v);
+        for (int k = 0; k < 6; ++k)
+            s.qdd[b.v + k] = select(touches, per * (v[k] - t.v[b.v + k]), s.qdd[b.v + k]);
+        c.base[i] = {s.work[i].R * vec_at(v + 3), vec_at(v)};
+    }
+}
+
+// Rows of contact and of joints near their bounds, at the accelerations s.qdd without contact;
+// whether there are any.
+template <class S>
+bool start_contacts(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<S>& s) {
+    ContactScratch<S>& c = *t.contact;
+    const S h(Element<S>(call.dt));
     for (int k = 0; k < f.nv; ++k) s.v_next[k] = t.v[k] + h * s.qdd[k];
     c.moved = c.stuck = constant_mask<S>(false);
     find_contacts(f, call, t, s.v_next.data(), true, s);
-    if (!c.contacts && !c.limits) return;
-    ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, gravity, c};
+    if (c.contacts) touch_in_rotation(f, call, t, s);
+    return c.contacts || c.limits;
+}
+
+template <class S>
+ContactStep<S> contact_step(const Forest& f, const StepCall& call, const Tile<S>& t,
+                            const Vec3<S>& gravity, Scratch<S>& s) {
+    const bool thorough = call.acceleration.p;
+    return {
+        f,       *t.touch, s.work.data(), call.dt, gravity, *t.contact, static_cast<int>(t.count),
+        thorough};
+}
+
+// held: copies that are dragged
+template <class S>
+PassiveJoints<S> passive_joints(const StepCall& call, const Tile<S>& t, const MaskOf<S>& held,
+                                const Scratch<S>& s) {
     const bool commanded = call.force.p || call.acceleration.p;
-    contact.solve({s.v_next.data(), t.gain, t.seen.nv, held, commanded});
-    const S per(T(1 / call.dt));
+    return {s.v_next.data(), t.gain, t.seen.nv, held, commanded};
+}
+
+// Accelerations s.qdd without contact become those with it, and with joints within their bounds.
+template <class S>
+void solve_contacts(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
+                    const MaskOf<S>& held, Scratch<S>& s) {
+    ContactScratch<S>& c = *t.contact;
+    if (!start_contacts(f, call, t, s)) return;
+    contact_step(f, call, t, gravity, s).solve(passive_joints(call, t, held, s));
+    const S per(Element<S>(1 / call.dt));
     for (int k = 0; k < f.nv; ++k) s.qdd[k] = s.qdd[k] + per * c.dv[k];
 }
 
-// Accelerations under the present s.Q, s.K. touch: with contact, if the world has any.
+// Bodies that touch something move by the velocities that contact has given them.
 template <class S>
-void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
-                const Vec3<S>& gravity, Method method, bool touch, Scratch<S>& s, MaskOf<S>& bad,
-                int* bad_body) {
-    for (int k = 0; k < f.nv && t.passive; ++k) {
-        s.Q_sum[k] = s.Q[k] + s.Q_own[k];
-        s.K_sum[k] = s.K[k] + s.K_own[k];
+void stop_drift(const Forest& f, const ContactScratch<S>& c, S* drift) {
+    const S zero(Element<S>(0));
+    for (int k = 0; k < c.contacts; ++k) {
+        const Contact<S>& a = c.contact[k];
+        const auto pushes = zero < a.ln;
+        if (!any(pushes)) continue;
+        for (const int i : {a.body, a.other}) {
+            if (i < 0 || f.body[i].kind != Kind::free || !f.body[i].leaf) continue;
+            for (int j = f.body[i].v; j < f.body[i].v + 6; ++j)
+                drift[j] = select(pushes, zero, drift[j]);
+        }
     }
+}
+
+// Forces on the bodies that this step's accelerations do not change: pushes, springs that drag,
+// pins.
+template <class S>
+struct Loads {
+    bool pushed, dragged, pinned;
+    MaskOf<S> held;  // copies that are dragged
+};
+
+// They go to s.external and s.pinned; s.work holds the motions afterwards.
+template <class S>
+Loads<S> find_loads(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
+                    const Vec3<S>& gravity, Scratch<S>& s) {
     move<S>(f, t.constants, t.q, t.v, nullptr, gravity, s.work.data());
     const bool pushed = call.memory != nullptr;
     const bool dragged = pushed && dragging(call, t.first, t.count);
     const bool pinned = call.pin.p && t.gain;
-    const bool touching = touch && t.touch;
     if (pushed || pinned)
         for (int i = 0; i < f.nb; ++i) s.external[i] = zero_wrench<S>();
     if (pinned || dragged) clear_pins(f, s.pinned.data());
@@ -88,6 +160,19 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
         pin_forces(g, t.pin_table, rows_of(call.pin, t), Element<S>(call.dt), gravity, now, then,
                    s.external.data(), s.pinned.data());
     }
+    return {pushed, dragged, pinned, held};
+}
+
+// Accelerations without contact under the present s.Q, s.K; s.work holds the motions and is used
+// up.
+template <class S>
+void accelerate_freely(const Forest& f, const StepCall& call, const Tile<S>& t,
+                       const Vec3<S>& gravity, Method method, bool touching, const Loads<S>& loads,
+                       Scratch<S>& s, MaskOf<S>& bad, int* bad_body) {
+    for (int k = 0; k < f.nv && t.passive; ++k) {
+        s.Q_sum[k] = s.Q[k] + s.Q_own[k];
+        s.K_sum[k] = s.K[k] + s.K_own[k];
+    }
     const ForwardProblem<S> p = {f,
                                  t.constants,
                                  t.q,
@@ -96,20 +181,131 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
                                  t.passive ? s.Q_sum.data() : s.Q.data(),
                                  t.passive ? s.K_sum.data() : s.K.data(),
                                  t.isotropic,
-                                 pushed || pinned ? s.external.data() : nullptr,
-                                 pinned || dragged ? s.pinned.data() : nullptr,
-                                 touching ? t.contact->give.data() : nullptr};
+                                 loads.pushed || loads.pinned ? s.external.data() : nullptr,
+                                 loads.pinned || loads.dragged ? s.pinned.data() : nullptr,
+                                 touching ? t.contact->give.data() : nullptr,
+                                 t.limits ? s.relief.data() : nullptr};
     forward_dynamics(method, p, s, s.qdd.data(), bad, bad_body);
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         if (b.kind == Kind::free && b.leaf)
             keep_angular_momentum(t.constants[i], s.work[i].R, Element<S>(call.dt), t.v + b.v,
-                                  p.K + b.v, s.qdd.data() + b.v);
+                                  p.K + b.v, s.qdd.data() + b.v, s.drift.data() + b.v);
     }
-    if (touching) solve_contacts(f, call, t, gravity, held, s);
-    if (!t.momentum) return;
+}
+
+// What contact does in the joints, s.contact_force (nv): J' of the impulses over the time step.
+template <class S>
+void find_contact_forces(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<S>& s) {
+    const ContactScratch<S>& c = *t.contact;
+    Wrench<S>* W = s.total.data();
+    Vec3<S>* in_joint = s.target_origin.data();
+    for (int i = 0; i < f.nb; ++i) {
+        W[i] = zero_wrench<S>();
+        in_joint[i] = zero3<S>();
+    }
+    const S per(Element<S>(1 / call.dt));
+    for (int k = 0; k < c.contacts; ++k) {
+        const Contact<S>& a = c.contact[k];
+        const Vec3<S> p = per * (a.ln * a.n + a.lt * a.t + a.lu * a.u);
+        W[a.body] = W[a.body] + impulse_at(a.r, p);
+        if (a.other >= 0) W[a.other] = W[a.other] + impulse_at(a.r_other, zero3<S>() - p);
+    }
+    for (int k = 0; k < c.limits; ++k) {
+        const LimitRow<S>& a = c.limit[k];
+        in_joint[a.body] = in_joint[a.body] + (per * a.l) * a.g;
+    }
+    for (int i = f.nb - 1; i >= 0; --i) {
+        const Body& b = f.body[i];
+        const Mat3<S>& R = s.work[i].R;
+        S* force = s.contact_force.data() + b.v;
+        if (b.kind == Kind::free) {
+            store(force, W[i].f);
+            store(force + 3, tmul(R, W[i].n));
+        } else if (b.kind == Kind::ball) {
+            store(force, tmul(R, W[i].n + in_joint[i]));
+        } else {
+            force[0] = dot(axis_of(R), b.kind == Kind::hinge ? W[i].n : W[i].f) + in_joint[i].x;
+        }
+        if (b.parent >= 0) W[b.parent] = W[b.parent] + shift(W[i], s.work[i].r);
+    }
+}
+
+// Accelerations with forces within the effort limits, which change what is linear of the drive:
+// s.Q, s.K, s.relief. The forces go to s.tau.
+template <class S>
+void accelerate_within_limits(const Forest& f, const StepCall& call, const Tile<S>& t,
+                              const Vec3<S>& gravity, Method method, bool touching,
+                              const Loads<S>& loads, Scratch<S>& s, MaskOf<S>& bad, int* bad_body) {
+    using T = Element<S>;
+    auto failed = constant_mask<S>(false);
+    bool moved = true;
+    const auto solve = [&] {
+        if (!moved) move<S>(f, t.constants, t.q, t.v, nullptr, gravity, s.work.data());
+        moved = false;
+        failed = constant_mask<S>(false);
+        accelerate_freely(f, call, t, gravity, method, touching, loads, s, failed, bad_body);
+    };
+    BoundedDrive<S> drive(t.seen, t.axis, rows_of(call.strength, t), s);
+    drive.solve_free(solve);
+    if (touching) {
+        ContactScratch<S>& c = *t.contact;
+        const S h(T(call.dt)), per(T(1 / call.dt));
+        const auto add_contact = [&] {
+            for (int k = 0; k < f.nv; ++k) {
+                s.a_free[k] = s.qdd[k];
+                s.qdd[k] = s.qdd[k] + per * c.dv[k];
+            }
+        };
+        c.timer.mark(Phase::dynamics);
+        if (start_contacts(f, call, t, s)) {
+            ContactStep<S> contact = contact_step(f, call, t, gravity, s);
+            GaussSeidel<S> sweeper = contact.impulses();
+            const auto keep_limits = [&](auto open) {
+                for (int k = 0; any(open.any_of()); ++k) {
+                    find_contact_forces(f, call, t, s);
+                    if (!drive.correct(k, open)) return;
+                    solve();
+                    for (int j = 0; j < f.nv; ++j) s.v_next[j] = t.v[j] + h * s.qdd[j];
+                    motions(f, s.work.data(), static_cast<const S*>(s.v_next.data()),
+                            c.base.data());
+                    touch_in_rotation(f, call, t, s);
+                    contact.solve_again(sweeper, open.any_of());
+                    add_contact();
+                    open = drive.errors(open);
+                }
+            };
+            contact.start(sweeper, passive_joints(call, t, loads.held, s));
+            add_contact();
+            drive.start_contact(f.nv, t.touch->tolerance / call.dt);
+            keep_limits(drive.errors(drive.everywhere()));
+            const auto bounced = contact.finish(sweeper);
+            if (any(bounced)) sweeper.update(c.dv.data());
+            for (int k = 0; k < f.nv; ++k) s.qdd[k] = s.a_free[k] + per * c.dv[k];
+            if (any(bounced)) {
+                const auto open = drive.errors({bounced, bounced});
+                const auto again = open.any_of();
+                if (any(again)) contact.keep_bounce(sweeper, again);
+                for (int k = 0; k < f.nv; ++k) s.load[k] = s.qdd[k];
+                drive.start_contact(f.nv, t.touch->tolerance / call.dt);
+                keep_limits(open);
+                // positions go where they would have gone
+                for (int k = 0; k < f.nv; ++k)
+                    c.push[k] = c.push[k] + select(again, h * (s.load[k] - s.qdd[k]), S(T(0)));
+            }
+        }
+        c.timer.mark(Phase::positions);
+    }
+    drive.find_forces();
+    bad = bad | failed;
+}
+
+// Momentum that trees in flight must have after the step.
+template <class S>
+void start_momentum(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
+                    bool touch, const Loads<S>& loads, Scratch<S>& s) {
     // pins and springs that drag are implicit: what they add is not known before
-    const bool known = call.correct_momentum && !pinned && touch;
+    const bool known = call.correct_momentum && !loads.pinned && touch;
     bool flying = false;
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
@@ -117,7 +313,7 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
         if (b.kind != Kind::free || b.leaf || !known) continue;
         flies = negate(t.touch ? touches_something(*t.contact, i, end_of_tree(f, i))
                                : acts_on_root(b, s.Q.data(), s.K.data()));
-        flies = flies & negate(held);
+        flies = flies & negate(loads.held);
         flying = flying || any(flies);
     }
     if (!flying) return;
@@ -126,10 +322,35 @@ void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& 
         motions(f, s.work.data(), t.v, t.momentum->motion.data());
     }
     S* force = s.load.data();
-    for (int k = 0; k < f.nv; ++k) force[k] = p.Q[k] - p.K[k] * s.qdd[k];
+    const S* Q = t.passive ? s.Q_sum.data() : s.Q.data();
+    const S* K = t.passive ? s.K_sum.data() : s.K.data();
+    for (int k = 0; k < f.nv; ++k) force[k] = Q[k] - K[k] * s.qdd[k];  // only the roots' counts
     expect_momentum(f, t.constants, s.work.data(), s.origin.data(),
-                    t.touch ? t.contact->before.data() : t.momentum->motion.data(), p.external,
+                    t.touch ? t.contact->before.data() : t.momentum->motion.data(),
+                    loads.pushed || loads.pinned ? s.external.data() : nullptr,
                     static_cast<const S*>(force), Element<S>(call.dt), gravity, *t.momentum);
+}
+
+// Accelerations under the drive in s.Q, s.K. touch: with contact, if the world has any; limits:
+// within the effort limits.
+template <class S>
+void accelerate(const Forest& f, const StepCall& call, int step, const Tile<S>& t,
+                const Vec3<S>& gravity, Method method, bool touch, bool limits, Scratch<S>& s,
+                MaskOf<S>& bad, int* bad_body) {
+    const bool touching = touch && t.touch;
+    const Loads<S> loads = find_loads(f, call, step, t, gravity, s);
+    if (limits) {
+        accelerate_within_limits(f, call, t, gravity, method, touching, loads, s, bad, bad_body);
+    } else {
+        accelerate_freely(f, call, t, gravity, method, touching, loads, s, bad, bad_body);
+        if (touching) {
+            t.contact->timer.mark(Phase::dynamics);
+            solve_contacts(f, call, t, gravity, loads.held, s);
+            t.contact->timer.mark(Phase::positions);
+        }
+    }
+    if (touching) stop_drift(f, *t.contact, s.drift.data());
+    if (t.momentum) start_momentum(f, call, t, gravity, touch, loads, s);
 }
 
 // Take the step in the lanes that are good; the others stay where they are and are reported.
@@ -143,8 +364,11 @@ void commit_step(const Forest& f, const StepCall& call, const Tile<S>& t, const 
         speed = speed + s.v_next[k] * s.v_next[k];
     }
     // bodies that move by more than the velocities that they keep
-    const bool apart = t.touch && any(t.contact->moved), projectiles = f.nb > t.seen.nb;
-    for (int k = 0; k < f.nv && apart; ++k) {
+    const bool pushed = t.touch && any(t.contact->moved), projectiles = f.nb > t.seen.nb;
+    bool apart = pushed;
+    for (int i = 0; i < f.nb; ++i)
+        apart = apart || (f.body[i].kind == Kind::free && f.body[i].leaf);
+    for (int k = 0; k < f.nv && pushed; ++k) {
         const S push = select(t.contact->moved, t.contact->push[k], S(T(0)));
         speed = speed + push * push;
     }
@@ -164,9 +388,14 @@ void commit_step(const Forest& f, const StepCall& call, const Tile<S>& t, const 
     for (int k = 0; k < f.nq; ++k) s.q_old[k] = t.q[k];
     for (int k = 0; k < f.nv; ++k) s.v_old[k] = t.v[k];
     if (apart) {
-        const auto& c = *t.contact;
-        for (int k = 0; k < f.nv; ++k)
-            s.load[k] = s.v_next[k] + select(c.moved, c.push[k], S(T(0)));
+        for (int k = 0; k < f.nv; ++k) s.load[k] = s.v_next[k];
+        for (int k = 0; k < f.nv && pushed; ++k)
+            s.load[k] = s.load[k] + select(t.contact->moved, t.contact->push[k], S(T(0)));
+        for (int i = 0; i < f.nb; ++i) {
+            const Body& b = f.body[i];
+            if (b.kind != Kind::free || !b.leaf) continue;
+            for (int k = b.v; k < b.v + 6; ++k) s.load[k] = s.load[k] + s.drift[k];
+        }
         integrate(f, T(call.dt), t.q, t.v, s.load.data(), t.rotation_step);
         for (int k = 0; k < f.nv; ++k) t.v[k] = s.v_next[k];
     } else {
@@ -221,13 +450,15 @@ POISE_NOINLINE void correct_positions(const Forest& f, const StepCall& call, con
                                  t.isotropic,
                                  nullptr,
                                  nullptr,
-                                 c.give.data()};
+                                 c.give.data(),
+                                 t.limits ? s.relief.data() : nullptr};
     auto bad = constant_mask<S>(false);
     int bad_body[Traits<S>::lanes] = {};
     forward_by_maba(p, s, s.qdd.data(), bad, bad_body);
     find_contacts(f, call, t, static_cast<const S*>(s.v_old.data()), true, s);
     if (!c.contacts) return;
-    ContactStep<S> contact = {f, *t.touch, s.work.data(), call.dt, none, c};
+    ContactStep<S> contact = {
+        f, *t.touch, s.work.data(), call.dt, none, c, static_cast<int>(t.count)};
     auto out = contact.correct_positions(which & negate(bad));
     // what has almost no inertia may be thrown anywhere
     S speed = zero;
@@ -237,7 +468,12 @@ POISE_NOINLINE void correct_positions(const Forest& f, const StepCall& call, con
     for (int k = 0; k < f.nq; ++k) s.q_old[k] = t.q[k];
     // the velocities stay
     integrate(f, T(call.dt), s.q_old.data(), s.v_old.data(), c.push.data(), s.rotation_step.data());
-    for (int k = 0; k < f.nq; ++k) t.q[k] = select(out, s.q_old[k], t.q[k]);
+    // of the islands that are too deep: the others stay, to the last bit
+    for (int i = 0; i < f.nb; ++i) {
+        const auto moves = out & c.deep[c.islands.root(i)];
+        const int end = i + 1 < f.nb ? f.body[i + 1].q : f.nq;
+        for (int k = f.body[i].q; k < end; ++k) t.q[k] = select(moves, s.q_old[k], t.q[k]);
+    }
 }
 
 // Impulses for the next step to start from, and contacts for the user to see. Copies that stand
@@ -258,9 +494,10 @@ void store_impulses(const Tile<S>& t, const MaskOf<S>& frozen, bool report) {
         const auto on = a.on & moving;
         S* m = t.impulses + 3 * a.slot;
         t.kept->add(a.slot);
-        m[0] = select(on, p.x, zero);
-        m[1] = select(on, p.y, zero);
-        m[2] = select(on, p.z, zero);
+        const auto lasts = on & negate(a.struck);
+        m[0] = select(lasts, p.x, zero);
+        m[1] = select(lasts, p.y, zero);
+        m[2] = select(lasts, p.z, zero);
         // those that touch: near ones without an impulse are no contacts
         const auto felt = on & ((zero < a.ln) | (a.gap < zero));
         if (report && any(felt)) t.report->add(a, felt, p);
@@ -278,37 +515,51 @@ void step_tile(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<
     using T = Element<S>;
     const Vec3<S> gravity = {S(T(call.gravity[0])), S(T(call.gravity[1])), S(T(call.gravity[2]))};
     auto frozen = constant_mask<S>(false);
-    for (int lane = 0; lane < Traits<S>::lanes && lane < t.count; ++lane)
-        put(frozen, lane, call.frozen[t.first + lane] != 0);
-    for (int step = 0; step < call.steps; ++step) {
+    // lanes beyond the last copy repeat it
+    for (int lane = 0; lane < Traits<S>::lanes; ++lane)
+        put(frozen, lane, call.frozen[t.first + (lane < t.count ? lane : t.count - 1)] != 0);
+    if (t.touch) t.contact->timer.start(t.profile);
+    if (t.profile) t.profile->steps += call.steps * call.substeps * t.count;
+    const int all = call.steps * call.substeps;
+    for (int now = 0; now < all; ++now) {
+        const int step = now / call.substeps;
+        const bool last = now + 1 == all;
         auto bad = constant_mask<S>(false);
         int bad_body[Traits<S>::lanes] = {};
+        // copies that stand still have neither contacts nor drives, and cost their tile nothing
+        if (t.touch) t.contact->alive = negate(frozen);
         joint_forces(t.seen, f, call, step, t, gravity, s);
+        for (int k = 0; k < t.seen.nv && any(frozen); ++k) {
+            s.Q[k] = select(frozen, S(T(0)), s.Q[k]);
+            s.K[k] = select(frozen, S(T(0)), s.K[k]);
+        }
         for (int k = t.seen.nv; k < f.nv; ++k) s.Q[k] = s.K[k] = s.Q_own[k] = s.K_own[k] = S(T(0));
+        for (int k = t.seen.nb; k < f.nb; ++k) s.relief[k] = zero3<S>();
         const bool touch = call.embedded;  // standalone torques know nothing of contact
-        const auto solve = [&] {
-            accelerate(f, call, step, t, gravity, call.method, touch, s, bad, bad_body);
-        };
-        if (t.limits) within_limits(t.seen, t.axis, rows_of(call.strength, t), s, solve);
-        else solve();
+        accelerate(f, call, step, t, gravity, call.method, touch, t.limits, s, bad, bad_body);
+        if (!t.limits)
+            for (int k = 0; k < t.seen.nv; ++k) s.tau[k] = s.Q[k] - s.K[k] * s.qdd[k];
         if (!call.embedded) {
             // standalone: the torque is handed to a second, forward solve
             for (int k = 0; k < t.seen.nv; ++k) {
-                s.Q[k] = s.Q[k] - s.K[k] * s.qdd[k];
+                s.Q[k] = s.tau[k];
                 s.K[k] = S(T(0));
             }
-            accelerate(f, call, step, t, gravity, Method::maba, true, s, bad, bad_body);
+            for (int k = 0; k < t.seen.nb; ++k) s.relief[k] = zero3<S>();
+            accelerate(f, call, step, t, gravity, Method::maba, true, false, s, bad, bad_body);
         }
-        if (step + 1 == call.steps)
+        if (last)
             for (int k = 0; k < t.seen.nv; ++k) {
-                t.tau[k] = s.Q[k] - s.K[k] * s.qdd[k];
+                t.tau[k] = s.tau[k];
                 if (t.limits) t.limited[k] = s.limited[k];
             }
+        if (t.touch) t.contact->timer.mark(Phase::dynamics);
         commit_step(f, call, t, bad, bad_body, frozen, s);
         if (t.touch) {
-            store_impulses(t, frozen, step + 1 == call.steps);
+            store_impulses(t, frozen, last);
             const auto stuck = (t.contact->stuck | t.contact->fast) & negate(frozen);
             if (any(stuck)) correct_positions(f, call, t, stuck, s);
+            t.contact->timer.mark(Phase::integration);
         }
         if (any(frozen))  // copies that stand still apply nothing
             for (int k = 0; k < t.seen.nv; ++k) t.tau[k] = select(frozen, S(T(0)), t.tau[k]);

@@ -29,6 +29,7 @@ struct Tile {
     S* impulses;  // (slots, 3) of the last step; 0 where not kept
     Kept* kept;
     Report<S>* report;
+    StepProfile* profile;       // null: none
     std::int64_t first, count;  // copies first .. first + count - 1
 };
 

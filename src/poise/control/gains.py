@@ -276,9 +276,14 @@ def rows_of_copies(array: Floats, size: int, name: str) -> Floats:
     return np.array(np.broadcast_to(one, (n, size) if n > 1 else (size,)), order="C")
 
 
+LARGEST_OPTION = 1e9  # of frequencies [Hz] and damping ratios
+
+
 def _positive(value: Any, name: str, size: int) -> Floats:
     array = floats(value, name)
     rows = rows_of_copies(array, size, name)
-    if not (np.isfinite(array) & (array > 0)).all():
-        raise PoiseError(f"{name} is {value!r:.80}; it must be positive")
+    if not ((array > 0) & (array <= LARGEST_OPTION)).all():
+        raise PoiseError(
+            f"{name} is {value!r:.80}; it must be positive, at most {LARGEST_OPTION:g}"
+        )
     return rows

@@ -195,6 +195,8 @@ class InverseDynamics(Servo):
         before = np.broadcast_to(self._fallen, np.shape(standing) or (1,))
         before = before.reshape(np.shape(standing))
         rate = v if target.v is None else v - target.v
+        assert self.dt is not None
+        standing = standing * self._free.in_control(rate, self.dt)
         settled = (standing == 1.0) & (np.abs(rate).max(axis=-1) < SETTLED)
         fallen = np.where(before, ~settled, standing == 0.0)
         return np.where(fallen, 0.0, standing), fallen
@@ -289,6 +291,9 @@ TORQUES = (4.0, 8.0)
 """Largest torque by the character's weight times its size: what fast motions need is below the
 first, and a character that is thrown about is above the second."""
 
+TURNS = (1.0, 2.0)
+"""A joint that turns by so much more or less than its target in a step is out of control [rad]."""
+
 DROPS = (0.25, 0.45)
 """How much lower the center of mass is than the target's, as a fraction of its height: alike."""
 
@@ -336,6 +341,15 @@ class FreeRoot:
             tau: Generalized forces [N, N·m], shape (..., nv).
         """
         return np.asarray(fade_out(np.abs(tau).max(axis=-1) / self._weight, TORQUES))
+
+    def in_control(self, rate: Floats, dt: float) -> Floats:
+        """1, and 0 where a joint turns far faster than its target, shape (...).
+
+        Args:
+            rate: Velocities relative to the target's [rad/s, m/s], shape (..., nv).
+            dt: Time step [s].
+        """
+        return np.asarray(fade_out(dt * np.abs(rate).max(axis=-1), TURNS))
 
     def _up(self, q: Floats) -> Floats:
         """The vertical in the axes of the root, shape (..., 3)."""

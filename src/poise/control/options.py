@@ -187,7 +187,8 @@ def _check_number(name: str, value: Any, info: OptionInfo) -> None:
 def _check_pair(name: str, value: Any, info: OptionInfo) -> None:
     words = "".join(f"{word!r}, or " for word in info.words)
     unit = f" [{info.unit}]" if info.unit else ""
-    if not isinstance(value, (Sequence, np.ndarray)) or isinstance(value, str) or len(value) != 2:
+    several = isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str)
+    if not several or getattr(value, "ndim", 1) == 0 or len(value) != 2:
         raise PoiseError(f"{name} is {value!r:.60}; it must be {words}a pair of numbers{unit}")
     for one in value:
         _check_number(name, one, info)

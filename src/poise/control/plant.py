@@ -126,7 +126,7 @@ class Plant(Sealed):
         if isinstance(its, Plane) and its.normal[2] > LEVEL:
             return its.height
         if isinstance(its, HeightField) and np.ptp(its.heights) == 0.0:
-            return float(its.heights[0, 0])
+            return float(its.heights.flat[0])
         if isinstance(its, (Plane, HeightField)):
             raise PoiseError(
                 "a free root needs level ground, and that of this world is not; ground=... gives "
@@ -422,7 +422,10 @@ def _part_names(scene: Scene, part: PartLike) -> tuple[str, ...]:
                 f"acts on: {shorten(map(repr, known))}"
             )
         return found
-    names = (part,) if isinstance(part, str) else tuple(part)
+    try:
+        names = (part,) if isinstance(part, str) else tuple(part)
+    except TypeError:
+        raise PoiseError(f"part must be a name, or several of them, got {part!r:.80}") from None
     for name in names:
         check_known("part", name, known)
     if not names or len(set(names)) < len(names):

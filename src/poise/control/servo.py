@@ -12,7 +12,7 @@ from poise import dynamics
 from poise.control.gains import FREQUENCY, ROOTS, Gains, root_slices, suggest_gains, with_root
 from poise.control.plant import ActsOnPlant, PartLike, Plant
 from poise.errors import PoiseError, Sealed
-from poise.math.arrays import Floats, choice, number
+from poise.math.arrays import Floats, choice, floats, number
 from poise.model.forest import KINDS
 from poise.model.scene import SceneLike
 from poise.simulation.command import Command, Target
@@ -61,7 +61,7 @@ class Servo(ActsOnPlant, Sealed, ABC):
         self._root = ROOTS[choice(root, "root", ROOTS)]
         if gains is None:
             for name, value in (("frequency", frequency), ("damping", damping)):
-                self._check_copies(np.shape(value), name)
+                self._check_copies(floats(value, name).shape, name)
             gains = suggest_gains(self.scene, frequency, damping, root=root)
         self.gains = gains
         self.strength = strength

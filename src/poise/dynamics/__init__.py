@@ -499,7 +499,8 @@ def _single(scene: Scene, arrays: Arrays) -> dict[str, Floats] | None:
         # this is `is_plain`, without the call: a call of the core takes 4 µs, and so did these
         if type(value) is not np.ndarray or value.dtype is not FLOAT64:
             return None
-        if value.shape != shapes[name] or not value.flags.c_contiguous:
+        flags = value.flags
+        if value.shape != shapes[name] or not (flags.c_contiguous and flags.aligned):
             return None
         rows[name] = value if value.ndim == 1 else value.reshape(-1)
     return rows

@@ -26,11 +26,22 @@ from typing import Any
 from poise import _core
 from poise.errors import PoiseError
 
+try:
+    import fcntl
+except ImportError:  # Windows: leftovers of killed processes stay
+    fcntl = None  # type: ignore[assignment]
+
 MOST_COMPARED = 2000
 """Names of a folder with which one that is not there is compared."""
 
 MADE_BY = "made by"
 """Key of the JSON record that marks an output folder as ours."""
+
+RESULTS = ".results-"
+"""How the hidden folders start in which output is collected."""
+
+MOST_SEARCHED = 10_000
+"""Entries of a folder among which the leftovers of killed processes are looked for."""
 
 LARGEST_RECORD = 16 * 2**20  # [bytes]
 
@@ -48,18 +59,23 @@ def write_atomically(
     named = os.fspath(path)
     try:
         path = Path(os.path.realpath(path))
-        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        path.with_name(".part")  # a path without a name raises
     except (OSError, ValueError) as problem:
         raise error(f"{named!r}: cannot be written: {_reason(problem)}") from problem
+    _remove_stale(path.parent, f".{path.name}.", is_ours=Path.is_file, remove=Path.unlink)
+    part, lock = None, None
     try:
-        with open(part, "xb") as file:
+        part, lock = _claim(path.parent, f".{path.name}.", lambda new: new.touch(exist_ok=False))
+        with open(part, "wb") as file:
             file.write(data)
         os.replace(part, path)
     except (OSError, ValueError) as problem:
         raise error(f"{path}: cannot be written: {_reason(problem)}") from problem
     finally:
         with contextlib.suppress(OSError, ValueError):
-            part.unlink(missing_ok=True)
+            if part is not None:
+                part.unlink(missing_ok=True)
+        _unlock(lock)
 
 
 def suffix_of(path: object, what: str, error: type[PoiseError] = PoiseError) -> str:
@@ -261,7 +277,8 @@ def write_output_folder(
     """Writes files into a folder: all of them, or none.
 
     They are written into a hidden folder first and moved when all are complete. A program that is
-    interrupted leaves the files of the run before, or none.
+    interrupted leaves the files of the run before, or none. One that is killed leaves the hidden
+    folder, too; the next run removes it.
 
     Args:
         out: The folder; it is created if it does not exist.
@@ -271,10 +288,12 @@ def write_output_folder(
     Returns:
         The files by their names.
     """
-    stage = out / f".results-{secrets.token_hex(4)}.part"
     new = not out.exists()
+    stage, lock = out, None
     try:
-        stage.mkdir(parents=True)
+        out.mkdir(parents=True, exist_ok=True)
+        _remove_stale(out, RESULTS, is_ours=_holds_files_alone, remove=shutil.rmtree)
+        stage, lock = _claim(out, RESULTS, Path.mkdir)
         for file, write in writers.items():
             write(stage / file)
         for file in writers:
@@ -290,11 +309,76 @@ def write_output_folder(
         raise PoiseError(str(error).replace(hidden, f"{out}{os.sep}")) from error
     finally:
         with _interrupts_ignored():
-            shutil.rmtree(stage, ignore_errors=True)
+            if stage is not out:
+                shutil.rmtree(stage, ignore_errors=True)
+            _unlock(lock)
             if new:
                 with contextlib.suppress(OSError):
                     out.rmdir()
     return {file: out / file for file in writers}
+
+
+# Parts are locked by the process that writes them. The system frees the lock when the process ends,
+# however it ends: a part that nobody holds is stale.
+
+
+def _claim(folder: Path, start: str, make: Callable[[Path], object]) -> tuple[Path, int | None]:
+    """Makes a part of its own in a folder, and locks it; returns it and its lock."""
+    while True:
+        part = folder / f"{start}{secrets.token_hex(4)}.part"
+        make(part)
+        lock = _lock(part, wait=True)
+        # another process may have taken it for a stale one before it was locked
+        with contextlib.suppress(OSError):
+            there = os.stat(part)
+            if lock is None or os.path.samestat(os.fstat(lock), there):
+                return part, lock
+        _unlock(lock)
+
+
+def _remove_stale(
+    folder: Path, start: str, is_ours: Callable[[Path], bool], remove: Callable[[Path], object]
+) -> None:
+    """Removes the parts that processes left which were killed; those of others stay."""
+    name = re.compile(re.escape(start) + r"[0-9a-f]{8}\.part")
+    with contextlib.suppress(OSError, ValueError), os.scandir(folder) as entries:
+        found = [
+            entry.name for entry in islice(entries, MOST_SEARCHED) if name.fullmatch(entry.name)
+        ]
+        for part in (folder / entry for entry in found):
+            if part.is_symlink() or not is_ours(part):
+                continue
+            lock = _lock(part, wait=False)
+            if lock is None:
+                continue
+            with contextlib.suppress(OSError):
+                remove(part)
+            _unlock(lock)
+
+
+def _lock(part: Path, *, wait: bool) -> int | None:
+    """A lock on a file or folder; None if it is held, or where the system has none."""
+    if fcntl is None:
+        return None
+    try:
+        lock = os.open(part, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _unlock(lock: int | None) -> None:
+    if lock is not None:
+        os.close(lock)
+
+
+def _holds_files_alone(folder: Path) -> bool:
+    return folder.is_dir() and all(entry.is_file() for entry in folder.iterdir())
 
 
 def _check_place(path: Path) -> None:

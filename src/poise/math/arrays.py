@@ -23,12 +23,15 @@ FLOAT64 = np.dtype(np.float64)
 
 
 def is_plain(value: object) -> TypeGuard[Floats]:
-    """Whether it is a C-contiguous float64 array as it stands."""
-    return type(value) is np.ndarray and value.dtype is FLOAT64 and value.flags.c_contiguous
+    """Whether it is an aligned, C-contiguous float64 array as it stands."""
+    if type(value) is not np.ndarray or value.dtype is not FLOAT64:
+        return False
+    flags = value.flags
+    return flags.c_contiguous and flags.aligned
 
 
 def floats(value: ArrayLike, name: str) -> Floats:
-    """A C-contiguous float64 array of the value.
+    """An aligned, C-contiguous float64 array of the value.
 
     Args:
         value: Anything NumPy reads as real numbers.
@@ -38,13 +41,13 @@ def floats(value: ArrayLike, name: str) -> Floats:
         return value
     try:
         array = np.asarray(value)
-    except (ValueError, TypeError) as error:
-        raise PoiseError(f"{name} is not an array of numbers: {error}") from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise PoiseError(f"{name} is not an array of numbers: {error!s:.200}") from None
     if array.dtype.kind not in "fiub":
         got = f", got {value!r:.60}" if array.dtype.kind == "O" else ""
         raise PoiseError(f"{name} must hold real numbers, not {array.dtype}{got}")
     # not ascontiguousarray: that would give a number an axis
-    return np.require(array, dtype=np.float64, requirements="C")
+    return np.require(array, dtype=np.float64, requirements=("C", "A"))
 
 
 def shaped(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Floats:
@@ -73,11 +76,20 @@ def finite(array: Floats, name: str) -> Floats:
 
 def number(value: Any, name: str, *, positive: bool = True, unit: str = "s") -> float:
     """A finite real number; a positive one if `positive`."""
-    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not real or not math.isfinite(value) or (positive and value <= 0):
+    if not _is_finite(value) or (positive and value <= 0):
         kind = f"a {'positive' if positive else 'finite'} {'time' if unit == 's' else 'number'}"
         raise PoiseError(f"{name} is {value!r:.80}; it must be {kind}{f' [{unit}]' * bool(unit)}")
     return float(value)
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether it is one real number that float64 holds."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:  # a whole number of hundreds of digits
+        return False
 
 
 def count(value: Any, name: str, *, most: int = 2**31 - 1, why: str = "") -> int:
@@ -93,9 +105,9 @@ def choice(value: Any, name: str, known: Sequence[str]) -> int:
     """Index of the value among the known names."""
     try:
         return known.index(value)
-    except ValueError:
+    except (ValueError, TypeError):  # TypeError: some arrays cannot be compared
         names = ", ".join(map(repr, known))
-        raise PoiseError(f"{name} is {value!r}; it must be one of {names}") from None
+        raise PoiseError(f"{name} is {value!r:.80}; it must be one of {names}") from None
 
 
 def copies_mask(where: ArrayLike, n: int) -> NDArray[np.bool_]:
@@ -105,7 +117,10 @@ def copies_mask(where: ArrayLike, n: int) -> NDArray[np.bool_]:
         where: A mask of the copies, or their indices; negative ones count from the end.
         n: Number of copies.
     """
-    given = np.asarray(where)
+    try:
+        given = np.asarray(where)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise PoiseError(f"where must be indices or a mask of copies: {error!s:.200}") from None
     if given.dtype == bool:
         if given.shape != (n,):
             raise PoiseError(f"where has shape {given.shape}, a mask has ({n},)")
@@ -118,6 +133,22 @@ def copies_mask(where: ArrayLike, n: int) -> NDArray[np.bool_]:
     mask = np.zeros(n, dtype=bool)
     mask[given] = True
     return mask
+
+
+def copies_index(where: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Indices of the copies that are meant, shape (k,), in their order; see `copies_mask`."""
+    try:
+        given = np.asarray(where)
+    except (ValueError, TypeError, OverflowError):
+        given = copies_mask(where, n)  # raises the error
+    if given.dtype == bool:
+        return np.flatnonzero(copies_mask(where, n))
+    if given.size and given.dtype.kind not in "iu":
+        raise PoiseError(f"where must be indices or a mask of copies, not {given.dtype}")
+    index = given.astype(np.int64).reshape(-1)
+    if index.size and (index.min() < -n or index.max() >= n):
+        raise PoiseError(f"where names a copy outside 0 to {n - 1}")
+    return np.where(index < 0, index + n, index)
 
 
 def joined(a: ArrayLike, b: ArrayLike, one: str, two: str) -> Floats:

@@ -25,4 +25,4 @@ def pad_length(cutoff: float, fps: float) -> int:
 
     The filter continues the signal by twice as many frames at both ends, or by its own length.
     """
-    return max(3, math.ceil(fps / cutoff))
+    return max(3, math.ceil(min(fps / cutoff, 1e9)))

@@ -47,7 +47,12 @@ def convex_hulls(points: ArrayLike, on: ArrayLike) -> Polygons:
         points: [m], shape (..., k, 2) or (..., k, 3).
         on: Which of them count, shape (..., k).
     """
-    at, chosen = floats(points, "points")[..., :2], np.asarray(on, dtype=bool)
+    at, chosen = floats(points, "points"), floats(on, "on") != 0.0
+    if at.shape[:-1] != chosen.shape or not chosen.ndim or at.shape[-1] not in (2, 3):
+        raise PoiseError(
+            f"points has shape {at.shape} and on {chosen.shape}, expected (..., k, 3) and (..., k)"
+        )
+    at = at[..., :2]
     shape = chosen.shape[:-1]
     rows = chosen.reshape(-1, chosen.shape[-1])
     which, _ = np.nonzero(rows)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.dynamics import GRAVITY
+from poise.errors import PoiseError
 from poise.math.arrays import Floats, floats, shaped
 from poise.measure.contact_rows import contact_wrench, contacts_of
 from poise.model.scene import SceneLike, scene_of
@@ -122,7 +123,10 @@ def energy(
 
 
 def _times(A: Floats, x: ArrayLike, name: str) -> Floats:
-    product: Floats = (A @ floats(x, name)[..., None])[..., 0]
+    given = floats(x, name)
+    if given.shape[-1:] != A.shape[-1:]:
+        raise PoiseError(f"{name} has shape {given.shape}, expected (..., {A.shape[-1]})")
+    product: Floats = (A @ given[..., None])[..., 0]
     return product
 
 

@@ -13,7 +13,6 @@ from poise.anatomy.body import head_of, limbs_of
 from poise.anatomy.feet import feet_of, positions
 from poise.errors import PoiseError, check_known
 from poise.math.arrays import Floats, floats
-from poise.math.rotation import quat_matrix
 from poise.measure.contact_rows import (
     Copies,
     check_contacts,
@@ -61,6 +60,8 @@ def fallen(
     if q is None:
         if not isinstance(character, World):
             raise PoiseError("q is missing; only a World has a state of its own")
+        if contacts is None:
+            return _fallen_now(character, part, ground, allowed)
         q, contacts = character.state.q, character.contacts if contacts is None else contacts
     if contacts is not None:
         contacts, part = _own(character, contacts, part)
@@ -69,6 +70,35 @@ def fallen(
         return low
     copies = floats(q, "q").shape[:-1]
     return low | body_on_ground(character, contacts, part=part, copies=copies, allowed=allowed)
+
+
+def _fallen_now(
+    world: World, part: str | None, ground: ArrayLike, allowed: Iterable[str] | None
+) -> Bools:
+    """The same of a world's present state, read in bulk."""
+    scene = world.scene
+    name, one = _part(scene, part)
+    head, standing = _standing(one)
+    head += scene.forest.parts[name].links.start
+    pairs = _pairs_with_ground(scene.characters, name, None if allowed is None else tuple(allowed))
+    now = world.read("link_position", "link_quat", "pair_contact", links=[head], pairs=pairs)
+    at = now["link_position"][..., 0, 2] + _rise(now["link_quat"][..., 0, :], scene, head)
+    low = (at - floats(ground, "ground")) / standing < FALLEN
+    return np.asarray(low | now["pair_contact"].any(axis=-1))
+
+
+@lru_cache(maxsize=64)
+def _pairs_with_ground(
+    characters: tuple[Character, ...], part: str, allowed: tuple[str, ...] | None
+) -> NDArray[np.int32]:
+    """A part's links that may not touch the ground, each with the ground, shape (k, 2)."""
+    scene = scene_of(characters)
+    _, one = _part(scene, part)
+    links = scene.forest.parts[part].links
+    may = allowed_on_ground(one) if allowed is None else allowed
+    feet = {links.start + _index(one, link) for link in may}
+    rows = [(link, -1) for link in range(links.start, links.stop) if link not in feet]
+    return np.array(rows, dtype=np.int32).reshape(-1, 2)
 
 
 def head_height(
@@ -160,6 +190,15 @@ def _index(character: Character, link: str) -> int:
 
 def _height(scene: Scene, q: ArrayLike, link: int) -> Floats:
     p, quat = dynamics.forward_kinematics(scene, q)
-    up = quat_matrix(quat[..., link, :])[..., 2, :]
-    height: Floats = p[..., link, 2] + up @ scene.forest.link_com[link]
+    height: Floats = p[..., link, 2] + _rise(quat[..., link, :], scene, link)
     return height
+
+
+def _rise(quat: Floats, scene: Scene, link: int) -> Floats:
+    """Height of a link's center of mass above its frame's origin [m]."""
+    w, x, y, z = np.moveaxis(quat, -1, 0)
+    a, b, c = scene.forest.link_com[link]
+    # the last row of the rotation matrix
+    rise: Floats = 2.0 * (x * z - w * y) * a + 2.0 * (y * z + w * x) * b
+    rise += (1.0 - 2.0 * (x * x + y * y)) * c
+    return rise

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from poise import dynamics
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, broadcast, floats
+from poise.math.arrays import Floats, broadcast, floats, matrix
 from poise.model.character import Character
 from poise.model.configuration import difference
 from poise.model.scene import SceneLike, scene_of
@@ -92,7 +92,7 @@ def turns_per_frame(character: Character, q: ArrayLike) -> Floats:
 
     Slides do not turn; a free joint counts by its rotation.
     """
-    q = floats(q, "q")
+    q = matrix(q, "q", character.nq)
     step = difference(character, q[1:], q[:-1])
     turns = np.zeros((len(step), len(character.joints)))
     for j, joint in enumerate(character.joints):

@@ -282,9 +282,13 @@ def _part_names(characters: Sequence[Character], names: Sequence[str] | None) ->
 def _numbered(names: list[str]) -> list[str]:
     """Make names different: a repeated one becomes name-2, name-3, ..."""
     used: dict[str, None] = {}
+    after: dict[str, int] = {}  # the number to try next
     for name in names:
-        fresh = (name, *(f"{name}-{i}" for i in range(2, len(names) + 2)))
-        used[next(x for x in fresh if x not in used)] = None
+        fresh = name
+        while fresh in used:
+            after[name] = after.get(name, 1) + 1
+            fresh = f"{name}-{after[name]}"
+        used[fresh] = None
     return list(used)
 
 

@@ -185,7 +185,32 @@ def model_overrides(
         names = [forest.joint_names[forest.joint[b]] for b in forest.body_of_dof]
         rotor = _per_copy(armature, n, "armature", (scene.nv,), names)
     masses, mc, Io = bodies
-    return _core.ModelOverrides(scene.model, masses, mc, Io, armature=rotor, fixed=fixed)
+    scaled = inertia is None
+    return _core.ModelOverrides(
+        scene.model, masses, mc, Io, armature=rotor, fixed=fixed, scaled=scaled
+    )
+
+
+def body_inertia(
+    scene: Scene, whole: Scene, k: int, mass: ArrayLike, inertia: Floats | None
+) -> tuple[Floats, Floats, Floats]:
+    """Mass (k, nb), mc (k, nb, 3) and Io (k, nb, 6) of the bodies in k copies.
+
+    Args:
+        scene: The scene, without projectiles.
+        whole: With them.
+        k: Number of copies.
+        mass: Masses of the links [kg], shape (nl,) or (k, nl).
+        inertia: Of the links, (nl, 3, 3) or (k, nl, 3, 3); None scales with the masses.
+    """
+    made = with_projectiles(model_overrides(scene, k, mass, inertia, None), scene, whole)
+    assert made is not None
+    tails = {"mass": 1, "mc": 2, "Io": 2}
+    rows = []
+    for name, tail in tails.items():
+        array = getattr(made, name)
+        rows.append(np.ascontiguousarray(np.broadcast_to(array, (k, *array.shape[-tail:]))))
+    return rows[0], rows[1], rows[2]
 
 
 def with_projectiles(
@@ -207,7 +232,7 @@ def with_projectiles(
     given = (overrides.mass, overrides.mc, overrides.Io, overrides.armature)
     mass, mc, Io, armature = map(longer, given, rest)
     return _core.ModelOverrides(
-        whole.model, mass, mc, Io, armature, overrides.effort, overrides.fixed
+        whole.model, mass, mc, Io, armature, overrides.effort, overrides.fixed, overrides.scaled
     )
 
 

@@ -56,8 +56,11 @@ class Scene(NamedTuple):
 
     def with_overrides(self, **changes: Floats | None) -> Scene:
         """The same scene with some of its overrides changed; see `_core.ModelOverrides`."""
-        kept = {name: getattr(self.overrides, name, None) for name in OVERRIDES}
-        return self._replace(overrides=_core.ModelOverrides(self.model, **{**kept, **changes}))
+        given: dict[str, Any] = {name: getattr(self.overrides, name, None) for name in OVERRIDES}
+        given["scaled"] = bool(getattr(self.overrides, "scaled", False)) and not (
+            changes.keys() & {"mass", "mc", "Io"}
+        )
+        return self._replace(overrides=_core.ModelOverrides(self.model, **{**given, **changes}))
 
     def link_index(self, link: str | int) -> int:
         """Index of a link by its name, or checked as it is."""

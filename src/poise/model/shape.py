@@ -95,7 +95,12 @@ class Shape:
         color: Vector | None = None,
     ) -> Shape:
         """The convex hull of vertices, given in the shape's frame [m]."""
-        return cls("mesh", (), pos, quat, color, tuple(vertices))  # type: ignore[arg-type]
+        if isinstance(vertices, str) or not isinstance(vertices, Iterable):
+            raise CharacterError(f"mesh: vertices must be points, got {vertices!r:.80}")
+        points = vertices.tolist() if isinstance(vertices, np.ndarray) else vertices
+        if not isinstance(points, Iterable):
+            raise CharacterError(f"mesh: vertices must be points, got {vertices!r:.80}")
+        return cls("mesh", (), pos, quat, color, tuple(points))  # type: ignore[arg-type]
 
     @property
     def volume(self) -> float:
@@ -199,16 +204,20 @@ def solid(parts: Sequence[tuple[Shape, float]]) -> tuple[Vector, Matrix | Vector
 def _color(where: str, value: object) -> Vector | None:
     if value is None:
         return None
-    four = isinstance(value, (list, tuple, np.ndarray)) and len(value) == 4
+    four = isinstance(value, (list, tuple, np.ndarray)) and _length(value) == 4
     color = check_vector(where, value, 4 if four else 3)
     if min(color) < 0.0 or max(color) > 1.0:
         raise CharacterError(f"{where} must lie in 0..1, got {color}")
     return color if four else (*color, 1.0)
 
 
+def _length(value: Any) -> int:
+    return -1 if getattr(value, "ndim", 1) == 0 else len(value)
+
+
 def _vertices(kind: str, value: object) -> tuple[Vector, ...]:
     if kind != "mesh":
-        if isinstance(value, (list, tuple, np.ndarray)) and len(value) == 0:
+        if isinstance(value, (list, tuple, np.ndarray)) and _length(value) == 0:
             return ()
         raise CharacterError(f"{kind}: vertices must be (); only a mesh has them")
     if isinstance(value, np.ndarray):

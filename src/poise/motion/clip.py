@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -130,8 +130,12 @@ class Clip(Sealed):
         self.frames = self._aligned(frames.copy())
         self.frames.flags.writeable = False
         if contacts is not None:
+            if not hasattr(contacts, "check"):
+                raise ClipError(f"contacts must be a ContactSchedule, got {contacts!r:.80}")
             contacts.check(character, len(frames))
         self.contacts = contacts
+        if isinstance(notes, (str, np.ndarray)) or not isinstance(notes, Iterable):
+            raise ClipError(f"notes must be several texts, got {notes!r:.80}")
         self.notes = tuple(notes)
         self._reported: set[Jump] = set()  # jumps that `check_followable` has warned of
         self._seal()
@@ -222,7 +226,7 @@ class Clip(Sealed):
         Args:
             time: Of the targets [s].
         """
-        times = np.asarray(time)
+        times = floats(time, "time")
         for jump in self.jumps:
             after = times - jump.time
             near = (after > 0.0) & (after <= 1.0 / self.fps + LONGEST_STEP)
@@ -394,7 +398,7 @@ class Clip(Sealed):
         flat = np.ascontiguousarray(times.reshape(-1))
         q, v, a = _core.sample(model, self._coefficients, 0.0, self.fps, flat)
         shape = times.shape
-        return q.reshape(*shape, -1), v.reshape(*shape, -1), a.reshape(*shape, -1)
+        return tuple(x.reshape(*shape, x.shape[-1]) for x in (q, v, a))
 
 
 def find_jumps(clip: Clip) -> tuple[Jump, ...]:

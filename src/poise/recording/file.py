@@ -26,7 +26,7 @@ from poise.characters import as_builtin
 from poise.errors import PoiseError, shorten, unknown_name
 from poise.io.archive import LARGEST_ARRAY, LARGEST_FILE, LARGEST_TEXT, Archive, pack, text_bytes
 from poise.io.files import parse_json, suffix_of, write_atomically
-from poise.math.arrays import number
+from poise.math.arrays import count, number
 from poise.model.character import Character
 from poise.model.formats import yaml
 from poise.model.formats.yaml import LARGEST_TEXT as MOST_TEXT
@@ -34,7 +34,7 @@ from poise.model.scene import scene_of
 from poise.model.shape import Shape
 from poise.recording.columns import TABLE_COLUMNS, TABLES, Array, Columns, layout
 from poise.simulation.contact import MOST_PROJECTILES, HeightField, Plane
-from poise.simulation.contact.collision_model import STIFFNESS
+from poise.simulation.contact.collision_model import MOST_ITERATIONS, STIFFNESS
 from poise.simulation.world import Divergence
 from poise.simulation.world_config import WorldConfig, kept
 
@@ -202,7 +202,7 @@ def _scene_in(data: Any, arrays: dict[str, Array], where: str) -> WorldConfig:
     names = [KEYS.get(name, name) for name in WorldConfig._fields]
     if isinstance(data, dict):
         # older recordings lack these
-        data = {"stiffness": STIFFNESS, "momentum_correction": True, **data}
+        data = {"stiffness": STIFFNESS, **WorldConfig._field_defaults, **data}
     if not isinstance(data, dict) or set(data) != set(names):
         raise PoiseError(f"{where}: must have {', '.join(names)}")
     for name in ARRAYS:
@@ -254,17 +254,22 @@ def _check_settings(s: WorldConfig) -> None:
     """Checks types and finite numbers; World checks the rest when it is built."""
     for name, allowed in (
         ("n", int), ("projectiles", (int, tuple)), ("self_collision", bool), ("dtype", str),
-        ("momentum_correction", bool),
+        ("momentum_correction", bool), ("iterations", int), ("substeps", int),
+        ("tolerance", (float, int, type(None))),
         ("convex", (bool, type(None))),
         ("contact", (str, type(None))), ("on_divergence", str), ("dt", float),
         ("stiffness", (float, int)),
         ("ground", (bool, Plane, HeightField)), ("ground_friction", (float, int, type(None))),
     ):  # fmt: skip
         value = getattr(s, name)
-        if not isinstance(value, allowed) or (name in ("n", "projectiles") and type(value) is bool):
+        whole = name in ("n", "projectiles", "iterations", "substeps")
+        if not isinstance(value, allowed) or (whole and type(value) is bool):
             raise PoiseError(f"{name} is {value!r:.80}")
     number(s.dt, "dt")
     number(s.stiffness, "stiffness", unit="N/m")
+    count(s.iterations, "iterations", most=MOST_ITERATIONS)
+    if s.tolerance is not None:
+        number(s.tolerance, "tolerance", unit="m/s")
     for name in ARRAYS[1:] + ("gravity",):
         value = getattr(s, name)
         if value is not None and not np.isfinite(value).all():

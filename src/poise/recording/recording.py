@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from poise.errors import PoiseError, Sealed, unknown_name
+from poise.errors import PoiseError, Sealed, check_known
 from poise.math.arrays import Floats, finite, number
 from poise.model.character import Character
 from poise.model.same_body import check_clip_fits
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 PENDING = 64
 """Frames of a single copy that are written into the columns together: cheaper than one by one."""
+
+
+MOST_STEPS = 1e9
+"""From one frame to the next."""
 
 
 class Recording(Sealed):
@@ -53,7 +57,12 @@ class Recording(Sealed):
     def __init__(self, world: World, fps: float = 60.0) -> None:
         if not isinstance(world, World):
             raise PoiseError(f"world must be a World, got {world!r:.80}")
-        steps = max(1, round(1.0 / (number(fps, "fps", unit="Hz") * world.dt)))
+        frames_per_step = number(fps, "fps", unit="Hz") * world.dt
+        if frames_per_step * MOST_STEPS < 1.0:
+            raise PoiseError(
+                f"fps is {fps!r:.80}; a frame may come every {MOST_STEPS:g} steps at most"
+            )
+        steps = max(1, round(1.0 / frames_per_step))
         self.settings: WorldConfig = world.settings
         self.scene: Scene = world.scene._replace(overrides=None)
         self.interval = steps * world.dt
@@ -101,6 +110,8 @@ class Recording(Sealed):
         if len(self) and not self._is_due(clock):
             return False
         checked = None if target is None else self._check_target(target)
+        # a reset may have changed masses and friction
+        vars(self)["settings"] = world.settings
         with_memory = world.n == 1 or len(self) % self._memory_every == 0
         self._pending.append(read_frame(world, clock, with_memory, checked))
         self._clock = clock
@@ -315,8 +326,7 @@ class Recording(Sealed):
     def character(self, name: str) -> Character:
         """The character that is this part of the scene."""
         parts = list(self.scene.forest.parts)
-        if name not in parts:
-            raise PoiseError(unknown_name("part", name, parts))
+        check_known("part", name, parts)
         return self.settings.character[parts.index(name)]
 
     def metrics(self) -> dict[str, Summary]:

@@ -10,8 +10,6 @@ opens with its mathematics.
 from poise.model.configuration import difference
 from poise.model.configuration import integrate as move
 from poise.reference.aba import (
-    Limit,
-    effort_limits,
     forward_dynamics,
     limited_stable_pd,
     maba,
@@ -19,6 +17,7 @@ from poise.reference.aba import (
     stable_pd,
 )
 from poise.reference.drive import drive, tracking_error
+from poise.reference.effort_limits import Limit, effort_limits, solve_bounded
 from poise.reference.factor import solve_dense, solve_pcg, solve_sparse
 from poise.reference.kane import kane_inverse_dynamics
 from poise.reference.kinematics import (
@@ -49,6 +48,7 @@ __all__ = [
     "maba",
     "mass_matrix",
     "move",
+    "solve_bounded",
     "solve_dense",
     "solve_drive",
     "solve_pcg",

@@ -36,7 +36,6 @@ D is a pivot of M + K. If it vanishes against the joint's entry of M + K (a gimb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -46,6 +45,7 @@ from poise.errors import PoiseError
 from poise.model.character import Character
 from poise.reference import spatial
 from poise.reference.drive import Form, drive, target_arrays
+from poise.reference.effort_limits import Limit, effort_limits, saturated, solve_bounded
 from poise.reference.factor import solve_dense, solve_pcg, solve_sparse
 from poise.reference.rnea import GRAVITY, bias_force, composite_inertias, mass_matrix
 from poise.reference.spatial import Array
@@ -225,65 +225,6 @@ def _check_pivot(D: Array, diagonal: Array, body: Body) -> None:
         )
 
 
-# ---- stable PD with effort limits that hold in the same step
-#
-# A drive applies tau = Q - K a. Where that exceeds the limit of the joint, the joint applies a
-# constant force instead: Q = limit in the direction of the drive's torque, K = 0. Which joints
-# saturate depends on a, and a on them, so the dynamics is solved until both agree:
-#
-#     solve (M + K) a = Q - h, all joints driven
-#     repeat: saturated = joints with |Q - K a| > limit at the a just found, but for those that
-#                         are forces already and whose drive now has the opposite sign
-#             stop if they are the same as before, and balls push the same way
-#             make them forces, the others drives; solve again
-#
-# A saturated joint whose drive changes sign has passed its target under a force that no longer
-# depends on a: it becomes a drive again before it may saturate to the other side. Without this rule
-# joints flip from side to side, and in one of fifteen to one of three random trees a joint ends up
-# pushing against its drive.
-#
-# From the seventh pass on a joint that has been made a force stays that force and the set only
-# grows, which ends the search; in one of two hundred random trees of hinges and slides, or fewer, a
-# joint then applies its limit where its drive needs less. Each pass is one solve in linear time.
-# One pass is not enough: a joint that gives way unloads or loads its neighbors.
-#
-# A ball joint's limit is the length of its torque vector, and the direction that of the torque it
-# desired in the pass before, which the passes bring to rest; with three numbers, each axis of the
-# child's frame has its own limit, like a hinge.
-
-# passes in which joints may leave the set again
-FREE_PASSES = 6
-
-# a ball's direction is settled when its force moves by less than this part of the limit
-SETTLED = 1e-2
-
-
-@dataclass(frozen=True)
-class Limit:
-    """The largest length of the joint forces tau[v] [N, N·m]."""
-
-    v: slice
-    effort: float
-
-
-def effort_limits(character: Character) -> list[Limit]:
-    """The limits that a character's joints carry, in the order of the joints."""
-    limits: list[Limit] = []
-    for body in build_tree(character).bodies:
-        effort = body.joint.effort
-        if effort is None:
-            continue
-        if np.ndim(effort) == 0:
-            limits.append(Limit(body.v, float(np.asarray(effort))))
-        else:
-            axes = range(body.v.start, body.v.stop)
-            limits += [
-                Limit(slice(i, i + 1), float(x))
-                for i, x in zip(axes, np.asarray(effort), strict=True)
-            ]
-    return limits
-
-
 def limited_stable_pd(
     character: Character,
     q: ArrayLike,
@@ -298,11 +239,13 @@ def limited_stable_pd(
     limits: list[Limit] | None = None,
     **loads: Any,
 ) -> tuple[Array, Array]:
-    """stable_pd with joint forces that stay within their limits.
+    """stable_pd with joint forces that stay within their limits: the bounded law of
+    effort_limits.py, solved until it holds.
 
     Args:
         limits: Effort limits; the character's own unless given.
-        Others: As in stable_pd.
+        Others: As in stable_pd. method is that of the drive without limits: where some joint
+            saturates, the solution is by the mass matrix.
 
     Returns:
         a = dv/dt and tau, each of shape (nv,).
@@ -310,32 +253,8 @@ def limited_stable_pd(
     if limits is None:
         limits = effort_limits(character)
     Q, K = drive(character, q, v, *target_arrays(target), kp, kd, dt, form)
-    Q_now, K_now = Q.copy(), K.copy()
-    force: dict[int, Array] = {}  # what each saturated joint gives, by its place in limits
-    passes = 0
-    while True:
-        a = solve_drive(character, q, v, Q_now, K_now, method, **loads)
-        desired = saturated_forces(limits, Q - K * a)
-        if passes < FREE_PASSES:
-            desired = {i: f for i, f in desired.items() if i not in force or f @ force[i] >= 0}
-        else:
-            desired = {**desired, **force}
-        if desired.keys() == force.keys() and all(
-            np.linalg.norm(desired[i] - force[i]) <= SETTLED * limits[i].effort for i in force
-        ):
-            return a, Q_now - K_now * a
-        force, passes = desired, passes + 1
-        Q_now, K_now = Q.copy(), K.copy()
-        for i, f in force.items():
-            Q_now[limits[i].v], K_now[limits[i].v] = f, 0.0
-
-
-def saturated_forces(limits: list[Limit], desired: Array) -> dict[int, Array]:
-    """The joints whose drive exceeds their limit, with the force at the limit."""
-    forces: dict[int, Array] = {}
-    for i, limit in enumerate(limits):
-        tau = desired[limit.v]
-        length = float(np.linalg.norm(tau))
-        if length > limit.effort:
-            forces[i] = tau * (limit.effort / length)
-    return forces
+    a = solve_drive(character, q, v, Q, K, method, **loads)
+    if not saturated(limits, Q - K * a).any():
+        return a, Q - K * a
+    M, h = mass_matrix(character, q), bias_force(character, q, v, **loads)
+    return solve_bounded(M, h, Q, K, limits, a)

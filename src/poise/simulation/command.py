@@ -51,6 +51,8 @@ class Target:
         self.a: Floats | None = None if a is None else floats(a, "target.a")
         self.past: Floats | None = None if past is None else floats(past, "target.past")
         self.time: Floats | None = None if time is None else floats(time, "target.time")
+        if clip is not None and not hasattr(clip, "character"):
+            raise PoiseError(f"clip must be a Clip, got {clip!r:.80}")
         self.clip = clip
         self.rows = rows
         if rows is not None:
@@ -131,10 +133,17 @@ class Drive(_core.Drive):
         if type(target) is not Target:
             target = Target.of(target)
         if type(feedforward) is not bool:
-            feedforward = np.ascontiguousarray(feedforward, dtype=bool)
+            try:
+                feedforward = np.ascontiguousarray(feedforward, dtype=bool)
+            except (TypeError, ValueError) as error:
+                raise PoiseError(f"feedforward must be True, False or a mask: {error}") from None
+        if type(embedded) is not bool:
+            raise PoiseError(f"embedded must be True or False, got {embedded!r:.80}")
         # a controller makes a drive in every step: looked up in tables, not by `choice`
-        form_index = form if isinstance(form, np.ndarray) else _FORM_INDEX.get(form)
-        method_index = _METHOD_INDEX.get(method)
+        form_index: Any = form if isinstance(form, np.ndarray) else None
+        if isinstance(form, str):
+            form_index = _FORM_INDEX.get(form)
+        method_index = _METHOD_INDEX.get(method) if isinstance(method, str) else None
         if form_index is None or method_index is None:
             choice(form, "form", FORMS)
             choice(method, "method", METHODS)

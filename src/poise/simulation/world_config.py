@@ -12,6 +12,7 @@ from poise.math.arrays import Floats, count, floats
 from poise.model.character import Character
 from poise.model.shape import Shape
 from poise.simulation.contact import GroundLike
+from poise.simulation.contact.collision_model import ITERATIONS
 
 
 class WorldConfig(NamedTuple):
@@ -38,6 +39,9 @@ class WorldConfig(NamedTuple):
     inertia: Floats | None
     armature: Floats | None
     momentum_correction: bool = True
+    iterations: int = ITERATIONS
+    tolerance: float | None = None
+    substeps: int = 1
 
     @property
     def projectile_count(self) -> int:

@@ -136,7 +136,7 @@ def ground_height(
         return np.asarray((ground.height - a * x - b * y) / c if abs(c) > 1e-6 else 0.0 * x)
     if not isinstance(ground, HeightField):
         return np.asarray(0.0 * x)
-    h, (dx, dy), (left, front) = ground.heights, ground.spacing, ground.origin
+    h, (dx, dy), (left, front) = ground.of_copy(0).heights, ground.spacing, ground.origin
     # places outside, and NaN, are at the edge
     u = np.clip(np.nan_to_num((x - left) / dx), 0.0, h.shape[1] - 1 - 1e-9)
     w = np.clip(np.nan_to_num((y - front) / dy), 0.0, h.shape[0] - 1 - 1e-9)

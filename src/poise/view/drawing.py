@@ -365,6 +365,7 @@ def _uneven_ground(settings: WorldConfig) -> list[Primitive]:
         at = tuple(ground.height * x for x in ground.normal)
         things.append(Primitive("plane", (CHECKS,), at, quat_from_z(ground.normal), GROUND[1]))
     if isinstance(ground, HeightField):
+        ground = ground.of_copy(0)
         mesh = Mesh.height_field(ground.heights.T, ground.spacing)
         size = np.array(ground.heights.T.shape) - 1
         x, y = (np.array(ground.origin) + 0.5 * size * ground.spacing).tolist()

@@ -32,15 +32,18 @@ def throw(*args: Any, projectiles: int = 8, n: int = 1, **options: Any) -> Calla
 
 ORIGIN, STILL = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
 CASES: dict[str, Case] = {
-    "friction negative": (world(friction=-0.1), ("friction", "negative")),
-    "friction nan": (world(friction=NAN), ("friction", "finite")),
+    "friction negative": (world(friction=-0.1), ("friction is -0.1", "0 or more")),
+    "friction nan": (world(friction=NAN), ("friction is nan", "0 or more")),
     "friction of a wrong shape": (world(friction=[0.5, 0.5]), ("friction", "(2,)")),
     "friction text": (world(friction="rough"), ("friction", "numbers")),
-    "ground friction negative": (world(ground_friction=-1.0), ("ground_friction", "negative")),
+    "ground friction negative": (
+        world(ground_friction=-1.0),
+        ("ground_friction is -1", "0 or more"),
+    ),
     "ground friction nan": (world(ground_friction=NAN), ("ground_friction",)),
-    "restitution above 1": (world(restitution=1.5), ("restitution", "above 1")),
-    "restitution negative": (world(restitution=-0.5), ("restitution", "negative")),
-    "restitution nan": (world(restitution=NAN), ("restitution", "finite")),
+    "restitution above 1": (world(restitution=1.5), ("restitution is 1.5", "at most 1")),
+    "restitution negative": (world(restitution=-0.5), ("restitution is -0.5", "0 or more")),
+    "restitution nan": (world(restitution=NAN), ("restitution is nan", "at most 1")),
     "a step of more than a tenth": (world(dt=0.11), ("dt is 0.11", "0.1 s or less")),
     "contact unknown": (world(contact="glue"), ("contact", "glue", "impulse", "penalty")),
     "contact a number": (world(contact=1), ("contact",)),

@@ -1,8 +1,7 @@
-"""Meshes and cylinders that meet other shapes, through coal."""
+"""Meshes and cylinders that meet other shapes."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +29,7 @@ from poise import Gains, StablePD, State, Target, World, dynamics
 from poise.errors import PoiseError
 from poise.math.rotation import quat_matrix
 from poise.model.shape import Shape
-from poise.simulation.contact import Plane
-from poise.simulation.contact.convex import Convex, solid_of
-
-coal = pytest.importorskip("coal", reason="meshes meet through coal: pip install poise[coal]")
+from poise.simulation.contact.convex import touches
 
 Array = NDArray[np.float64]
 
@@ -158,15 +154,8 @@ def near_poses(seed: int, n: int) -> Array:
 
 
 def seen(a: Shape, b: Shape, q: Array, reach: float = 0.1) -> Array:
-    """Contacts of n pairs, (n, 4, 7), as far as the velocity `reach` would carry them in a step."""
-    world = World([body(a, name="a"), body(b, name="b")], dt=1.0 / 1024, projectiles=0)
-    finder = world._convex
-    assert isinstance(finder, Convex)
-    v = np.zeros((len(q), 12))
-    v[:, 0] = reach * 1024
-    many = World([body(a, name="a"), body(b, name="b")], n=len(q), dt=1.0 / 1024, projectiles=0)
-    none = many._core.projectiles()
-    return np.asarray(finder.contacts(q, v, none, 1.0 / 1024, np.zeros(3))[:, 0])
+    """Contacts of n pairs that are nearer than `reach`, (n, 4, 7)."""
+    return touches(a, b, q.reshape(-1, 2, 7), reach).points
 
 
 def by_mujoco(a: Shape, b: Shape, q: Array) -> tuple[Array, Array]:
@@ -236,6 +225,10 @@ def test_points_lie_on_the_second_and_as_far_from_the_first_as_the_gap(one: str,
         assert np.abs(distance + size).max() < allowed
 
 
+def corners_of(shape: Shape) -> Array:
+    return np.array(shape.vertices or block(*shape.size).vertices)
+
+
 @pytest.mark.parametrize(
     ("one", "two"),
     [(block(0.1, 0.15, 0.2), gem(0.2, 24)), (gem(0.2, 24), gem(0.15, 60)),
@@ -249,7 +242,7 @@ def test_solids_touch_where_a_linear_program_finds_a_common_point(one: Shape, tw
     overlap = np.zeros(len(q), bool)
     for i, pose in enumerate(q):
         x, y = (
-            solid_of(shape).corners @ quat_matrix(pose[k + 3 : k + 7]).T + pose[k : k + 3]
+            corners_of(shape) @ quat_matrix(pose[k + 3 : k + 7]).T + pose[k : k + 3]
             for shape, k in ((one, 0), (two, 7))
         )
         sums = np.repeat(np.eye(2), (len(x), len(y)), axis=1)
@@ -259,23 +252,6 @@ def test_solids_touch_where_a_linear_program_finds_a_common_point(one: Shape, tw
     clear = np.abs(gap) > 1e-5
     assert overlap.sum() > 10
     assert (overlap == (gap < 0.0))[clear].all()
-
-
-def test_where_coal_is_wrong_the_faces_decide(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Wrong:
-        normal = np.array([1.0, 0.0, 0.0])
-        penetration_depth = -0.3
-
-        def getNearestPoint1(self) -> Array:
-            return np.zeros(3)
-
-        getNearestPoint2 = getNearestPoint1
-
-    monkeypatch.setattr(coal.CollisionResult, "getContact", lambda self, k: Wrong())
-    world = World(body(CUBE, pos=(0.03, 0.0, 0.3)), dt=DT, obstacles=[TABLE])
-    world.step(steps=60)
-    assert world.state.q[2] == pytest.approx(0.3, abs=1e-4)
-    assert len(world.contacts.depth) == 4
 
 
 @pytest.mark.parametrize("other", ["sphere", "capsule", "box"])
@@ -467,7 +443,6 @@ def test_a_world_of_one_differs_from_a_crowd_by_rounding_only() -> None:
     one.step(steps=20)
     many.step(steps=20)
     assert (many.contacts.copy == 5).any()
-    # coal's iterations end at 1e-6, and may do so one earlier
     np.testing.assert_allclose(one.state.q, many.state.q[5], atol=1e-5)
 
 
@@ -531,33 +506,9 @@ def test_excluded_meshes_pass_through_each_other() -> None:
     assert world.state.q[[2, 9]] == pytest.approx([0.1, 0.1], abs=1e-3)
 
 
-@pytest.fixture
-def without_coal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "coal", None)
-
-
-NEEDS_COAL = {
-    "asked for": lambda: World(poise.load_character("lamp"), dt=DT, convex=True),
-    "obstacle": lambda: World(body(SOLIDS["sphere"]), dt=DT, obstacles=[DRUM]),
-    "mesh on a box": lambda: World(body(CUBE), dt=DT, obstacles=[TABLE]),
-    "two parts": lambda: World([body(CUBE, name="a"), body(SOLIDS["sphere"], name="b")], dt=DT),
-    "thrown mesh": lambda: World(body(SOLIDS["sphere"]), dt=DT, projectiles=[body(CUBE, name="b")]),
-}
-
-
-@pytest.mark.usefixtures("without_coal")
-@pytest.mark.parametrize("name", NEEDS_COAL)
-def test_without_coal_an_error_says_what_to_install(name: str) -> None:
-    with pytest.raises(PoiseError, match=r"pip install poise\[coal\].*convex=False"):
-        NEEDS_COAL[name]()
-
-
-@pytest.mark.usefixtures("without_coal")
-def test_without_coal_meshes_still_meet_the_ground() -> None:
-    lamp = World(poise.load_character("lamp"), dt=DT)
-    lamp.step(steps=10)
-    pair = [body(CUBE, name="a"), body(CUBE, name="b", pos=(1, 0, 1))]
-    world = World(pair, dt=DT, convex=False, ground=Plane())
+def test_meshes_that_meet_the_ground_only_pass_through_each_other() -> None:
+    pair = [body(CUBE, name="a", pos=(0, 0, 1)), body(CUBE, name="b", pos=(0, 0, 1.3))]
+    world = World(pair, dt=DT, convex=False)
     world.step(steps=120)
     assert world.state.q[[2, 9]] == pytest.approx([0.1, 0.1], abs=1e-3)
 

@@ -1,4 +1,5 @@
-// Pairs of shapes: sphere, capsule, box, one pair of one copy at a time, in double.
+// Pairs of shapes: sphere, capsule, box (others in convex.hpp), one pair of one copy at a time, in
+// double.
 //
 // Every routine gives points on the surface of b, the normal from b to a, and the gap along it,
 // below zero inside. Points of a patch come in a fixed order, so that a slot keeps its corner.
@@ -19,6 +20,9 @@ struct Posed {
     const double* size;
     Point p;
     Mat3<double> R;
+    const Hull* hull;
+    double reach;
+    const double* box;
 };
 
 struct Touch {
@@ -202,6 +206,12 @@ inline int clip(const double (*in)[3], int n, int axis, double s, double limit, 
     return count;
 }
 
+// how far a box with axes X reaches along n
+POISE_INLINE double reach(const Point& n, const Point* X, const double* size) {
+    return std::fabs(dot(n, X[0])) * size[0] + std::fabs(dot(n, X[1])) * size[1] +
+           std::fabs(dot(n, X[2])) * size[2];
+}
+
 // two boxes: separating axes, then the face of one clipped by that of the other, or two edges
 inline int box_box(const Posed& a, const Posed& b, double near, Touch* out) {
     const Point d = a.p - b.p;
@@ -210,10 +220,6 @@ inline int box_box(const Posed& a, const Posed& b, double near, Touch* out) {
     double best = -1e300;
     int kind = -1, ia = 0, ib = 0;  // 0: face of b, 1: face of a, 2: edges
     Point normal{};
-    const auto reach = [](const Point& n, const Point* X, const double* size) {
-        return std::fabs(dot(n, X[0])) * size[0] + std::fabs(dot(n, X[1])) * size[1] +
-               std::fabs(dot(n, X[2])) * size[2];
-    };
     const auto look = [&](const Point& n, int which, int i, int j, double favour) {
         const double x = dot(n, d);
         const double gap = std::fabs(x) - reach(n, A, a.size) - reach(n, B, b.size);
@@ -292,6 +298,31 @@ inline int box_box(const Posed& a, const Posed& b, double near, Touch* out) {
         out[count++] = {at, normal, gap};
     }
     return count;
+}
+
+// How far two boxes are apart at least, and along which direction, from b to a: the largest of the
+// gaps along their axes and the cross products of those.
+inline double separation(const Posed& a, const Posed& b, Point& normal) {
+    const Point d = a.p - b.p;
+    const Point A[3] = {column(a.R, 0), column(a.R, 1), column(a.R, 2)};
+    const Point B[3] = {column(b.R, 0), column(b.R, 1), column(b.R, 2)};
+    double best = -1e300;
+    const auto look = [&](const Point& n) {
+        const double x = dot(n, d);
+        const double gap = std::fabs(x) - reach(n, A, a.size) - reach(n, B, b.size);
+        if (gap > best) best = gap, normal = x < 0 ? -1.0 * n : n;
+    };
+    for (int k = 0; k < 3; ++k) {
+        look(B[k]);
+        look(A[k]);
+    }
+    for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j) {
+            const Point n = cross(A[i], B[j]);
+            const double size = length(n);
+            if (size > 1e-6) look((1 / size) * n);
+        }
+    return best;
 }
 
 // Of up to kMostTouches points the four that hold best: the deepest, the furthest from it, and the

@@ -12,6 +12,19 @@ namespace poise {
 
 enum class Solid : std::int32_t { sphere = 0, capsule = 1, box = 2, cylinder = 3, mesh = 4 };
 
+// The hull of a mesh about its middle, the center of the box that holds it.
+constexpr int kStarts = 16;  // along each axis of a face of the cube of directions
+struct Hull {
+    const double* corner;  // (corners, 3)
+    // neighbours of corner k along edges: neighbour[neighbour_first[k] ..], its faces alike
+    const std::int32_t *neighbour_first, *neighbour, *corner_face_first, *corner_face;
+    const double* plane;  // (faces, 4): unit normal, distance from the middle
+    // corners of face k, counter-clockwise from outside: loop[loop_first[k] ..]
+    const std::int32_t *loop_first, *loop;
+    const std::int32_t* start;  // (6, kStarts, kStarts) the corner furthest along a direction there
+    std::int32_t corners, faces;
+};
+
 // A shape that touches. Its pose is given in its body's frame, or in the world's for body -1.
 struct Collider {
     std::int32_t body;
@@ -20,7 +33,9 @@ struct Collider {
     Solid kind;
     double size[3];
     double p[3], E[4];
-    double reach;  // radius of the ball about p that holds the shape
+    double reach;      // radius of the ball about p that holds the shape
+    double box[3];     // half sizes of the box along its axes that holds it
+    const Hull* hull;  // of a mesh, else null
 };
 
 // A ball of a collider that meets the ground; a corner has radius 0. A rim is a circle about axis:
@@ -34,13 +49,14 @@ struct Probe {
     double turn;         // [rad]
     std::int32_t facet;  // of a ball on a height field: 0 the facet below, 1 and 2 those beside
 };
+// The probes of a mesh are places for the few corners of its hull that lie lowest in a step: this
+// many for each facet below a corner.
+constexpr int kHullProbes = 4;
 
-// Two colliders that may meet, and how many points they may meet in. b may be an obstacle. Pairs
-// with cylinders and meshes are not met here: where they touch is given from outside.
+// Two colliders that may meet, and how many points they may meet in. b may be an obstacle.
 struct ColliderPair {
     std::int32_t a, b;
     std::int32_t slot, points;
-    std::int32_t given;  // its place among the given pairs, or -1
 };
 
 // A ball in a body's frame that holds all its colliders; without any its reach is below 0.
@@ -53,12 +69,6 @@ struct Ball {
 struct PairGroup {
     std::int32_t a, b, first, last;
 };
-
-// A point where a given pair touches: infinite gap where there is none.
-struct GivenContact {
-    double gap, n[3], at[3];
-};
-constexpr int kGivenContacts = 4;  // of a pair
 
 // The limits of a joint: lower, upper; or swing, lower twist, upper twist about an axis of the
 // child's frame.
@@ -76,7 +86,11 @@ struct Ground {
     double normal[3], offset;
     std::int32_t rows, cols;
     double x0, y0, dx, dy;
-    const double* height;
+    const double* height;        // of the first copy of a tile
+    std::int64_t height_stride;  // from copy to copy; 0: they share it. Lanes beyond the last copy
+                                 // have heights, too
+    const double* lowest;        // (copies or 1) of the field
+    const double* highest;
 };
 
 enum class ContactModel : std::int32_t { none = 0, impulse = 1, penalty = 2 };
@@ -105,14 +119,18 @@ struct CollisionModel {
     const std::int32_t* root;  // (nb)
     const Ball* ball;          // (nb)
     const Bound* bound;
-    const GivenContact* given;  // (n, given_pairs, kGivenContacts)
-    std::int32_t colliders, probes, pairs, groups, tree_pairs, trees, bounds, surfaces, given_pairs;
+    // fixed boxes beside fixed box k: neighbor[neighbor_begin[k]] to neighbor[neighbor_begin[k +
+    // 1]]
+    const std::int32_t *neighbor, *neighbor_begin;
+    std::int32_t colliders, probes, pairs, groups, tree_pairs, trees, bounds, surfaces;
     // slots: probes first, then pairs, then 3 for each bound (swing, lower, upper)
     std::int32_t pair_slots, slots;
-    const double* friction;     // (n or 1, surfaces); the last is the ground
+    // (n or 1, surfaces) square roots of the coefficients; the last is the ground
+    const double* friction_root;
     const double* restitution;  // (n or 1, surfaces)
     std::int64_t friction_stride, restitution_stride;
-    std::int32_t sweeps;
+    std::int32_t sweeps;  // at most
+    double tolerance;     // change of a velocity in a sweep that ends the solve [m/s, rad/s]
     // penalty: stiffness [N/m] and damping [N s/m] of a contact, friction's viscosity [N s/m]
     double stiffness, damping, viscosity;
 };

@@ -47,85 +47,79 @@ inline Facet facet_at(const Ground& g, double x, double y) {
     return {a + s * sx + t * sy, {k * nx, k * ny, k}, 2 * cell + lower};
 }
 
-// The point nearest to p on the rim of a facet.
-inline void nearest_on_rim(const Ground& g, std::int64_t key, const double p[3], double out[3]) {
-    const std::int64_t cell = key / 2;
-    const std::int64_t col = cell % (2 * kFarCells) - kFarCells;
-    const std::int64_t row = cell / (2 * kFarCells) - kFarCells;
-    const int far[3][2] = {{0, 0}, {1, 1}, {key % 2 ? 1 : 0, key % 2 ? 0 : 1}};
-    double corner[3][3];
+// A point of the grid.
+struct GridPoint {
+    std::int64_t col, row;
+};
+
+inline Vec3<double> point_of(const Ground& g, GridPoint a) {
+    return {g.x0 + a.col * g.dx, g.y0 + a.row * g.dy, height_at(g, a.col, a.row)};
+}
+
+// Nearest point of a triangle to p, and the corners that it lies between: one, two or three.
+struct OnTriangle {
+    Vec3<double> at;
+    int corners, corner[2];
+};
+
+inline OnTriangle nearest_on_triangle(const Vec3<double>* v, const Vec3<double>& p) {
+    const Vec3<double> e[3] = {v[1] - v[0], v[2] - v[1], v[0] - v[2]};
+    const Vec3<double> n = cross(e[0], v[2] - v[0]);
+    OnTriangle best{v[0], 0, {0, 0}};
+    double least = 1e300;
+    bool inside = true;
     for (int k = 0; k < 3; ++k) {
-        const std::int64_t i = col + far[k][0], j = row + far[k][1];
-        corner[k][0] = g.x0 + i * g.dx;
-        corner[k][1] = g.y0 + j * g.dy;
-        corner[k][2] = height_at(g, i, j);
+        const Vec3<double> d = p - v[k];
+        if (dot(cross(n, e[k]), d) >= 0) continue;
+        // beyond this side
+        inside = false;
+        const double t = dot(d, e[k]) / dot(e[k], e[k]);
+        const int next = (k + 1) % 3;
+        const OnTriangle here = t <= 0   ? OnTriangle{v[k], 1, {k, k}}
+                                : t >= 1 ? OnTriangle{v[next], 1, {next, next}}
+                                         : OnTriangle{v[k] + t * e[k], 2, {k, next}};
+        const Vec3<double> off = p - here.at;
+        if (dot(off, off) < least) least = dot(off, off), best = here;
     }
-    double best = 1e300;
-    for (int k = 0; k < 3; ++k) {
-        const double *a = corner[k], *b = corner[(k + 1) % 3];
-        double along = 0, length = 0, at[3], d2 = 0;
-        for (int i = 0; i < 3; ++i) {
-            along += (p[i] - a[i]) * (b[i] - a[i]);
-            length += (b[i] - a[i]) * (b[i] - a[i]);
-        }
-        double t = along / length;
-        t = t < 0 ? 0 : t > 1 ? 1 : t;
-        for (int i = 0; i < 3; ++i) {
-            at[i] = a[i] + t * (b[i] - a[i]);
-            d2 += (p[i] - at[i]) * (p[i] - at[i]);
-        }
-        if (d2 >= best) continue;
-        best = d2;
-        for (int i = 0; i < 3; ++i) out[i] = at[i];
-    }
+    if (inside) return {p - (dot(n, p - v[0]) / dot(n, n)) * n, 3, {0, 0}};
+    return best;
 }
 
-// Distance from p to the rim of a facet, and the direction from there; false on the rim itself.
-inline bool beside(const Ground& g, std::int64_t key, const double p[3], double& far, double d[3]) {
-    double edge[3], d2 = 0;
-    nearest_on_rim(g, key, p, edge);
-    for (int k = 0; k < 3; ++k) d2 += (p[k] - edge[k]) * (p[k] - edge[k]);
-    if (d2 < 1e-18) return false;
-    far = std::sqrt(d2);
-    for (int k = 0; k < 3; ++k) d[k] = (p[k] - edge[k]) / far;
-    return true;
+// The ground falls away from an edge or a grid point on all sides, seen from p: nothing near to it
+// is nearer to p. Elsewhere it is a seam between facets, and one of them is what p meets.
+inline bool stands_out(const Ground& g, const GridPoint* corner, const OnTriangle& o,
+                       const Vec3<double>& p) {
+    const Vec3<double> d = p - o.at;
+    const auto below = [&](std::int64_t col, std::int64_t row) {
+        const Vec3<double> way = point_of(g, {col, row}) - o.at;
+        const double x = dot(d, way);
+        return x <= 0 || x * x <= 1e-18 * dot(d, d) * dot(way, way);
+    };
+    const GridPoint a = corner[o.corner[0]], b = corner[o.corner[1]];
+    if (o.corners == 1)
+        return below(a.col + 1, a.row) && below(a.col - 1, a.row) && below(a.col, a.row + 1) &&
+               below(a.col, a.row - 1) && below(a.col + 1, a.row + 1) &&
+               below(a.col - 1, a.row - 1);
+    const std::int64_t col = a.col < b.col ? a.col : b.col, row = a.row < b.row ? a.row : b.row;
+    if (a.row == b.row) return below(col + 1, row + 1) && below(col, row - 1);
+    if (a.col == b.col) return below(col + 1, row + 1) && below(col - 1, row);
+    return below(col + 1, row) && below(col, row + 1);
 }
 
-inline bool parallel(const double a[3], const double b[3]) {
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2] > 1 - 1e-9;
-}
-
-// Gap and normal of a ball over a height field, of the facet below its center.
-inline double gap_below(const Ground& g, const Facet& below, const double p[3], double radius,
-                        double n[3]) {
-    for (int k = 0; k < 3; ++k) n[k] = below.n[k];
-    const double far = (p[2] - below.height) * below.n[2];
-    if (radius == 0 || far <= 0) return far - radius;
-    const double foot[3] = {p[0] - far * n[0], p[1] - far * n[1], p[2] - far * n[2]};
-    const Facet there = facet_at(g, foot[0], foot[1]);
-    if (there.key == below.key || there.height > foot[2] - 1e-6 * radius) return far - radius;
-    // over a ridge the ball touches its edge
-    double d = 0;
-    return (beside(g, below.key, p, d, n) ? d : far) - radius;
-}
-
-// The same of the facet that a corner comes to in this step, where the ground rises.
-inline double gap_ahead(const Ground& g, const Facet& below, const double p[3], const double way[3],
-                        double n[3]) {
-    const Facet ahead = facet_at(g, p[0] + way[0], p[1] + way[1]);
-    // its plane, at p
-    const double z = ahead.height + (way[0] * ahead.n[0] + way[1] * ahead.n[1]) / ahead.n[2];
-    for (int k = 0; k < 3; ++k) n[k] = ahead.n[k];
-    if (ahead.key == below.key || z >= below.height) return 1e30;
-    return (p[2] - z) * ahead.n[2];
-}
+// Where a ball meets the ground: gap and normal.
+struct FieldTouch {
+    double gap, n[3];
+};
+constexpr int kFieldTouches = 3;
+// Cells that are looked at along each axis; of a grid that is much finer than the ball, some.
+constexpr std::int64_t kMostCells = 64;
+// An edge further away than this is met only if the ball's way comes to it [m].
+constexpr double kPast = 2e-3;
 
 // Cells of a height field along one axis: first, first + stride, ...
 struct CellRange {
     std::int64_t first, count, stride;
 };
-
-constexpr std::int64_t kMostCells = 8;  // along each axis
 
 inline CellRange cells_within(double origin, double spacing, double low, double high) {
     const auto first = static_cast<std::int64_t>(std::floor(cell_place(low, origin, spacing)));
@@ -134,60 +128,165 @@ inline CellRange cells_within(double origin, double spacing, double low, double 
     return {first, (all + stride - 1) / stride, stride};
 }
 
-// Gap and normal of a ball that is on its way: rank 0 is the facet below it; of a corner, 1 is the
-// one that it comes to; of a ball, 1 and 2 are the nearest of those beside it that it reaches.
-inline double field_gap(const Ground& g, const double p[3], const double way[3], double radius,
-                        int rank, double n[3]) {
-    const Facet below = facet_at(g, p[0], p[1]);
-    if (rank == 0) return gap_below(g, below, p, radius, n);
-    if (radius == 0) return gap_ahead(g, below, p, way, n);
-    double best[2] = {1e30, 1e30}, normal[2][3] = {{0, 0, 1}, {0, 0, 1}}, first[3];
-    gap_below(g, below, p, radius, first);
-    // the facets of the cells within its reach; of a grid that is much finer than the ball, some
-    const double reach = radius + std::sqrt(way[0] * way[0] + way[1] * way[1]);
-    const CellRange cols = cells_within(g.x0, g.dx, p[0] - reach, p[0] + reach);
-    const CellRange rows = cells_within(g.y0, g.dy, p[1] - reach, p[1] + reach);
-    for (std::int64_t i = 0; i < 2 * cols.count * rows.count; ++i) {
-        const std::int64_t cell = i / 2, col = cols.first + cell % cols.count * cols.stride;
-        const std::int64_t row = rows.first + cell / cols.count * rows.stride;
-        const double third = 1.0 / 3, s = i % 2 ? 2 * third : third;
-        const double x = g.x0 + (col + s) * g.dx - p[0], y = g.y0 + (row + 1 - s) * g.dy - p[1];
-        const Facet f = facet_at(g, p[0] + x, p[1] + y);
-        if (f.key == below.key) continue;
-        // distance to its plane, if the foot of the perpendicular lies on it
-        const double z = f.height + (x * f.n[0] + y * f.n[1]) / f.n[2];
-        double far = (p[2] - z) * f.n[2], d[3] = {f.n[0], f.n[1], f.n[2]};
-        if (facet_at(g, p[0] - far * f.n[0], p[1] - far * f.n[1]).key != f.key) {
-            // or will lie on it, where the ground rises
-            const double later = far + way[0] * f.n[0] + way[1] * f.n[1] + way[2] * f.n[2];
-            const double to[2] = {p[0] + way[0] - later * f.n[0], p[1] + way[1] - later * f.n[1]};
-            const bool comes = z <= below.height && facet_at(g, to[0], to[1]).key == f.key;
-            // or to its rim, on the side where the ball is
-            if (!comes && !(far > 0 && beside(g, f.key, p, far, d))) continue;
-        }
-        const double gap = far - radius;
-        if (parallel(d, first) || gap >= best[1]) continue;
-        const int place = gap < best[0] ? 0 : 1;
-        // an edge belongs to two facets
-        if (best[0] < 1e30 && parallel(d, normal[0])) {
-            if (place == 0) best[0] = gap;
-            continue;
-        }
-        if (place == 0) {
-            best[1] = best[0];
-            for (int k = 0; k < 3; ++k) normal[1][k] = normal[0][k];
-        }
-        best[place] = gap;
-        for (int k = 0; k < 3; ++k) normal[place][k] = d[k];
+// The nearest touches come first; those of one direction are one.
+inline void insert_touch(FieldTouch* out, int& count, double gap, const Vec3<double>& n) {
+    int at = count;
+    for (int k = 0; k < count; ++k) {
+        if (out[k].n[0] * n.x + out[k].n[1] * n.y + out[k].n[2] * n.z < 1 - 1e-6) continue;
+        if (out[k].gap <= gap) return;
+        at = k;
+        break;
     }
-    for (int k = 0; k < 3; ++k) n[k] = normal[rank - 1][k];
-    return best[rank - 1];
+    if (at == count) {
+        if (count == kFieldTouches && out[count - 1].gap <= gap) return;
+        if (count < kFieldTouches) ++count;
+        at = count - 1;
+    }
+    for (; at > 0 && out[at - 1].gap > gap; --at) out[at] = out[at - 1];
+    out[at] = {gap, {n.x, n.y, n.z}};
 }
 
-// Gap and normal of a ball at p that is on its way, lane by lane for a height field.
+// distance of the nearest points of two segments, squared
+inline double segment_distance2(const Vec3<double>& p, const Vec3<double>& d, const Vec3<double>& q,
+                                const Vec3<double>& e) {
+    const auto clamp = [](double x) { return x < 0 ? 0.0 : x > 1 ? 1.0 : x; };
+    const Vec3<double> r = p - q;
+    const double dd = dot(d, d), ee = dot(e, e), de = dot(d, e), dr = dot(d, r), er = dot(e, r);
+    const double det = dd * ee - de * de;
+    double s = det > 1e-12 * dd * ee ? clamp((de * er - dr * ee) / det) : 0;
+    const double t = ee > 0 ? clamp((er + s * de) / ee) : 0;
+    s = dd > 0 ? clamp((t * de - dr) / dd) : 0;
+    const Vec3<double> off = r + s * d - t * e;
+    return dot(off, off);
+}
+
+// The touches of a ball that goes by way in the step: where the distance of its center to the
+// ground has a minimum, on facets, edges or grid points, now or at the end of the way. All facets
+// within its reach are looked at.
+inline int ball_touches(const Ground& g, const Vec3<double>& p, const Vec3<double>& way,
+                        double radius, FieldTouch* out) {
+    int count = 0;
+    const Facet under = facet_at(g, p.x, p.y);
+    if (p.z <= under.height) {
+        // its center is in the ground: out by the facet that it came through
+        out[0] = {(p.z - under.height) * under.n[2] - radius, {under.n[0], under.n[1], under.n[2]}};
+        return 1;
+    }
+    const double far = std::sqrt(dot(way, way)), reach = radius + kNear + far;
+    const CellRange cols = cells_within(g.x0, g.dx, p.x - reach, p.x + reach);
+    const CellRange rows = cells_within(g.y0, g.dy, p.y - reach, p.y + reach);
+    // where cells are skipped, the one below is not
+    const double over = (p.z - under.height) * under.n[2];
+    if ((cols.stride > 1 || rows.stride > 1) && over < reach)
+        insert_touch(out, count, over - radius, {under.n[0], under.n[1], under.n[2]});
+    for (std::int64_t i = 0; i < cols.count * rows.count; ++i) {
+        const std::int64_t col = cols.first + i % cols.count * cols.stride;
+        const std::int64_t row = rows.first + i / cols.count * rows.stride;
+        const GridPoint grid[4] = {{col, row}, {col + 1, row}, {col + 1, row + 1}, {col, row + 1}};
+        const Vec3<double> v[4] = {point_of(g, grid[0]), point_of(g, grid[1]), point_of(g, grid[2]),
+                                   point_of(g, grid[3])};
+        double top = v[0].z;
+        for (int k = 1; k < 4; ++k) top = v[k].z > top ? v[k].z : top;
+        if (p.z - top > reach) continue;
+        for (int half = 0; half < 2; ++half) {
+            const GridPoint corner[3] = {grid[0], grid[half ? 2 : 1], grid[half ? 3 : 2]};
+            const Vec3<double> t[3] = {v[0], v[half ? 2 : 1], v[half ? 3 : 2]};
+            Vec3<double> n = cross(t[1] - t[0], t[2] - t[0]);
+            n = (1 / std::sqrt(dot(n, n))) * n;
+            const double above = dot(n, p - t[0]);
+            if (!(above > 0) || above > reach) continue;
+            const OnTriangle o = nearest_on_triangle(t, p);
+            const Vec3<double> d = p - o.at;
+            const double distance = std::sqrt(dot(d, d));
+            if (o.corners == 3) {
+                insert_touch(out, count, above - radius, n);
+                continue;
+            }
+            if (distance > reach || !stands_out(g, corner, o, p)) continue;
+            const Vec3<double> a = t[o.corner[0]], b = t[o.corner[1]];
+            const double least = radius + kPast;
+            if (distance > least && segment_distance2(p, way, a, b - a) > radius * radius) continue;
+            insert_touch(out, count, distance - radius, (1 / distance) * d);
+        }
+    }
+    if (far < kPast) return count;
+    // what it would be in at the end of its way, and is not yet
+    FieldTouch later[kFieldTouches];
+    const int more = ball_touches(g, p + way, Vec3<double>{0, 0, 0}, radius, later);
+    for (int k = 0; k < more && later[k].gap < 0; ++k) {
+        const Vec3<double> n = {later[k].n[0], later[k].n[1], later[k].n[2]};
+        const double gap = later[k].gap - dot(n, way);
+        if (gap >= 0) insert_touch(out, count, gap, n);
+    }
+    return count;
+}
+
+// Whether the ground comes nearer to p than this, or higher.
+inline bool rises_to(const Ground& g, const Vec3<double>& p, double reach) {
+    const CellRange cols = cells_within(g.x0, g.dx, p.x - reach, p.x + reach + g.dx);
+    const CellRange rows = cells_within(g.y0, g.dy, p.y - reach, p.y + reach + g.dy);
+    for (std::int64_t j = 0; j < rows.count; ++j)
+        for (std::int64_t i = 0; i < cols.count; ++i)
+            if (height_at(g, cols.first + i * cols.stride, rows.first + j * rows.stride) >
+                p.z - reach)
+                return true;
+    return false;
+}
+
+// Gap and normal of a corner, a ball without a radius: rank 0 is the facet below it, 1 the first
+// one that it comes through in this step.
+inline double corner_gap(const Ground& g, const Vec3<double>& p, const Vec3<double>& way, int rank,
+                         double n[3]) {
+    const Facet below = facet_at(g, p.x, p.y);
+    for (int k = 0; k < 3; ++k) n[k] = below.n[k];
+    const double gap = (p.z - below.height) * below.n[2];
+    if (rank == 0) return gap;
+    if (gap < -kPast) return 1e30;
+    // the places where it changes from facet to facet: sides of cells, and diagonals
+    const double u = cell_place(p.x, g.x0, g.dx), v = cell_place(p.y, g.y0, g.dy);
+    const double du = cell_place(p.x + way.x, g.x0, g.dx) - u;
+    const double dv = cell_place(p.y + way.y, g.y0, g.dy) - v;
+    double t = 0;
+    for (std::int64_t k = 0; k < 4 * kMostCells && t < 1; ++k) {
+        double next = 1;
+        const auto cross_at = [&](double x, double dx) {
+            if (dx == 0) return;
+            const double here = x + t * dx, step = dx > 0 ? 1 : -1;
+            double line = dx > 0 ? std::floor(here) + 1 : std::ceil(here) - 1;
+            if (std::fabs(line - here) < 1e-9) line += step;
+            const double s = (line - x) / dx;
+            if (s < next) next = s;
+        };
+        cross_at(u, du);
+        cross_at(v, dv);
+        cross_at(u - v, du - dv);
+        const double middle = 0.5 * (t + next);
+        const Facet f = facet_at(g, p.x + middle * way.x, p.y + middle * way.y);
+        // above its plane at p, below it where the way leaves it
+        const double ahead = middle * (way.x * f.n[0] + way.y * f.n[1]);
+        const double start = (p.z - f.height) * f.n[2] - ahead;
+        const double rate = way.x * f.n[0] + way.y * f.n[1] + way.z * f.n[2];
+        if (f.key != below.key && start > 0 && start + next * rate < 0) {
+            for (int i = 0; i < 3; ++i) n[i] = f.n[i];
+            return start;
+        }
+        t = next;
+    }
+    return 1e30;
+}
+
+// What a ball over a height field touches in each copy: found once for its three ranks.
+template <class S>
+struct FieldTouches {
+    FieldTouch touch[Traits<S>::lanes][kFieldTouches];
+    int count[Traits<S>::lanes];
+};
+
+// Gap and normal of a ball at p that is on its way, lane by lane for a height field. Rank: the
+// nearest touch of a ball comes first; of a corner 0 is the facet below, 1 the one it comes to.
 template <class S>
 POISE_INLINE void ground_gap(const Ground& g, const Vec3<S>& p, const Vec3<S>& way, double radius,
-                             int rank, S& gap, Vec3<S>& n) {
+                             int rank, FieldTouches<S>& field, S& gap, Vec3<S>& n) {
     using T = Element<S>;
     if (g.kind == GroundKind::plane) {
         n = {S(T(g.normal[0])), S(T(g.normal[1])), S(T(g.normal[2]))};
@@ -195,15 +294,28 @@ POISE_INLINE void ground_gap(const Ground& g, const Vec3<S>& p, const Vec3<S>& w
         return;
     }
     for (int lane = 0; lane < Traits<S>::lanes; ++lane) {
-        const double at[3] = {double(get(p.x, lane)), double(get(p.y, lane)),
-                              double(get(p.z, lane))};
-        const double to[3] = {double(get(way.x, lane)), double(get(way.y, lane)),
-                              double(get(way.z, lane))};
-        double d[3] = {0, 0, 1};
+        const Vec3<double> at = {double(get(p.x, lane)), double(get(p.y, lane)),
+                                 double(get(p.z, lane))};
+        const Vec3<double> to = {double(get(way.x, lane)), double(get(way.y, lane)),
+                                 double(get(way.z, lane))};
+        double d[3] = {0, 0, 1}, far = 1e30;
         // a copy that is lost has no place
-        const bool known = std::fabs(at[0]) < 1e9 && std::fabs(at[1]) < 1e9 &&
-                           std::fabs(to[0]) < 1e9 && std::fabs(to[1]) < 1e9;
-        put(gap, lane, known ? T(field_gap(g, at, to, radius, rank, d)) : T(1e30));
+        const bool known = std::fabs(at.x) < 1e9 && std::fabs(at.y) < 1e9 &&
+                           std::fabs(at.z) < 1e9 && dot(to, to) < 1e18;
+        Ground own = g;
+        own.height += lane * g.height_stride;
+        if (known && radius == 0) far = corner_gap(own, at, to, rank, d);
+        if (radius > 0) {
+            if (rank == 0)
+                field.count[lane] =
+                    known ? ball_touches(own, at, to, radius, field.touch[lane]) : 0;
+            if (rank < field.count[lane]) {
+                const FieldTouch& o = field.touch[lane][rank];
+                far = o.gap;
+                for (int k = 0; k < 3; ++k) d[k] = o.n[k];
+            }
+        }
+        put(gap, lane, T(far));
         put(n.x, lane, T(d[0]));
         put(n.y, lane, T(d[1]));
         put(n.z, lane, T(d[2]));

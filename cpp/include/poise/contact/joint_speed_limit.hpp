@@ -7,7 +7,7 @@
 // solve. It only takes energy, and contacts stay what they are.
 #pragma once
 
-#include "poise/contact/gauss_seidel.hpp"
+#include "poise/contact/contact_scratch.hpp"
 
 namespace poise::inline POISE_ISA {
 
@@ -41,13 +41,14 @@ MaskOf<S> touches_something(const ContactScratch<S>& c, int first, int last) {
     return found;
 }
 
-// Rows for the joints that turn too fast with the impulses found so far, c.dv; the copies with any.
+// Rows for the joints that turn too fast with the impulses found so far, c.dv; the islands with any
+// in c.found.
 template <class S>
-POISE_NOINLINE MaskOf<S> limit_joint_speeds(const Forest& f, const Work<S>* work, double dt,
-                                            const PassiveJoints<S>& passive, ContactScratch<S>& c) {
+POISE_NOINLINE void limit_joint_speeds(const Forest& f, const Work<S>* work, double dt,
+                                       const PassiveJoints<S>& passive, ContactScratch<S>& c) {
     using T = Element<S>;
     const S most(T(kTurn / dt)), zero(T(0)), one(T(1));
-    auto found = constant_mask<S>(false);
+    c.islands.fill(c.found, constant_mask<S>(false));
     int root = 0, asked = -1;
     auto touched = constant_mask<S>(false);
     for (int i = 0; i < f.nb; ++i) {
@@ -66,7 +67,7 @@ POISE_NOINLINE MaskOf<S> limit_joint_speeds(const Forest& f, const Work<S>* work
         if (asked != root) touched = touches_something(c, root, end_of_tree(f, asked = root));
         on = on & touched;
         if (!any(on)) continue;
-        found = found | on;
+        c.found[root] = c.found[root] | on;
         LimitRow<S>& o = c.limit[c.limits];
         const Vec3<S> g = (-one / square_root(larger(size2, S(T(1e-30))))) * w;
         o.body = i;
@@ -76,10 +77,9 @@ POISE_NOINLINE MaskOf<S> limit_joint_speeds(const Forest& f, const Work<S>* work
         o.slack = S(T(kTurn));
         o.bound = -most;
         o.l = o.push = zero;
-        o.next = c.bound[i];
-        c.bound[i] = c.limits++;
+        ++c.limits;
     }
-    return found;
+    c.islands.unite(c.found);
 }
 
 }  // namespace poise::inline POISE_ISA

@@ -97,7 +97,7 @@ def smooth(clip: Clip, cutoff: float | None = None, *, feet: bool = True) -> Cli
     """
     if cutoff is None:
         cutoff = residual_cutoff(clip)
-    elif cutoff == 0:
+    elif number(cutoff, "cutoff", positive=False, unit="Hz") == 0.0:
         return clip
     _check_cutoff(cutoff, clip)
     pieces = uncut_segments(clip)

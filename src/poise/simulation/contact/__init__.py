@@ -2,8 +2,7 @@
 
 Every shape of every link is a collider, so are obstacles. The ground meets *probes*: balls and
 corners of the shapes. Pairs of shapes meet each other, but for those of one link, of a link and
-the link it hangs on, and those that overlap in the rest pose. Where meshes and cylinders touch is
-found outside of the core, by `poise.simulation.contact.convex`.
+the link it hangs on, and those that overlap in the rest pose. Meshes are compiled to hulls.
 """
 
 from poise.simulation.contact.collision_model import (

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from poise import _core
 from poise.errors import PoiseError
-from poise.math.arrays import Floats, Ints, Mask, finite, floats, number
+from poise.math.arrays import Floats, Ints, Mask, floats, number
 from poise.model.character import Character, free_object
 from poise.model.scene import Scene
 from poise.model.shape import Shape
@@ -86,6 +86,7 @@ def default_projectiles(projectiles: int | Sequence[Character]) -> list[Characte
 # ---- surfaces: friction and restitution
 
 FRICTION = 0.8
+MOST_FRICTION = 1e6
 DEFAULTS = {"friction": FRICTION, "restitution": 0.0}
 
 
@@ -99,43 +100,60 @@ class SurfaceCounts(NamedTuple):
 
 
 def surfaces_of(
-    counts: SurfaceCounts, value: ArrayLike, name: str, ground: float | None = None
+    counts: SurfaceCounts,
+    value: ArrayLike,
+    name: str,
+    ground: float | None = None,
+    names: Sequence[str] = (),
 ) -> Floats:
     """A number for every surface: links, projectiles, obstacles, ground; shape (s,) or (n, s).
 
     Args:
         counts: How many surfaces there are.
-        value: A number for everything, or of the links, (nl,) or (n, nl), or of copies, (n, 1).
+        value: A number for everything, or of the links, (nl,) or (n, nl), or of copies, (n, 1), or
+            of every surface, (n, s).
         name: "friction" or "restitution".
         ground: Of ground and obstacles; None leaves them as they are.
+        names: Of the links, for errors.
     """
-    given, (n, links, projectiles, obstacles) = finite(floats(value, name), name), counts
-    if (given < 0.0).any():
-        raise PoiseError(f"{name} is negative; it must be 0 or more")
-    if name == "restitution" and (given > 1.0).any():
-        raise PoiseError("restitution is above 1; a bounce cannot add energy")
+    given, (n, links, projectiles, obstacles) = floats(value, name), counts
+    most = 1.0 if name == "restitution" else MOST_FRICTION
+    wrong = np.argwhere(~((given >= 0.0) & (given <= most)))
+    if len(wrong):
+        at = tuple(int(i) for i in wrong[0])
+        of = f" of link {names[at[-1]]!r}" if given.shape[-1:] == (len(names),) else ""
+        copy = f" in copy {at[0]}" if len(at) == 2 else ""
+        why = "1: a bounce cannot add energy" if name == "restitution" else f"{most:g}"
+        raise PoiseError(f"{name}{of}{copy} is {given[at]:g}; it must be 0 or more, at most {why}")
     others = projectiles + obstacles + 1
     if given.shape == () or given.shape == (n, 1):
         whole = np.broadcast_to(given, (*given.shape[:1], links + others)).copy()
     elif given.shape in ((links,), (n, links)):
         rest = np.full((*given.shape[:-1], others), DEFAULTS[name])
         whole = np.concatenate([given, rest], axis=-1)
+    elif given.shape == (n, links + others):
+        whole = given.copy()
     else:
         expected = f"(), ({links},), ({n}, 1) or ({n}, {links})"
         raise PoiseError(f"{name} has shape {given.shape}, expected {expected}")
     if ground is not None:
-        whole[..., links + projectiles :] = number(
-            ground, f"ground_{name}", positive=False, unit="1"
-        )
-        if whole.min() < 0.0:
-            raise PoiseError(f"ground_{name} is negative; it must be 0 or more")
+        below = number(ground, f"ground_{name}", positive=False, unit="1")
+        if not 0.0 <= below <= most:
+            raise PoiseError(f"ground_{name} is {below:g}; it must be 0 or more, at most {most:g}")
+        whole[..., links + projectiles :] = below
     return np.ascontiguousarray(whole[0] if n == 1 and whole.ndim == 2 else whole)
 
 
 # ---- the collision model
 
 MODELS = {name: model.value for name, model in _core.ContactModel.__members__.items()}
-SWEEPS = 100
+ITERATIONS = 20
+"""At most, of the contact solve."""
+MOST_ITERATIONS = 10_000
+"""Of `World(iterations=...)`."""
+MOST_SUBSTEPS = 1000
+TOLERANCE = {"float64": 1e-5, "float32": 3e-5}
+"""Change of a velocity in an iteration that ends the contact solve [m/s, rad/s]."""
 STIFFNESS = 5e4
 """Of contact by penalty, unless given [N/m]."""
 
@@ -152,7 +170,8 @@ class CollisionModel(NamedTuple):
     """What the core reads, fields and properties; see bindings/collision_model.cpp."""
 
     model: int
-    sweeps: int
+    iterations: int
+    tolerance: float
     friction: Floats  # (surfaces,) or (n, surfaces)
     restitution: Floats  # shaped alike
     stiffness: float
@@ -207,7 +226,8 @@ def compile_collision_model(
     names: Sequence[str] | None = None,
     projectiles: int = 0,
     convex: bool | None = None,
-    sweeps: int = SWEEPS,
+    iterations: int = ITERATIONS,
+    tolerance: float = TOLERANCE["float64"],
     stiffness: float = STIFFNESS,
 ) -> CollisionModel:
     """Colliders, probes, pairs and joint limits of a scene whose last parts are projectiles.
@@ -222,7 +242,8 @@ def compile_collision_model(
     pairs = pairs_of(scene, colliders, self_collision, excluded, convex)
     touch = CollisionModel(
         model=MODELS[model],
-        sweeps=sweeps,
+        iterations=iterations,
+        tolerance=tolerance,
         friction=friction,
         restitution=restitution,
         stiffness=stiffness,

@@ -14,6 +14,7 @@ from poise.math.arrays import Floats, finite, floats, number
 from poise.model.validation import check_direction
 
 HIGHEST = 1e6  # of a height field [m]
+FINEST = 1e-6  # spacing of a height field [m]: smaller cells would have no area
 
 
 class Plane(Sealed):
@@ -42,7 +43,8 @@ class HeightField(Sealed):
     """An uneven ground: heights over a grid. Beyond its rim it goes on level.
 
     Args:
-        heights: [m], shape (rows, columns): rows along y, columns along x.
+        heights: [m], shape (rows, columns): rows along y, columns along x. Or (n, rows, columns):
+            each copy of a world has a ground of its own.
         spacing: Distance of grid points along x and y [m].
         origin: x and y of the first point; None puts the middle at the world's origin.
     """
@@ -59,16 +61,19 @@ class HeightField(Sealed):
         origin: tuple[float, float] | None = None,
     ) -> None:
         self.heights = np.array(finite(floats(heights, "heights"), "heights"))
-        if self.heights.ndim != 2 or min(self.heights.shape) < 2:
-            raise PoiseError(f"heights has shape {self.heights.shape}, expected 2 x 2 or more")
+        shape = self.heights.shape
+        if self.heights.ndim not in (2, 3) or min(shape[-2:]) < 2 or not shape[0]:
+            raise PoiseError(f"heights has shape {shape}, expected 2 x 2 or more, or n such fields")
         self.heights.flags.writeable = False
         if np.abs(self.heights).max() > HIGHEST:
             raise PoiseError(f"heights must be within {HIGHEST:g} m of 0")
-        several = isinstance(spacing, (tuple, list, np.ndarray))
+        several = isinstance(spacing, (tuple, list, np.ndarray)) and _length(spacing) >= 0
         dx, dy = _two(spacing, "spacing") if several else (spacing, spacing)
         self.spacing = (number(dx, "spacing", unit="m"), number(dy, "spacing", unit="m"))
+        if min(self.spacing) < FINEST:
+            raise PoiseError(f"spacing is {spacing!r:.80}; it must be {FINEST:g} m or more")
         if origin is None:
-            rows, columns = self.heights.shape
+            rows, columns = shape[-2:]
             origin = (-0.5 * (columns - 1) * self.spacing[0], -0.5 * (rows - 1) * self.spacing[1])
         x, y = _two(origin, "origin")
         self.origin = (
@@ -76,6 +81,17 @@ class HeightField(Sealed):
             number(y, "origin[1]", positive=False, unit="m"),
         )
         self._seal()
+
+    @property
+    def copies(self) -> int | None:
+        """Of how many copies it is the ground; None: of any number, which share it."""
+        return len(self.heights) if self.heights.ndim == 3 else None
+
+    def of_copy(self, copy: int = 0) -> HeightField:
+        """The ground of one copy."""
+        if self.heights.ndim == 2:
+            return self
+        return HeightField(self.heights[copy], self.spacing, self.origin)
 
 
 GroundLike = bool | Plane | HeightField
@@ -87,7 +103,7 @@ class CoreGround(NamedTuple):
     kind: int  # 0 none, 1 plane, 2 heights
     plane: Floats  # normal and height, (4,)
     grid: Floats  # x and y of the first point, spacing along x and y, (4,)
-    heights: Floats  # (rows, columns)
+    heights: Floats  # (rows, columns) or (n, rows, columns)
 
     @property
     def cell(self) -> float:
@@ -109,13 +125,17 @@ def core_ground(ground: GroundLike) -> CoreGround:
         return CoreGround(0, plane, grid, none)
     hint = ""
     if isinstance(ground, (int, float)):
-        hint = f"; a level ground at that height is Plane(height={ground:g})"
+        hint = f"; a level ground at that height is Plane(height={ground!r:.40})"
     raise PoiseError(
         f"ground must be True, False, a Plane or a HeightField, got {ground!r:.80}{hint}"
     )
 
 
 def _two(value: Any, name: str) -> tuple[Any, Any]:
-    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
+    if not isinstance(value, (tuple, list, np.ndarray)) or _length(value) != 2:
         raise PoiseError(f"{name} must be two numbers, got {value!r:.80}")
     return value[0], value[1]
+
+
+def _length(value: Any) -> int:
+    return -1 if getattr(value, "ndim", 1) == 0 else len(value)

@@ -23,13 +23,14 @@ from poise.model.forest import Forest
 from poise.model.scene import Scene
 from poise.model.shape import Shape
 from poise.simulation.contact.colliders import Colliders
-from poise.simulation.contact.convex import convex_of
 from poise.simulation.contact.ground import CoreGround, core_ground
 
 if TYPE_CHECKING:
     from poise.simulation.contact.collision_model import CollisionModel
 
 NONE = (0.0, 0.0, 0.0)
+HULL_PROBES = 4
+"""Corners of a mesh that meet the ground in a step."""
 Probe = tuple[Any, Any, float, float, float, float]
 """Point and axis in the body's frame; radius, rim, turn, facet."""
 
@@ -104,7 +105,8 @@ def shape_probes(shape: Shape, pose: Pose, cell: float) -> list[Probe]:
         ]
         return [*((at(end), axis, 0.0, radius, 0.0, 0.0) for end in ends), *corners(fixed)]
     if shape.kind == "mesh":
-        return corners(np.array(shape.vertices)[np.unique(shape.triangles)])
+        # places for the corners that lie lowest in a step, and again for the facets they come to
+        return corners([NONE] * HULL_PROBES)
     return corners(_box_points(shape.size, cell))
 
 
@@ -123,6 +125,9 @@ def _box_points(size: tuple[float, ...], cell: float) -> list[tuple[float, ...]]
 
 
 Keys = NDArray[np.int64]
+
+MOST_PAIRS = 5_000_000
+"""Of shapes that may meet: 100 humanoids or 3,100 free bodies, built in 2 s and less than 1 GB."""
 
 BLOCK = 512  # rows of the table of all pairs that are looked at together
 POINTS = np.array(
@@ -157,14 +162,11 @@ def pairs_of(
         colliders: Of the scene and its obstacles.
         self_collision: Whether links of one part meet.
         excluded: Pairs of links that do not, as of `excluded_links`.
-        convex: Whether meshes and cylinders meet others; None: where parts would pass through.
+        convex: Whether meshes and cylinders meet others; None is True.
     """
     pairs = _meeting(scene, colliders, self_collision, excluded)
-    given = colliders.convex[pairs.a] | colliders.convex[pairs.b]
-    if convex is None:
-        convex = bool(_must_meet(scene, colliders, pairs.only(given)).any())
-    if not convex:
-        pairs = pairs.only(~given)
+    if convex is False:
+        pairs = pairs.only(~(colliders.convex[pairs.a] | colliders.convex[pairs.b]))
     return pairs.only(_order(scene.forest, colliders, pairs))
 
 
@@ -194,10 +196,6 @@ def overlaps(scene: Scene, touch: CollisionModel) -> Keys:
     # the contacts of a step are those at its start
     probe = _core.World(scene.model, scene.model, 1, 1e-6, False, 1, np.zeros(3), None, touch)
     probe.write(scene.forest.rest_q, np.zeros(scene.nv), np.zeros(1), None, None)
-    finder = convex_of(scene, touch)
-    if finder is not None:
-        rest = scene.forest.rest_q[None], np.zeros((1, scene.nv)), probe.projectiles()
-        probe.set_contacts(finder.contacts(*rest, 0.0, np.zeros(3)))
     probe.step(None, None, None, None, 1)
     found = probe.contacts()
     deep = found.gap < 0.0
@@ -219,7 +217,7 @@ def excluded_links(exclude: Iterable[tuple[str, str]], names: Sequence[str], lin
         names: Of the links as the user knows them.
         links: How many there are, with those of the projectiles.
     """
-    if isinstance(exclude, str) or not isinstance(exclude, Iterable):
+    if isinstance(exclude, (str, np.ndarray)) or not isinstance(exclude, Iterable):
         raise PoiseError(f"exclude must be pairs of links, got {exclude!r:.80}")
     found = []
     for pair in exclude:
@@ -239,6 +237,7 @@ def _meeting(scene: Scene, c: Colliders, self_collision: bool, excluded: Keys) -
     """All pairs that may meet, those of the first collider first."""
     own, carrier = _parts(scene.forest, c.link), _carriers(scene.forest)
     found = [Pairs(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))]
+    total = 0
     for start in range(0, len(c.body), BLOCK):
         row = np.arange(start, min(start + BLOCK, len(c.body)))[:, None]
         meets = (c.body[row] != c.body) & (row < np.arange(len(c.body)))
@@ -254,23 +253,16 @@ def _meeting(scene: Scene, c: Colliders, self_collision: bool, excluded: Keys) -
             keys = link_keys(c.link[block.a], c.link[block.b], scene.nl)
             block = block.only(~np.isin(keys, excluded))
         found.append(block)
+        total += len(block.a)
+        if total > MOST_PAIRS:
+            raise PoiseError(
+                f"{len(c.body)} shapes make more than {MOST_PAIRS:,} pairs that may meet, the most "
+                "that a world has: it needs fewer or simpler parts, several worlds, or contact=None"
+            )
     a, b = (np.concatenate(column) for column in zip(*found, strict=True))
     # what stands still comes second
     turned = c.body[a] < 0
     return Pairs(np.where(turned, b, a), np.where(turned, a, b))
-
-
-def _must_meet(scene: Scene, c: Colliders, pairs: Pairs) -> NDArray[np.bool_]:
-    """Whether two parts of a scene would pass through each other, were a convex pair left out.
-
-    Links of one part may, and so may what is thrown at a mesh, unless it is one itself.
-    """
-    part = _parts(scene.forest, c.link)
-    a, b = pairs
-    thrown = (c.projectile > 0) & ~c.convex
-    aimed = (thrown[a] & (c.projectile[b] == 0)) | (thrown[b] & (c.projectile[a] == 0))
-    still = np.minimum(c.link[a], c.link[b]) < 0
-    return np.asarray(still | (~aimed & (part[a] != part[b])))
 
 
 def _order(forest: Forest, c: Colliders, pairs: Pairs) -> NDArray[np.intp]:
