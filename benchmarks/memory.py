@@ -50,7 +50,7 @@ def memory(plan: Plan) -> Section:
     rows = []
     for dtype in ("float64",) if plan.quick else ("float64", "float32"):
         for projectiles in (8,) if plan.quick else (8, 0):
-            kept, peak = _measured(dtype, copies, projectiles)
+            kept, peak = kilobytes(dtype, copies, projectiles)
             rows.append((f"{dtype}, {projectiles} projectiles", f"{kept:.1f}", f"{peak:.1f}"))
             section.numbers[f"{dtype}, {projectiles} projectiles"] = {
                 "kept_kB": kept,
@@ -68,7 +68,8 @@ def memory(plan: Plan) -> Section:
     return section
 
 
-def _measured(dtype: str, copies: int, projectiles: int) -> tuple[float, float]:
+def kilobytes(dtype: str, copies: int, projectiles: int) -> tuple[float, float]:
+    """Memory that a standing humanoid keeps, and at the peak [kB]."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", CODE, dtype, str(copies), str(projectiles)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

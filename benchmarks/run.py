@@ -17,14 +17,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from balancing import balancing
+from batch import batch
 from calls import calls, imports, threads
 from contact import contact
 from control import features, overhead
+from edges import edges
+from efforts import efforts
 from files import files
 from interop import interop
 from kernels import kernels, rest
 from limits import fma, growth, limits
 from memory import memory
+from meshes import meshes
+from moving import iterations, moving
 from ragdolls import ragdolls
 from rivals import peers
 from stiff import stiff
@@ -49,9 +54,15 @@ SECTIONS = {
     "files": files,
     "contact": contact,
     "contacts": touching,
+    "meshes": meshes,
     "standing": stiff,
+    "efforts": efforts,
+    "moving": moving,
+    "iterations": iterations,
+    "edges": edges,
     "ragdolls": ragdolls,
     "memory": memory,
+    "batch": batch,
     "studio": studio,
     "balance": balancing,
 }
