@@ -92,7 +92,9 @@ def test_every_instruction_set_of_the_cpu_is_measured_on_the_same_cases(
 ) -> None:
     section = record["sections"]["kernels"]
     sets = [timing["isa"] for timing in section["timings"]]
-    assert sets == 18 * _core.supported_isas()
+    batch = _core.supported_isas()
+    one = [isa for isa in batch if isa != "avx512"]  # has no kernels for one character
+    assert sets == 6 * (one + batch + batch)
     assert section["numbers"]["default"] == _core.isa()
 
 

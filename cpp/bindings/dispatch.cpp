@@ -69,19 +69,17 @@ std::vector<std::string> supported_isas() {
 void choose_isa(const std::string& given) {
     const auto can = supported_isas();
     const char* forced = std::getenv("POISE_ISA");
-    const std::string name = given.empty() && forced ? forced : given;
-    if (name.empty()) {
-        const std::string narrow = has(can, "avx2") ? "avx2" : "baseline";
-        current = {narrow, has(can, "avx512") ? "avx512" : narrow};
-        return;
-    }
+    std::string name = given.empty() && forced ? forced : given;
+    if (name.empty()) name = can.back();
     if (!has(can, name)) {
         std::string text;
         for (const auto& isa : can) text += (text.empty() ? "" : ", ") + isa;
         throw std::invalid_argument("instruction set '" + name +
                                     "' is not available here; available: " + text);
     }
-    current = {name, name};
+    // one character has no use for wider registers
+    const std::string narrow = has(can, "avx2") ? "avx2" : "baseline";
+    current = {name == "avx512" ? narrow : name, name};
 }
 
 WorldKernel::~WorldKernel() = default;  // here, so that no kernel object holds a copy

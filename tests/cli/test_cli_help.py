@@ -185,9 +185,12 @@ def test_bench_measures_one_and_many_with_and_without_contact() -> None:
     report = json.loads(run("bench", *options, "--json"))
     found = {(r["contact"], r["copies"], r["dtype"], r["isa"]): r for r in report["results"]}
     sizes = [(1, "float64"), (16, "float64"), (16, "float32")]
-    sets = {os.environ.get("POISE_ISA")} - {None} or set(_core.supported_isas()) - {"baseline"}
-    sets = sets or {"baseline"}
-    assert set(found) == {(c, *size, isa) for c in (False, True) for size in sizes for isa in sets}
+    sets = set(_core.supported_isas()) - {"baseline"} or {"baseline"}
+    if os.environ.get("POISE_ISA"):
+        sets = set(_core.isa().values())
+    # one character has no kernels of AVX-512
+    cases = {(*size, isa) for size in sizes for isa in sets if size[0] > 1 or isa != "avx512"}
+    assert set(found) == {(c, *case) for c in (False, True) for case in cases}
     for result in found.values():
         assert 0.0 < result["microseconds"] < 1e5
         assert result["real_time"] == pytest.approx(1e4 / result["microseconds"])

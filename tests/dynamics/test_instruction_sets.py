@@ -45,10 +45,15 @@ def test_the_default_is_avx512_for_a_batch_and_avx2_for_one_where_the_cpu_has_th
     assert chosen(None) == {"single": narrow, "batch": "avx512" if "avx512" in sets else narrow}
 
 
+def narrow(isa: str) -> str:
+    """What one character runs under a forced set: AVX-512 is for batches."""
+    return isa if isa != "avx512" else _core.supported_isas()[-2]
+
+
 @every_set
-def test_the_environment_forces_one_set_for_everything(isa: str, use_isa: Use) -> None:
+def test_the_environment_forces_a_set(isa: str, use_isa: Use) -> None:
     use_isa(isa)
-    assert chosen(isa) == {"single": isa, "batch": isa} == _core.isa()
+    assert chosen(isa) == {"single": narrow(isa), "batch": isa} == _core.isa()
 
 
 def test_a_world_keeps_the_set_that_it_was_built_with(use_isa: Use) -> None:
@@ -89,8 +94,9 @@ def test_a_recording_keeps_the_set_and_the_dtype_that_made_it(
     short(n, dtype="float32").save(tmp_path / "a.npz")
     use_isa("baseline")
     loaded = load_recording(tmp_path / "a.npz")
-    assert (loaded.isa, loaded.dtype) == (isa, "float32")
-    assert loaded.made == f"float32, {isa}"
+    used = isa if n > 1 else narrow(isa)
+    assert (loaded.isa, loaded.dtype) == (used, "float32")
+    assert loaded.made == f"float32, {used}"
     assert loaded.made in repr(loaded)
 
 
@@ -125,7 +131,7 @@ def test_a_recording_of_another_set_resumes_within_rounding_in_the_first_step(
     use_isa(isa)
     world = recording.world(0)
     world.step()
-    assert world.isa == isa
+    assert world.isa == (isa if n > 1 else narrow(isa))
     np.testing.assert_allclose(world.state.q, expected.state.q, rtol=0, atol=1e-9)
     np.testing.assert_allclose(world.state.v, expected.state.v, rtol=0, atol=1e-9)
 

@@ -89,7 +89,7 @@ def bench(
 def compared() -> list[str]:
     """Instruction sets that are measured: those in use, and AVX2 beside AVX-512."""
     if os.environ.get("POISE_ISA"):
-        return [_core.isa()["batch"]]
+        return list(dict.fromkeys(_core.isa().values()))
     return [isa for isa in _core.supported_isas() if isa != "baseline"] or ["baseline"]
 
 
@@ -104,13 +104,14 @@ def row(results: list[Result]) -> str:
     """The results of one case as a row of the table."""
     default = _core.isa()["single" if results[0].copies == 1 else "batch"]
     result = next(result for result in results if result.isa == default)
+    times = {one.isa: one.microseconds for one in results}
     return line(
         result.character[:14],
         result.dof,
         "on ground" if result.contact else "in the air",
         result.copies,
         result.dtype,
-        *(f"{one.microseconds:.3g}" for one in results),
+        *(f"{times[isa]:.3g}" if isa in times else "-" for isa in compared()),
         f"{result.real_time:,.0f} x" if result.real_time >= 100.0 else f"{result.real_time:.3g} x",
     )
 
@@ -139,7 +140,13 @@ def measure(
         for contact in (False, True):
             for n, dtype in sizes:
                 case = (character, n, dtype, contact, dt, threads if n > 1 else 1)
-                yield [_time(*case, isa=isa, seconds=seconds) for isa in sets]
+                yield [_time(*case, isa=isa, seconds=seconds) for isa in _sets_of(n, sets)]
+
+
+def _sets_of(n: int, sets: list[str]) -> list[str]:
+    """Those of the sets that have kernels for one character, or for a batch: AVX-512 is for these."""
+    narrow = [isa for isa in sets if isa != "avx512"]
+    return sets if n > 1 or not narrow else narrow
 
 
 def _time(
