@@ -144,7 +144,7 @@ def measure(
 
 
 def _sets_of(n: int, sets: list[str]) -> list[str]:
-    """Those of the sets that have kernels for one character, or for a batch: AVX-512 is for these."""
+    """Those of the sets with kernels for one character, or for a batch: AVX-512 is for these."""
     narrow = [isa for isa in sets if isa != "avx512"]
     return sets if n > 1 or not narrow else narrow
 
