@@ -429,6 +429,21 @@ void commit_step(const Forest& f, const StepCall& call, const Tile<S>& t, const 
     frozen = still;
 }
 
+// The trees that are too deep, or may have passed a ridge unseen, in c.stuck_trees.
+template <class S>
+void find_stuck_trees(const Forest& f, const StepCall& call, const Tile<S>& t,
+                      const MaskOf<S>& which) {
+    ContactScratch<S>& c = *t.contact;
+    const std::int32_t* root = t.touch->root;
+    for (int i = 0; i < f.nb; ++i)
+        if (root[i] == i) c.stuck_trees[i] = c.stuck_trees[i] & c.stuck;
+    for (int i = 0; i < f.nb; ++i)
+        c.stuck_trees[root[i]] =
+            c.stuck_trees[root[i]] | (c.fast & (S(Element<S>(kFast / call.dt)) < c.quickness[i]));
+    for (int i = 0; i < f.nb; ++i)
+        if (root[i] == i) c.stuck_trees[i] = c.stuck_trees[i] & which;
+}
+
 // A light body that is struck may turn by a radian in a step, and end in the ground although its
 // velocities did not lead there. It is taken out where it is, as a body at rest.
 template <class S>
@@ -437,6 +452,7 @@ POISE_NOINLINE void correct_positions(const Forest& f, const StepCall& call, con
     using T = Element<S>;
     ContactScratch<S>& c = *t.contact;
     const S zero(T(0));
+    find_stuck_trees(f, call, t, which);
     const Vec3<S> none = zero3<S>();
     for (int k = 0; k < f.nv; ++k) s.load[k] = s.v_old[k] = zero;
     move<S>(f, t.constants, t.q, s.v_old.data(), nullptr, none, s.work.data());
@@ -459,18 +475,14 @@ POISE_NOINLINE void correct_positions(const Forest& f, const StepCall& call, con
     if (!c.contacts) return;
     ContactStep<S> contact = {
         f, *t.touch, s.work.data(), call.dt, none, c, static_cast<int>(t.count)};
-    auto out = contact.correct_positions(which & negate(bad));
-    // what has almost no inertia may be thrown anywhere
-    S speed = zero;
-    for (int k = 0; k < f.nv; ++k) speed = speed + c.push[k] * c.push[k];
-    out = out & (speed < S(T(kFastest * kFastest)));
-    if (!any(out)) return;
+    contact.correct_positions();
+    if (!any(c.islands.copies(c.deep) & negate(bad))) return;
     for (int k = 0; k < f.nq; ++k) s.q_old[k] = t.q[k];
     // the velocities stay
     integrate(f, T(call.dt), s.q_old.data(), s.v_old.data(), c.push.data(), s.rotation_step.data());
     // of the islands that are too deep: the others stay, to the last bit
     for (int i = 0; i < f.nb; ++i) {
-        const auto moves = out & c.deep[c.islands.root(i)];
+        const auto moves = negate(bad) & c.deep[c.islands.root(i)];
         const int end = i + 1 < f.nb ? f.body[i + 1].q : f.nq;
         for (int k = f.body[i].q; k < end; ++k) t.q[k] = select(moves, s.q_old[k], t.q[k]);
     }

@@ -27,10 +27,10 @@ constexpr double kMissedFast = 0.05;
 // Of the tolerance: at rest, in double precision.
 constexpr double kRestShare = 1e-3;
 // Islands whose rows miss less than kCalm and that are slower than kSlow are nearly at rest [m/s]:
-// they are solved further, to this part of the tolerance at rest.
+// they are solved further, to this part of what they may miss without a sweep.
 constexpr double kCalm = 1e-3;
 constexpr double kSlow = 0.02;
-constexpr double kExit = 0.2;
+constexpr double kExit = 0.8;
 // Of the fastest velocity: what a row may miss without a sweep.
 constexpr double kStirring = 0.01;
 // How much further from converged an island may be for each m/s of its fastest velocity.
@@ -350,7 +350,8 @@ class GaussSeidel {
             // what hardly moves is solved so far that the next steps need no sweep
             const auto calm = c.missing[tree] < S(T(kCalm * kCalm));
             const auto slow = constant_mask<S>(thorough_) | (c.fastest[tree] < S(T(kSlow)));
-            const S near = select(slow, S(T(kExit * rest_tolerance())), tolerance());
+            const S still = S(T(kExit)) * settled_within(c.fastest[tree]);
+            const S near = select(slow, still, tolerance());
             // and what moves no further than its speed deserves
             const S some = S(T(thorough_ ? 0.0 : kMoving)) * c.fastest[tree] * tolerance();
             c.exit[tree] = select(calm, near, larger(some, tolerance()));
@@ -655,12 +656,12 @@ class GaussSeidel {
         S* y = h.y.data() + o.y;
         const S zero(T(0));
         for (int k = 0; k < 3 * o.size; ++k) y[k] = zero;
-        S x_[18];
+        S x_[20];
         const auto fields = [](const Contact<S>& a) {
-            return std::array<const S*, 18>{
-                &a.r.x, &a.r.y, &a.r.z, &a.r_other.x, &a.r_other.y, &a.r_other.z,
-                &a.n.x, &a.n.y, &a.n.z, &a.t.x,       &a.t.y,       &a.t.z,
-                &a.u.x, &a.u.y, &a.u.z, &a.mu,        &a.soft,      &a.slick};
+            return std::array<const S*, 20>{
+                &a.r.x, &a.r.y, &a.r.z,  &a.r_other.x, &a.r_other.y, &a.r_other.z, &a.n.x,
+                &a.n.y, &a.n.z, &a.t.x,  &a.t.y,       &a.t.z,       &a.u.x,       &a.u.y,
+                &a.u.z, &a.mu,  &a.soft, &a.slick,     &a.lt,        &a.lu};
         };
         gather(o, c.contact.data(), fields, x_);
         const Vec3<S> r = vec_at(x_), r2 = vec_at(x_ + 3), n = vec_at(x_ + 6);
@@ -669,6 +670,8 @@ class GaussSeidel {
         o.mu = x_[15];
         o.soft = x_[16];
         o.slick = x_[17];
+        o.l[1] = x_[18];
+        o.l[2] = x_[19];
         if constexpr (lanes == 1) climb_contact(o, count, r, r2, n, y);
         else climb_contact_lanes(o, count, r, r2, n, y);
         clear_lengths(count);
@@ -678,11 +681,10 @@ class GaussSeidel {
             if (o.row[lane] < 0) continue;
             Contact<S>& a = c.contact[o.row[lane]];
             // the row goes on in the slot's tangents
-            const Vec3<S> old = a.lt * a.t + a.lu * a.u;
             put3(a.t, lane, o.t);
             put3(a.u, lane, o.u);
-            put(a.lt, lane, get(dot(old, a.t), lane));
-            put(a.lu, lane, get(dot(old, a.u), lane));
+            put(a.lt, lane, get(o.l[1], lane));
+            put(a.lu, lane, get(o.l[2], lane));
         }
     }
 
@@ -827,6 +829,9 @@ class GaussSeidel {
         const Vec3<S> t = o.t;
         o.t = cosine * t + sine * o.u;
         o.u = cosine * o.u - sine * t;
+        const S lt = o.l[1];
+        o.l[1] = cosine * lt + sine * o.l[2];
+        o.l[2] = cosine * o.l[2] - sine * lt;
         for (int k = 0; k < o.size; ++k) {
             S &p = y[k * step + next], &q = y[k * step + 2 * next];
             const S v = p;

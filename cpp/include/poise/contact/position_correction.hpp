@@ -18,6 +18,8 @@ constexpr double kPushFastest = 10.0;
 // How often arcs are looked at, and how far off is near enough then [m].
 constexpr int kPushRounds = 3;
 constexpr double kOff = 1e-3;
+// What a correction would move faster than this has almost no inertia and stays [rad/s, m/s].
+constexpr double kPushWild = 1e6;
 // What is further off than this then is looked at again where the step has ended [m].
 constexpr double kStuck = 5e-3;
 // What turns by less than this in a step moves straight [rad].
@@ -106,16 +108,18 @@ struct PositionCorrection {
         c.islands.unite(c.deep);
     }
 
-    // Bodies at rest that are too deep: all that is beyond kStuck is asked for at once. Islands in
-    // c.deep, of some copies.
-    void ask_at_rest(const MaskOf<S>& copies) {
+    // Bodies at rest that are too deep: all that is beyond kStuck is asked for at once. The islands
+    // with any in c.deep, of those in which a tree is in c.stuck_trees.
+    void ask_at_rest() {
         c.islands.fill(c.deep, constant_mask<S>(false));
         const S most{T(kPushFastest)};
         for (int k = 0; k < c.contacts; ++k) {
             Contact<S>& a = c.contact[k];
             const S out = S(T(1 / dt)) * (-a.gap - S(T(kStuck)));
             a.push_bound = select(a.gap < S(T(0)), select(out < most, out, most), wanted(a.gap));
-            mark(c.deep, a.body, a.on & copies & (S(T(0)) < out));
+            auto stuck = c.stuck_trees[x.root[a.body]];
+            if (a.other >= 0) stuck = stuck | c.stuck_trees[x.root[a.other]];
+            mark(c.deep, a.body, a.on & stuck & (S(T(0)) < out));
         }
         for (int k = 0; k < c.limits; ++k) {
             LimitRow<S>& a = c.limit[k];

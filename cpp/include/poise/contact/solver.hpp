@@ -99,15 +99,25 @@ struct ContactStep {
         }
     }
 
-    // Where bodies have come to, but are too deep: c.push takes them out.
-    MaskOf<S> correct_positions(const MaskOf<S>& which) {
+    // Where bodies of c.stuck_trees have come to, but are too deep: c.push takes their islands out,
+    // those in c.deep.
+    void correct_positions() {
         GaussSeidel<S> sweeper(f, x, work, c, false);
         sweeper.prepare();
         PositionCorrection<S> correction = {f, x, work, dt, c};
-        correction.ask_at_rest(which);
-        const auto deep = c.islands.copies(c.deep);
+        correction.ask_at_rest();
         sweeper.solve_push(c.deep, c.push.data());
-        return deep;
+        // what has almost no inertia may be thrown anywhere
+        c.islands.fill(c.own_work, S(T(0)));
+        for (int k = 0; k < f.nv; ++k) {
+            S& sum = c.own_work[x.root[f.dof_body[k]]];
+            sum = sum + c.push[k] * c.push[k];
+        }
+        c.islands.unite_sums(c.own_work);
+        for (int t = 0; t < c.islands.trees(); ++t) {
+            const int tree = c.islands.tree(t);
+            c.deep[tree] = c.deep[tree] & (c.own_work[tree] < S(T(kPushWild * kPushWild)));
+        }
     }
 
   private:
@@ -129,6 +139,7 @@ struct ContactStep {
             sweeper.solve_push(c.deep, c.push.data());
             correction.ask_again();
         }
+        c.islands.unite(c.stuck_trees);
         c.stuck = c.islands.copies(c.stuck_trees);
     }
     // Contact by springs and dampers is the same solve with rows that give way: with depth d before
