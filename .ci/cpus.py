@@ -5,8 +5,8 @@
     .venv/bin/python .ci/cpus.py --list                    only say which
 
 NumPy's and SciPy's OpenBLAS chooses its kernels by the CPU; OPENBLAS_CORETYPE makes it take those
-of another. POISE_ISA does the same for poise. Each combination runs in a process of its own, and
-the first that fails ends the run with its name.
+of another. POISE_ISA does the same for poise. Where either is set already, that is the default here.
+Each combination runs in a process of its own, and the first that fails ends the run with its name.
 """
 
 from __future__ import annotations
@@ -62,9 +62,6 @@ def main() -> None:
     arguments = sys.argv[1:]
     everything = "--all" in arguments
     rest = [argument for argument in arguments if argument not in ("--all", "--list")]
-    forced = [name for name in ("OPENBLAS_CORETYPE", "POISE_ISA") if name in os.environ]
-    if forced:
-        sys.exit(f"{forced[0]} is set: unset it, this script chooses it")
     for run in combinations(everything):
         print(f"\n--- {named(run)}", flush=True)
         if "--list" in arguments:
