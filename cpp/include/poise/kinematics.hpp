@@ -189,7 +189,7 @@ POISE_INLINE Motion<S> motion_of(const Body& b, const Mat3<S>& R, int k) {
     return {column, zero};
 }
 
-POISE_INLINE int dof_count(Kind kind) {
+constexpr int dof_count(Kind kind) {
     return kind == Kind::free ? 6 : kind == Kind::ball ? 3 : 1;
 }
 

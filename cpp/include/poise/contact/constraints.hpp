@@ -31,6 +31,7 @@ struct Contact {
     S soft, slick;        // velocity that a unit impulse leaves: contact by penalty
     S ln, lt, lu, push;   // impulses [N s]
     Vec3<S> v;            // relative velocity with the present impulses [m/s]
+    S push_v;             // pseudo velocity along the normal, beyond push_bound [m/s]
     Vec3<S> v_first;      // relative velocity after the inelastic solve [m/s]
     S first[3];           // impulses of that solve
 };
@@ -42,7 +43,8 @@ struct LimitRow {
     Vec3<S> g;  // ball: gradient of the slack in world axes; else x is +-1
     S slack, bound, push_bound;
     S l, push;
-    S v;  // rate beyond the bound, with the present impulses
+    S v;       // rate beyond the bound, with the present impulses
+    S push_v;  // of the pseudo velocities, beyond push_bound
     S v_first, first;
 };
 

@@ -136,7 +136,7 @@ class GaussSeidel {
 
     // Pseudo impulses of some islands; push velocities in dv.
     void solve_push(const Masks& some, S* dv) {
-        respond(c.apart, dv, true);
+        respond_push(dv);
         islands.fill(c.live, constant_mask<S>(true));
         keep_live(some);
         for (int round = 0; round < kJoinRounds && any(islands.copies(c.live)); ++round) {
@@ -147,7 +147,7 @@ class GaussSeidel {
             load_push();
             sweep_push();
             store_push();
-            respond(c.apart, dv, true);
+            respond_push(dv);
         }
     }
 
@@ -266,10 +266,19 @@ class GaussSeidel {
     S rate(const LimitRow<S>& a) const {
         return slack_rate(a, c.base.data()) + slack_rate(a, c.real.m.data());
     }
-    S push_rate(const Contact<S>& a) const {
-        Vec3<S> v = point_velocity(c.apart.m[a.body], a.r);
-        if (a.other >= 0) v = v - point_velocity(c.apart.m[a.other], a.r_other);
-        return dot(a.n, v);
+    // pseudo velocities: those of the rows, beyond what they ask for
+    void respond_push(S* dv) {
+        respond(c.apart, dv, true);
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            Vec3<S> v = point_velocity(c.apart.m[a.body], a.r);
+            if (a.other >= 0) v = v - point_velocity(c.apart.m[a.other], a.r_other);
+            a.push_v = dot(a.n, v) - a.push_bound;
+        }
+        for (int k = 0; k < c.limits; ++k) {
+            LimitRow<S>& a = c.limit[k];
+            a.push_v = slack_rate(a, c.apart.m.data()) - a.push_bound;
+        }
     }
 
     // ---- who takes part
@@ -483,17 +492,14 @@ class GaussSeidel {
         start_joining();
         for (int k = 0; k < c.contacts; ++k) {
             const Contact<S>& a = c.contact[k];
-            const auto asks =
-                round ? push_rate(a) - a.push_bound < -missed(a.body) : more < a.push_bound;
+            const auto asks = round ? a.push_v < -missed(a.body) : more < a.push_bound;
             take(k, a.body, a.on & c.live[x.root[a.body]] & asks, h.slot_of.data());
         }
         open_contacts();
         start_joining();
         for (int k = 0; k < c.limits; ++k) {
             const LimitRow<S>& a = c.limit[k];
-            const auto asks = round
-                                  ? slack_rate(a, c.apart.m.data()) - a.push_bound < -missed(a.body)
-                                  : more < a.push_bound;
+            const auto asks = round ? a.push_v < -missed(a.body) : more < a.push_bound;
             take(k, a.body, a.on & c.live[x.root[a.body]] & asks, h.limit_of.data());
         }
         open_limits();
@@ -521,6 +527,7 @@ class GaussSeidel {
         for (int k = 0; k < most_; ++k) {
             Slot<S>& o = slot[count + k];
             o.on = constant_mask<S>(false);
+            o.shared = false;
             for (int lane = 0; lane < lanes; ++lane) o.row[lane] = -1;
         }
         for (int k = 0; k < all_; ++k) {
@@ -530,6 +537,11 @@ class GaussSeidel {
             o.row[a.lane] = a.row;
             o.island[a.lane] = a.island;
             put(o.on, a.lane, true);
+        }
+        for (int k = 0; k < most_; ++k) {
+            Slot<S>& o = slot[count + k];
+            o.shared = o.row[0] >= 0;
+            for (int lane = 1; lane < lanes; ++lane) o.shared = o.shared && o.row[lane] == o.row[0];
         }
         return most_;
     }
@@ -543,6 +555,7 @@ class GaussSeidel {
                 if (get(some, lane)) {
                     slot_of[o.row[lane] * lanes + lane] = -1;
                     o.row[lane] = -1;
+                    o.shared = false;
                     put(o.on, lane, false);
                 } else {
                     left = k + 1;
@@ -625,6 +638,9 @@ class GaussSeidel {
         if constexpr (lanes == 1) {
             const std::array<const S*, N> from = fields(row[o.row[0]]);
             for (std::size_t k = 0; k < N; ++k) out[k] = *from[k];
+        } else if (o.shared) {
+            const std::array<const S*, N> from = fields(row[o.row[0]]);
+            for (std::size_t k = 0; k < N; ++k) out[k] = *from[k];
         } else {
             alignas(64) T numbers[N][lanes] = {};
             each_lane(o.on, [&](int lane) {
@@ -654,8 +670,7 @@ class GaussSeidel {
         h.used += 3 * o.size;
         h.y.reserve(h.used);
         S* y = h.y.data() + o.y;
-        const S zero(T(0));
-        for (int k = 0; k < 3 * o.size; ++k) y[k] = zero;
+        clear_ends(o, y, 3);
         S x_[20];
         const auto fields = [](const Contact<S>& a) {
             return std::array<const S*, 20>{
@@ -672,26 +687,50 @@ class GaussSeidel {
         o.slick = x_[17];
         o.l[1] = x_[18];
         o.l[2] = x_[19];
-        if constexpr (lanes == 1) climb_contact(o, count, r, r2, n, y);
-        else climb_contact_lanes(o, count, r, r2, n, y);
+        Sym3<S> own;
+        if constexpr (lanes == 1) own = climb_contact(o, count, r, r2, n, y);
+        else own = climb_contact_lanes(o, count, r, r2, n, y);
         clear_lengths(count);
-        condense(o, y);
-        o.push = o.root = zero;
+        condense(o, own, y);
+        o.push = o.root = S(T(0));
+        // the rows go on in the slot's tangents
+        if (o.shared) {
+            Contact<S>& a = c.contact[o.row[0]];
+            a.t = o.t;
+            a.u = o.u;
+            a.lt = o.l[1];
+            a.lu = o.l[2];
+            return;
+        }
         for (int lane = 0; lane < lanes; ++lane) {
             if (o.row[lane] < 0) continue;
             Contact<S>& a = c.contact[o.row[lane]];
-            // the row goes on in the slot's tangents
             put3(a.t, lane, o.t);
             put3(a.u, lane, o.u);
             put(a.lt, lane, get(o.l[1], lane));
             put(a.lu, lane, get(o.l[2], lane));
         }
     }
+    // What a run has beyond the slot's bodies, to be aligned: fewer than kAlign numbers.
+    void clear_ends(const Slot<S>& o, S* y, int directions) const {
+        const S zero(T(0));
+        if constexpr (lanes == 1) {
+            for (int k = 0; k < directions * o.size; ++k) y[k] = zero;
+        } else {
+            for (int i = 0; i < o.runs; ++i) {
+                y += directions * h.run[o.run + i].count;
+                for (int k = 1; k <= directions * (HalfSolve<S>::kAlign - 1); ++k) y[-k] = zero;
+            }
+        }
+    }
 
-    // one copy: three directions at once
-    void climb_contact(const Slot<S>& o, int count, const Vec3<S>& r, const Vec3<S>& r2,
-                       const Vec3<S>& n, S* y) {
+    // Unit impulses of a contact along n, t, u go up the bodies of a slot; what the joints get goes to
+    // y. Returns the response to each other. One copy: the three directions are lanes.
+    Sym3<S> climb_contact(const Slot<S>& o, int count, const Vec3<S>& r, const Vec3<S>& r2,
+                          const Vec3<S>& n, S* y) {
         using V = Pack<T, 4>;
+        const S zero(T(0));
+        Sym3<S> own = {zero, zero, zero, zero, zero, zero};
         if constexpr (lanes == 1) {
             V none(T(0));
             for (int k = 0; k < count; ++k)
@@ -723,37 +762,81 @@ class GaussSeidel {
                 Wrench<V>& w = h.W4[p];
                 w = w + Wrench<V>{above.n + across(work[i].r, above.f), above.f};
             }
+            for (int k = 0; k < o.size; ++k) add_own(own, y[k], y[k + o.size], y[k + 2 * o.size]);
         }
+        return own;
     }
-    void climb_contact_lanes(const Slot<S>& o, int count, const Vec3<S>& r, const Vec3<S>& r2,
-                             const Vec3<S>& n, S* y) {
+    static POISE_INLINE void add_own(Sym3<S>& a, const S& n, const S& t, const S& u) {
+        a.xx = a.xx + n * n;
+        a.xy = a.xy + n * t;
+        a.xz = a.xz + n * u;
+        a.yy = a.yy + t * t;
+        a.yz = a.yz + t * u;
+        a.zz = a.zz + u * u;
+    }
+    Sym3<S> climb_contact_lanes(const Slot<S>& o, int count, const Vec3<S>& r, const Vec3<S>& r2,
+                                const Vec3<S>& n, S* y) {
+        const S zero(T(0));
+        Sym3<S> own = {zero, zero, zero, zero, zero, zero};
         const Vec3<S>* const direction[3] = {&n, &o.t, &o.u};
+        for (int k = 0; k < count; ++k)
+            for (int dir = 0; dir < 3; ++dir) h.W[3 * h.body[k] + dir] = zero_wrench<S>();
         for (int dir = 0; dir < 3; ++dir) {
             const Vec3<S>& d = *direction[dir];
-            for (int k = 0; k < count; ++k) h.W[h.body[k]] = zero_wrench<S>();
             const Wrench<S> mine = impulse_at(r, d), theirs = impulse_at(r2, zero3<S>() - d);
+            if (o.shared) {
+                const Contact<S>& a = c.contact[o.row[0]];
+                h.W[3 * a.body + dir] = mine;
+                if (a.other >= 0) h.W[3 * a.other + dir] = theirs;
+                continue;
+            }
             for (int lane = 0; lane < lanes; ++lane) {
                 if (o.row[lane] < 0) continue;
                 const Contact<S>& a = c.contact[o.row[lane]];
-                put3(h.W[a.body].n, lane, mine.n);
-                put3(h.W[a.body].f, lane, mine.f);
-                if (a.other < 0) continue;
-                put3(h.W[a.other].n, lane, theirs.n);
-                put3(h.W[a.other].f, lane, theirs.f);
+                put_wrench(h.W[3 * a.body + dir], lane, mine);
+                if (a.other >= 0) put_wrench(h.W[3 * a.other + dir], lane, theirs);
             }
-            climb(o, count, -1, zero3<S>(), y + dir, 3);
+        }
+        for (int k = 0; k < count; ++k) {
+            const int i = h.body[k];
+            S* to = y + 3 * place(i);
+            switch (f.body[i].kind) {
+            case Kind::free: climb_joint<Kind::free>(i, to, own); break;
+            case Kind::ball: climb_joint<Kind::ball>(i, to, own); break;
+            case Kind::hinge: climb_joint<Kind::hinge>(i, to, own); break;
+            default: climb_joint<Kind::slide>(i, to, own);
+            }
+        }
+        return own;
+    }
+    template <Kind kind>
+    POISE_INLINE void climb_joint(int i, S* y, Sym3<S>& own) {
+        constexpr int dofs = dof_count(kind);
+        const int p = f.body[i].parent;
+        S part[3][6];
+        for (int dir = 0; dir < 3; ++dir) {
+            const Wrench<S> above = half_step(kind, work[i].R, c.give[i], h.root[i],
+                                              h.W[3 * i + dir], zero3<S>(), part[dir]);
+            if (p >= 0) add(h.W[3 * p + dir], shift(above, work[i].r));
+        }
+        for (int e = 0; e < dofs; ++e) {
+            add_own(own, part[0][e], part[1][e], part[2][e]);
+            for (int dir = 0; dir < 3; ++dir) y[3 * e + dir] = part[dir][e];
         }
     }
-    // h.W goes up the bodies of a slot; what the joints get goes to y
-    void climb(const Slot<S>& o, int count, int joint, const Vec3<S>& j, S* y, int stride) {
-        const Vec3<S> still = zero3<S>();
+    static void put_wrench(Wrench<S>& to, int lane, const Wrench<S>& from) {
+        put3(to.n, lane, from.n);
+        put3(to.f, lane, from.f);
+    }
+    // The same for an impulse j in the joints of a slot.
+    void climb_limit(const Slot<S>& o, int count, const Vec3<S>& j, S* y) {
+        for (int k = 0; k < count; ++k) h.W[h.body[k]] = zero_wrench<S>();
         for (int k = 0; k < count; ++k) {
             const int i = h.body[k], p = f.body[i].parent, at = place(i);
             S part[6];
-            const Vec3<S> in = joint < 0 ? still : joint_impulse(o, i, j);
-            const Wrench<S> above =
-                half_step(f.body[i].kind, work[i].R, c.give[i], h.root[i], h.W[i], in, part);
-            for (int e = 0; e < dof_count(f.body[i].kind); ++e) y[(at + e) * stride] = part[e];
+            const Wrench<S> above = half_step(f.body[i].kind, work[i].R, c.give[i], h.root[i],
+                                              h.W[i], joint_impulse(o, i, j), part);
+            for (int e = 0; e < dof_count(f.body[i].kind); ++e) y[at + e] = part[e];
             if (p >= 0) add(h.W[p], shift(above, work[i].r));
         }
     }
@@ -773,15 +856,14 @@ class GaussSeidel {
         h.y.reserve(h.used);
         S* y = h.y.data() + o.y;
         const S zero(T(0));
-        for (int k = 0; k < o.size; ++k) y[k] = zero;
+        clear_ends(o, y, 1);
         S g_[3];
         const auto fields = [](const LimitRow<S>& a) {
             return std::array<const S*, 3>{&a.g.x, &a.g.y, &a.g.z};
         };
         gather(o, c.limit.data(), fields, g_);
         const Vec3<S> g = vec_at(g_);
-        for (int k = 0; k < count; ++k) h.W[h.body[k]] = zero_wrench<S>();
-        climb(o, count, 0, g, y, 1);
+        climb_limit(o, count, g, y);
         clear_lengths(count);
         S own = zero;
         for (int k = 0; k < o.size; ++k) own = own + y[k] * y[k];
@@ -790,22 +872,11 @@ class GaussSeidel {
     }
 
     // The own response of a contact, and the tangents that make it diagonal.
-    void condense(Slot<S>& o, S* y) {
+    void condense(Slot<S>& o, const Sym3<S>& own, S* y) {
         const S zero(T(0)), one(T(1)), half(T(0.5)), tiny(T(1e-30));
-        S nn = zero, nt = zero, nu = zero, tt = zero, tu = zero, uu = zero;
         const int next = lanes == 1 ? o.size : 1, step = lanes == 1 ? 1 : 3;
-        for (int k = 0; k < o.size; ++k) {
-            const S n = y[k * step], t = y[k * step + next], u = y[k * step + 2 * next];
-            nn = nn + n * n;
-            nt = nt + n * t;
-            nu = nu + n * u;
-            tt = tt + t * t;
-            tu = tu + t * u;
-            uu = uu + u * u;
-        }
-        nn = larger(nn + o.soft, tiny);
-        tt = tt + o.slick;
-        uu = uu + o.slick;
+        const S nt = own.xy, nu = own.xz, tu = own.yz;
+        const S nn = larger(own.xx + o.soft, tiny), tt = own.yy + o.slick, uu = own.zz + o.slick;
         o.inv_n = one / nn;
         const S at = nt * o.inv_n, au = nu * o.inv_n;
         const S a = tt - at * nt, b = tu - at * nu, d = uu - au * nu;
@@ -908,7 +979,7 @@ class GaussSeidel {
         for (int k = 0; k < most && any(going); ++k) {
             if (c.timer.profile) ++c.timer.profile->iterations;
             S change(T(0));
-            keep_sweep();
+            if (since) keep_sweep(since + 1 == kExtrapolate);
             for (int i = 0; i < h.slots; ++i) {
                 Slot<S>& o = h.slot[i];
                 const auto on = alone ? o.on & going : o.going;
@@ -930,13 +1001,14 @@ class GaussSeidel {
             going = end_sweep<alone>(going, change, k + 1 >= quick);
             if (k + 2 >= most || !any(going)) continue;
             since = since + 1 < kExtrapolate ? since + 1 : 0;
-            if (since) keep_change();
-            else extrapolate<alone>(going);
+            if (!since) extrapolate<alone>(going);
+            else if (since + 1 == kExtrapolate) keep_change();
         }
     }
-    // Of a sweep: u and the impulses before it, and the change of u.
-    void keep_sweep() {
+    // Of a sweep: u before it, and the impulses if they will be extrapolated; the change of u.
+    void keep_sweep(bool impulses) {
         for (int i = 0; i < h.layout.size(); ++i) h.u_before[i] = h.u[i];
+        if (!impulses) return;
         for (int i = 0; i < h.slots; ++i)
             for (int d = 0; d < 3; ++d) h.slot[i].l_before[d] = h.slot[i].l[d];
         for (int i = 0; i < h.limits; ++i) h.limit[i].l_before[0] = h.limit[i].l[0];
@@ -1190,24 +1262,16 @@ class GaussSeidel {
 
     void load_push() {
         clear(h.u_push.data());
-        for (int k = 0; k < h.slots; ++k) {
-            Slot<S>& o = h.slot[k];
-            for (int lane = 0; lane < lanes; ++lane) {
-                if (o.row[lane] < 0) continue;
-                const Contact<S>& a = c.contact[o.row[lane]];
-                put(o.v[0], lane, get(push_rate(a) - a.push_bound, lane));
-                put(o.push, lane, get(a.push, lane));
-            }
-        }
-        for (int k = 0; k < h.limits; ++k) {
-            Slot<S>& o = h.limit[k];
-            for (int lane = 0; lane < lanes; ++lane) {
-                if (o.row[lane] < 0) continue;
-                const LimitRow<S>& a = c.limit[o.row[lane]];
-                put(o.v[0], lane, get(slack_rate(a, c.apart.m.data()) - a.push_bound, lane));
-                put(o.push, lane, get(a.push, lane));
-            }
-        }
+        for (int k = 0; k < h.slots; ++k) load_push(h.slot[k], c.contact.data());
+        for (int k = 0; k < h.limits; ++k) load_push(h.limit[k], c.limit.data());
+    }
+    template <class Row>
+    void load_push(Slot<S>& o, const Row* row) {
+        S x_[2];
+        const auto fields = [](const Row& a) { return std::array<const S*, 2>{&a.push_v, &a.push}; };
+        gather(o, row, fields, x_);
+        o.v[0] = x_[0];
+        o.push = x_[1];
     }
     void store_push() {
         for (int k = 0; k < h.slots; ++k)
@@ -1270,15 +1334,16 @@ class GaussSeidel {
             }
             v[0] = sum(a), v[1] = sum(b), v[2] = sum(d);
         } else {
-            v[0] = v[1] = v[2] = S(T(0));
+            // numbers at even and odd places apart: their sums do not wait for each other
+            S a[3] = {S(T(0)), S(T(0)), S(T(0))}, b[3] = {S(T(0)), S(T(0)), S(T(0))};
             for (int i = 0; i < o.runs; ++i) {
                 const S* from = u + run[i].first;
-                for (int k = 0; k < run[i].count; ++k, y += 3) {
-                    v[0] = v[0] + y[0] * from[k];
-                    v[1] = v[1] + y[1] * from[k];
-                    v[2] = v[2] + y[2] * from[k];
+                for (int k = 0; k < run[i].count; k += 2, y += 6) {
+                    for (int d = 0; d < 3; ++d) a[d] = a[d] + y[d] * from[k];
+                    for (int d = 0; d < 3; ++d) b[d] = b[d] + y[3 + d] * from[k + 1];
                 }
             }
+            for (int d = 0; d < 3; ++d) v[d] = a[d] + b[d];
         }
     }
     POISE_INLINE void write(const Slot<S>& o, const S* dl, S* u) const {
@@ -1306,11 +1371,16 @@ class GaussSeidel {
         if constexpr (lanes == 1) {
             return read_one(o, y, u);
         } else {
-            S v(T(0));
+            S a(T(0)), b(T(0));
             const Run* run = h.run.data() + o.run;
-            for (int i = 0; i < o.runs; ++i)
-                for (int k = 0; k < run[i].count; ++k, y += 3) v = v + y[0] * u[run[i].first + k];
-            return v;
+            for (int i = 0; i < o.runs; ++i) {
+                const S* from = u + run[i].first;
+                for (int k = 0; k < run[i].count; k += 2, y += 6) {
+                    a = a + y[0] * from[k];
+                    b = b + y[3] * from[k + 1];
+                }
+            }
+            return a + b;
         }
     }
     POISE_INLINE void write_normal(const Slot<S>& o, S dl, S* u) const {
@@ -1336,10 +1406,15 @@ class GaussSeidel {
                     a = a + quad(y) * quad(u + run[i].first + k);
             return sum(a);
         } else {
-            S v(T(0));
-            for (int i = 0; i < o.runs; ++i)
-                for (int k = 0; k < run[i].count; ++k, ++y) v = v + *y * u[run[i].first + k];
-            return v;
+            S a(T(0)), b(T(0));
+            for (int i = 0; i < o.runs; ++i) {
+                const S* from = u + run[i].first;
+                for (int k = 0; k < run[i].count; k += 2, y += 2) {
+                    a = a + y[0] * from[k];
+                    b = b + y[1] * from[k + 1];
+                }
+            }
+            return a + b;
         }
     }
     POISE_INLINE void write_one(const Slot<S>& o, const S* y, S dl, S* u) const {

@@ -167,6 +167,7 @@ template <class S>
 struct Slot {
     std::int32_t row[Traits<S>::lanes];     // in the list of contacts or limits; -1: none
     std::int32_t island[Traits<S>::lanes];  // first root of the row's island
+    bool shared;                            // the same row in all copies
     MaskOf<S> on;
     MaskOf<S> live, going;   // in an island that is solved, or whose sweeps go on
     S exit;                  // change of a velocity in a sweep that ends them
@@ -194,8 +195,8 @@ template <class S>
 struct HalfSolve {
     static constexpr int lanes = Traits<S>::lanes;
     // numbers of one direction lie side by side for one copy, so that they can be taken four at a
-    // time; in lanes the three directions of a number do
-    static constexpr int kAlign = lanes == 1 ? 4 : 1;
+    // time; in lanes the three directions of a number do, and they are taken two at a time
+    static constexpr int kAlign = lanes == 1 ? 4 : 2;
 
     PathLayout layout;
     Buffer<JointRoot<S>> root;     // (nb)
