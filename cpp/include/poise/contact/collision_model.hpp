@@ -33,7 +33,8 @@ struct Collider {
     Solid kind;
     double size[3];
     double p[3], E[4];
-    double reach;      // radius of the ball about p that holds the shape
+    double axis[3][3];  // of the shape, in the body's frame: what E turns x, y and z to
+    double reach;          // radius of the ball about p that holds the shape
     double box[3];     // half sizes of the box along its axes that holds it
     const Hull* hull;  // of a mesh, else null
 };

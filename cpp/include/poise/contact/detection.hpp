@@ -107,11 +107,8 @@ class Detector {
         for (int k = 0; k < x.colliders; ++k) {
             const Collider& o = x.collider[k];
             const Vec3<S> p = constant(o.p);
-            const Quat<double> E = {o.E[0], o.E[1], o.E[2], o.E[3]};
-            const Vec3<double> z = rotate(E, Vec3<double>{0, 0, 1});
-            const double along[3] = {z.x, z.y, z.z};
             c.center[k] = p;
-            c.axis[k] = constant(along);
+            c.axis[k] = constant(o.axis[2]);
             c.speed[k] = c.spin[k] = S(T(0));
             c.velocity[k] = zero3<S>();
             if (o.body < 0) continue;
@@ -411,12 +408,8 @@ class Detector {
     // the axes of a collider in the world
     void axes(int k, Vec3<S>* u) const {
         const Collider& o = x.collider[k];
-        const Quat<double> E = {o.E[0], o.E[1], o.E[2], o.E[3]};
         for (int j = 0; j < 2; ++j) {
-            const Vec3<double> v =
-                rotate(E, Vec3<double>{j == 0 ? 1.0 : 0.0, j == 1 ? 1.0 : 0.0, 0});
-            const double along[3] = {v.x, v.y, v.z};
-            u[j] = constant(along);
+            u[j] = constant(o.axis[j]);
             if (o.body >= 0) u[j] = work[o.body].R * u[j];
         }
         u[2] = c.axis[k];

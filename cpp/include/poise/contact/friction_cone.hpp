@@ -14,7 +14,28 @@
 namespace poise::inline POISE_ISA {
 
 // Newton steps on k in one visit. The next visit starts from there.
-constexpr int kSlideSteps = 2;
+constexpr int kSlideSteps = 1;
+
+// The friction of a sliding contact for a k, with b = s x where it would stick.
+template <class S>
+struct Slip {
+    S xt, xu, dt, du, ln;
+    S f, inv;  // the bound of friction by its size, and 1 by the size
+};
+// One piece of code, whichever step of a visit it is: copies leave at different ones.
+template <class S>
+POISE_NOINLINE void slip(const Slot<S>& c, const S& pn, const S& bt, const S& bu, const S& k,
+                         Slip<S>& o) {
+    using T = Element<S>;
+    const S one(T(1)), tiny(T(1e-30));
+    o.dt = one / larger(c.st + k, tiny);
+    o.du = one / larger(c.su + k, tiny);
+    o.xt = bt * o.dt;
+    o.xu = bu * o.du;
+    o.inv = one / square_root(larger(o.xt * o.xt + o.xu * o.xu, tiny));
+    o.ln = pn - c.at * o.xt - c.au * o.xu;
+    o.f = c.mu * o.ln * o.inv;
+}
 
 // A sliding contact: x holds where it would stick, and becomes the friction; returns l_n.
 template <class S>
@@ -24,7 +45,7 @@ POISE_NOINLINE S slide(Slot<S>& c, S pn, const MaskOf<S>& slides, S x[2]) {
     const S near(sizeof(T) == 8 ? T(1e-7) : T(1e-4));
     const S bt = c.st * x[0], bu = c.su * x[1];
     S low = zero, high(T(1e30)), k = larger(c.root, zero);
-    S xt = x[0], xu = x[1], size = zero, ln = zero, f = zero;
+    Slip<S> o;
     // first time: as if both directions were alike and nothing coupled
     const S far2 = x[0] * x[0] + x[1] * x[1];
     const S guess =
@@ -32,23 +53,17 @@ POISE_NOINLINE S slide(Slot<S>& c, S pn, const MaskOf<S>& slides, S x[2]) {
     k = select(zero < k, k, select(guess < S(T(1e20)), guess, S(T(1e20))));
     auto moving = slides;
     for (int step = 0; step <= kSlideSteps; ++step) {
-        const S dt = one / larger(c.st + k, tiny), du = one / larger(c.su + k, tiny);
-        xt = bt * dt;
-        xu = bu * du;
-        size = square_root(larger(xt * xt + xu * xu, tiny));
-        ln = pn - c.at * xt - c.au * xu;
-        const S inv = one / size;
-        f = c.mu * ln * inv;
-        const S miss = f - one;
+        slip(c, pn, bt, bu, k, o);
+        const S miss = o.f - one;
         // a copy that is there stays there, however long its neighbours take
         moving = moving & (near < larger(miss, -miss));
         if (step == kSlideSteps || !any(moving)) break;
         const auto below = miss < zero;
         low = select(below, k, low);
         high = select(below, high, k);
-        const S shrink = (xt * xt * dt + xu * xu * du) * inv;  // -d|x|/dk
-        const S dln = c.at * xt * dt + c.au * xu * du;
-        const S slope = c.mu * inv * (dln + ln * shrink * inv);
+        const S shrink = (o.xt * o.xt * o.dt + o.xu * o.xu * o.du) * o.inv;  // -d|x|/dk
+        const S dln = c.at * o.xt * o.dt + c.au * o.xu * o.du;
+        const S slope = c.mu * o.inv * (dln + o.ln * shrink * o.inv);
         S next = k - miss / select(zero < slope, slope, S(T(1e-30)));
         const S middle =
             select(high < S(T(1e29)), S(T(0.5)) * (low + high), k + k + larger(c.st, c.su));
@@ -57,10 +72,9 @@ POISE_NOINLINE S slide(Slot<S>& c, S pn, const MaskOf<S>& slides, S x[2]) {
     }
     c.root = select(slides, k, c.root);
     // onto the rim, and what the normal is then
-    const S scale = select(f < S(T(2)), larger(f, zero), S(T(2)));
-    xt = scale * xt;
-    xu = scale * xu;
-    ln = larger(pn - c.at * xt - c.au * xu, zero);
+    const S scale = select(o.f < S(T(2)), larger(o.f, zero), S(T(2)));
+    const S xt = scale * o.xt, xu = scale * o.xu;
+    const S ln = larger(pn - c.at * xt - c.au * xu, zero);
     const S most = c.mu * ln, now = square_root(larger(xt * xt + xu * xu, tiny));
     const S back = select(most < now, most / now, one);
     x[0] = back * xt;

@@ -23,7 +23,7 @@ constexpr double kApproach = 0.02;
 // Rows that did not take part join when they are missed by more than this [m/s, rad/s]; in fast
 // islands by more than the second.
 constexpr double kMissed = 0.005;
-constexpr double kMissedFast = 0.05;
+constexpr double kMissedFast = 0.2;
 // Of the tolerance: at rest, in double precision.
 constexpr double kRestShare = 1e-3;
 // Islands whose rows miss less than kCalm and that are slower than kSlow are nearly at rest [m/s]:
@@ -37,15 +37,15 @@ constexpr double kStirring = 0.01;
 constexpr double kMoving = 3.0;
 // Of the sweeps: what islands in which something is faster than this [m/s] get of them, but at
 // least kLeastSweeps. Their impulses change from step to step.
-constexpr double kFastIsland = 0.5;
+constexpr double kFastIsland = 0.15;
 constexpr double kFastShare = 0.3;
 constexpr int kLeastSweeps = 3;
 // Sweeps between two extrapolations, and the largest contraction that one of them trusts.
 constexpr int kExtrapolate = 3;
 constexpr double kLargestContraction = 0.9;
 // Pseudo velocities need not be more exact than this [m/s].
-constexpr double kPushTolerance = 3e-4;
-constexpr int kPushSweeps = 8;
+constexpr double kPushTolerance = 1e-3;
+constexpr int kPushSweeps = 6;
 // Sweeps of rounds after the first: rows that joined late, joints that turn too fast.
 constexpr int kLateSweeps = 6;
 // Of the tolerance, and of the sweeps the inverse, where a solve has to be thorough.
@@ -113,9 +113,11 @@ class GaussSeidel {
     void solve(const Masks& some, S* dv, bool late = false) {
         for (int t = 0; t < islands.trees(); ++t) c.asked[islands.tree(t)] = some[islands.tree(t)];
         respond(c.real, dv, false);
+        find_work();
+        weaken(dv);
         find_unsettled();
-        if (weaken(dv)) find_unsettled();
         keep_live(c.asked);
+        bool swept = false;
         for (int round = 0; round < kJoinRounds && any(islands.copies(c.live)); ++round) {
             const bool more = join(round);
             if (round && !more) break;
@@ -130,8 +132,9 @@ class GaussSeidel {
             respond(c.real, dv, false);
             find_missing();
             keep_live(c.found);
+            swept = true;
         }
-        if (weaken(dv)) find_missing();
+        if (swept && weaken(dv)) find_missing();
     }
 
     // Pseudo impulses of some islands; push velocities in dv.
@@ -266,9 +269,21 @@ class GaussSeidel {
     S rate(const LimitRow<S>& a) const {
         return slack_rate(a, c.base.data()) + slack_rate(a, c.real.m.data());
     }
+    bool pushes() const {
+        const S zero(T(0));
+        auto on = constant_mask<S>(false);
+        for (int k = 0; k < c.contacts; ++k) on = on | (zero < c.contact[k].push);
+        for (int k = 0; k < c.limits; ++k) on = on | (zero < c.limit[k].push);
+        return any(on);
+    }
     // pseudo velocities: those of the rows, beyond what they ask for
     void respond_push(S* dv) {
-        respond(c.apart, dv, true);
+        if (pushes()) {
+            respond(c.apart, dv, true);
+        } else {
+            for (int i = 0; i < f.nb; ++i) c.apart.m[i] = zero_motion<S>();
+            for (int k = 0; k < f.nv; ++k) dv[k] = S(T(0));
+        }
         for (int k = 0; k < c.contacts; ++k) {
             Contact<S>& a = c.contact[k];
             Vec3<S> v = point_velocity(c.apart.m[a.body], a.r);
@@ -320,8 +335,6 @@ class GaussSeidel {
         find_speeds();
         islands.fill(c.live, constant_mask<S>(false));
         islands.fill(c.missing, zero);
-        islands.fill(c.free_work, zero);
-        islands.fill(c.own_work, zero);
         for (int t = 0; t < islands.trees(); ++t)
             c.exit[islands.tree(t)] = settled_within(c.fastest[islands.tree(t)]);
         for (int k = 0; k < c.contacts; ++k) {
@@ -332,7 +345,6 @@ class GaussSeidel {
             const S vn = dot(a.n, a.v) - a.bound + a.soft * a.ln;
             const S vt = dot(a.t, a.v) + a.slick * a.lt, vu = dot(a.u, a.v) + a.slick * a.lu;
             const auto pushes = zero < a.ln;
-            add_work(a, pushes);
             const auto open = negate(pushes) & (-tol < vn);
             const S missing2 = vn * vn + vt * vt + vu * vu;
             const auto still = pushes & (missing2 < tol * tol);
@@ -346,7 +358,6 @@ class GaussSeidel {
             const S tol = c.exit[tree];
             a.v = rate(a) - a.bound;
             const auto pushes = zero < a.l;
-            add_work(a, pushes);
             const auto right = (-tol < a.v) & (negate(pushes) | (a.v < tol));
             c.live[tree] = c.live[tree] | (a.on & negate(right));
             c.missing[tree] =
@@ -395,6 +406,26 @@ class GaussSeidel {
             c.limit[k].l = c.share[x.root[c.limit[k].body]] * c.limit[k].l;
         respond(c.real, dv, false);
         return true;
+    }
+    // Work of the present impulses, in c.free_work and c.own_work.
+    void find_work() {
+        const S zero(T(0));
+        islands.fill(c.free_work, zero);
+        islands.fill(c.own_work, zero);
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            const auto pushes = zero < a.ln;
+            if (!any(pushes)) continue;
+            a.v = velocity(a);
+            add_work(a, pushes);
+        }
+        for (int k = 0; k < c.limits; ++k) {
+            LimitRow<S>& a = c.limit[k];
+            const auto pushes = zero < a.l;
+            if (!any(pushes)) continue;
+            a.v = rate(a) - a.bound;
+            add_work(a, pushes);
+        }
     }
     // a.v has been found
     void add_work(const Contact<S>& a, const MaskOf<S>& pushes) {
@@ -778,23 +809,22 @@ class GaussSeidel {
                                 const Vec3<S>& n, S* y) {
         const S zero(T(0));
         Sym3<S> own = {zero, zero, zero, zero, zero, zero};
-        const Vec3<S>* const direction[3] = {&n, &o.t, &o.u};
         for (int k = 0; k < count; ++k)
             for (int dir = 0; dir < 3; ++dir) h.W[3 * h.body[k] + dir] = zero_wrench<S>();
+        Wrench<S> mine[3], theirs[3];
+        unit_impulses(o, r, r2, n, mine, theirs);
         for (int dir = 0; dir < 3; ++dir) {
-            const Vec3<S>& d = *direction[dir];
-            const Wrench<S> mine = impulse_at(r, d), theirs = impulse_at(r2, zero3<S>() - d);
             if (o.shared) {
                 const Contact<S>& a = c.contact[o.row[0]];
-                h.W[3 * a.body + dir] = mine;
-                if (a.other >= 0) h.W[3 * a.other + dir] = theirs;
+                h.W[3 * a.body + dir] = mine[dir];
+                if (a.other >= 0) h.W[3 * a.other + dir] = theirs[dir];
                 continue;
             }
             for (int lane = 0; lane < lanes; ++lane) {
                 if (o.row[lane] < 0) continue;
                 const Contact<S>& a = c.contact[o.row[lane]];
-                put_wrench(h.W[3 * a.body + dir], lane, mine);
-                if (a.other >= 0) put_wrench(h.W[3 * a.other + dir], lane, theirs);
+                put_wrench(h.W[3 * a.body + dir], lane, mine[dir]);
+                if (a.other >= 0) put_wrench(h.W[3 * a.other + dir], lane, theirs[dir]);
             }
         }
         for (int k = 0; k < count; ++k) {
@@ -808,6 +838,16 @@ class GaussSeidel {
             }
         }
         return own;
+    }
+    // Of a contact along n, t, u, on either body. Not inlined: the same for rows that copies share.
+    POISE_NOINLINE static void unit_impulses(const Slot<S>& o, const Vec3<S>& r, const Vec3<S>& r2,
+                                             const Vec3<S>& n, Wrench<S>* mine,
+                                             Wrench<S>* theirs) {
+        const Vec3<S>* const direction[3] = {&n, &o.t, &o.u};
+        for (int dir = 0; dir < 3; ++dir) {
+            mine[dir] = impulse_at(r, *direction[dir]);
+            theirs[dir] = impulse_at(r2, zero3<S>() - *direction[dir]);
+        }
     }
     template <Kind kind>
     POISE_INLINE void climb_joint(int i, S* y, Sym3<S>& own) {
@@ -828,24 +868,22 @@ class GaussSeidel {
         put3(to.n, lane, from.n);
         put3(to.f, lane, from.f);
     }
-    // The same for an impulse j in the joints of a slot.
-    void climb_limit(const Slot<S>& o, int count, const Vec3<S>& j, S* y) {
-        for (int k = 0; k < count; ++k) h.W[h.body[k]] = zero_wrench<S>();
+    // The same for an impulse in the joint that each copy's row is of.
+    void climb_limit(const Slot<S>& o, int count, const Vec3<S>& impulse, S* y) {
+        for (int k = 0; k < count; ++k) {
+            h.W[3 * h.body[k]] = zero_wrench<S>();
+            h.j[h.body[k]] = zero3<S>();
+        }
+        for (int lane = 0; lane < lanes; ++lane)
+            if (o.row[lane] >= 0) put3(h.j[c.limit[o.row[lane]].body], lane, impulse);
         for (int k = 0; k < count; ++k) {
             const int i = h.body[k], p = f.body[i].parent, at = place(i);
             S part[6];
             const Wrench<S> above = half_step(f.body[i].kind, work[i].R, c.give[i], h.root[i],
-                                              h.W[i], joint_impulse(o, i, j), part);
+                                              h.W[3 * i], h.j[i], part);
             for (int e = 0; e < dof_count(f.body[i].kind); ++e) y[at + e] = part[e];
-            if (p >= 0) add(h.W[p], shift(above, work[i].r));
+            if (p >= 0) add(h.W[3 * p], shift(above, work[i].r));
         }
-    }
-    Vec3<S> joint_impulse(const Slot<S>& o, int i, const Vec3<S>& j) const {
-        const S zero(T(0));
-        auto here = constant_mask<S>(false);
-        for (int lane = 0; lane < lanes; ++lane)
-            if (o.row[lane] >= 0 && c.limit[o.row[lane]].body == i) put(here, lane, true);
-        return {select(here, j.x, zero), select(here, j.y, zero), select(here, j.z, zero)};
     }
     void fill_limit(Slot<S>& o) {
         int count = 0;

@@ -6,7 +6,7 @@
 namespace poise::inline POISE_ISA {
 
 // Contacts closer than this take part, and those that the step may close [m].
-constexpr double kNear = 0.003;
+constexpr double kNear = 0.002;
 
 // The surface under a place of one copy: a plane through at, and the triangle it is of.
 struct Facet {

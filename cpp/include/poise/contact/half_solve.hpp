@@ -213,7 +213,8 @@ struct HalfSolve {
     Buffer<std::int32_t> length;    // (chains) of the present slot
     Buffer<std::int32_t> body;      // (nb) of the present slot, from the leaves to the roots
     Buffer<std::uint8_t> reached;   // (nb)
-    Buffer<Wrench<S>> W;            // (3 nb)
+    Buffer<Wrench<S>> W;            // (3 nb) impulses on their way up the present slot's bodies
+    Buffer<Vec3<S>> j;              // (nb) and in the joints
     Buffer<Wrench<Pack<Element<S>, 4>>> W4;  // (nb) one copy: three directions at once
     int slots = 0, limits = 0, runs = 0;
     std::int64_t used = 0;
@@ -221,7 +222,7 @@ struct HalfSolve {
     explicit HalfSolve(const Forest& f)
         : layout(f, kAlign), root(f.nb), rooted(f.nb), u(layout.size()), u_push(layout.size()),
           u_before(layout.size()), u_change(layout.size()), slot(16), limit(16), run(64), y(1024),
-          slot_of(64), limit_of(16), length(f.nb), body(f.nb), reached(f.nb), W(3 * f.nb),
+          slot_of(64), limit_of(16), length(f.nb), body(f.nb), reached(f.nb), W(3 * f.nb), j(f.nb),
           W4(lanes == 1 ? f.nb : 1) {}
 };
 
