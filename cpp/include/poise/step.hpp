@@ -502,20 +502,22 @@ void store_impulses(const Tile<S>& t, const MaskOf<S>& frozen, bool report) {
     if (report) t.report->clear();
     for (int k = 0; k < c.contacts; ++k) {
         const Contact<S>& a = c.contact[k];
+        const auto on = a.on & moving, pushes = on & (zero < a.ln);
+        // those that touch: near ones without an impulse are no contacts
+        const auto felt = report ? on & (pushes | (a.gap < zero)) : pushes;
+        if (!any(felt)) continue;
         const Vec3<S> p = a.ln * a.n + a.lt * a.t + a.lu * a.u;
-        const auto on = a.on & moving;
+        if (report) t.report->add(a, felt, p);
+        if (!any(pushes)) continue;
         S* m = t.impulses + 3 * a.slot;
         t.kept->add(a.slot);
-        const auto lasts = on & negate(a.struck);
+        const auto lasts = pushes & negate(a.struck);
         m[0] = select(lasts, p.x, zero);
         m[1] = select(lasts, p.y, zero);
         m[2] = select(lasts, p.z, zero);
-        // those that touch: near ones without an impulse are no contacts
-        const auto felt = on & ((zero < a.ln) | (a.gap < zero));
-        if (report && any(felt)) t.report->add(a, felt, p);
     }
     for (int k = 0; k < c.limits; ++k) {
-        if (c.limit[k].slot < 0) continue;
+        if (c.limit[k].slot < 0 || !any(zero < c.limit[k].l)) continue;
         t.impulses[3 * c.limit[k].slot] = select(c.limit[k].on & moving, c.limit[k].l, zero);
         t.kept->add(c.limit[k].slot);
     }
