@@ -5,7 +5,7 @@
     .venv/bin/python .ci/cpus.py --list                    only say which
 
 NumPy's and SciPy's OpenBLAS chooses its kernels by the CPU; OPENBLAS_CORETYPE makes it take those
-of another. POISE_ISA does the same for poise. Where either is set already, that is the default here.
+of another. POISE_ISA does the same for poise. Where either is already set, that is the default.
 Each combination runs in a process of its own, and the first that fails ends the run with its name.
 """
 
