@@ -178,7 +178,7 @@ def lifted(scene: World, before: State) -> Array:
     v = np.atleast_2d(scene.state.v).reshape(scene.n, -1, 6)
     rise = (np.atleast_2d(scene.state.q) - np.atleast_2d(before.q)).reshape(scene.n, -1, 7)[..., 2]
     most = 0.5 * 0.3 * (dt * np.linalg.norm(v[..., 3:], axis=-1)) ** 2
-    return np.minimum(np.maximum(rise - dt * v[..., 2], 0.0), most) @ masses * 9.81
+    return np.asarray(np.minimum(np.maximum(rise - dt * v[..., 2], 0.0), most) @ masses * 9.81)
 
 
 def never_rises(scene: World, start: Array, seconds: float) -> None:
