@@ -36,10 +36,9 @@ std::vector<double> lengths_in(nb::handle source, const char* name,
 // The columns of the rotation matrix of E.
 void find_axes(Collider& c) {
     const double w = c.E[0], x = c.E[1], y = c.E[2], z = c.E[3];
-    const double axis[3][3] = {
-        {1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)},
-        {2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)},
-        {2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)}};
+    const double axis[3][3] = {{1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)},
+                               {2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)},
+                               {2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)}};
     std::copy_n(&axis[0][0], 9, &c.axis[0][0]);
 }
 

@@ -189,9 +189,7 @@ POISE_INLINE Motion<S> motion_of(const Body& b, const Mat3<S>& R, int k) {
     return {column, zero};
 }
 
-constexpr int dof_count(Kind kind) {
-    return kind == Kind::free ? 6 : kind == Kind::ball ? 3 : 1;
-}
+constexpr int dof_count(Kind kind) { return kind == Kind::free ? 6 : kind == Kind::ball ? 3 : 1; }
 
 // J (6, nv): linear rows of a world point fixed in body b, then angular rows.
 template <class S>

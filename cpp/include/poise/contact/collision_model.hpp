@@ -34,9 +34,9 @@ struct Collider {
     double size[3];
     double p[3], E[4];
     double axis[3][3];  // of the shape, in the body's frame: what E turns x, y and z to
-    double reach;          // radius of the ball about p that holds the shape
-    double box[3];     // half sizes of the box along its axes that holds it
-    const Hull* hull;  // of a mesh, else null
+    double reach;       // radius of the ball about p that holds the shape
+    double box[3];      // half sizes of the box along its axes that holds it
+    const Hull* hull;   // of a mesh, else null
 };
 
 // A ball of a collider that meets the ground; a corner has radius 0. A rim is a circle about axis:

@@ -20,23 +20,23 @@ struct Contact {
     std::int32_t slot;                      // where its impulse is kept
     // what every look at the rows reads lies side by side
     MaskOf<S> on;
-    S ln, lt, lu;         // impulses [N s]
-    S bound;              // [m/s]
-    Vec3<S> n, v;         // normal, towards body; relative velocity with these impulses [m/s]
-    Vec3<S> r, r_other;   // from the joints
-    Vec3<S> t, u;         // tangents
-    S soft, slick;        // velocity that a unit impulse leaves: contact by penalty
-    S gap;                // [m]
-    S push, push_bound;   // pseudo impulse [N s]; what it brings about [m/s]
-    S push_v;             // pseudo velocity along the normal, beyond push_bound [m/s]
-    S mu, bounce;         // bounce: restitution
-    Vec3<S> at;           // [m], in the world
-    S rise;               // normal velocity after a bounce; what it may be without one [m/s]
-    MaskOf<S> impact;     // an impact may come to it
-    S blow;               // its impulse in the impacts of this step [N s]
-    MaskOf<S> struck;     // one has: its impulse says nothing of the next step's
-    Vec3<S> v_first;      // relative velocity after the inelastic solve [m/s]
-    S first[3];           // impulses of that solve
+    S ln, lt, lu;        // impulses [N s]
+    S bound;             // [m/s]
+    Vec3<S> n, v;        // normal, towards body; relative velocity with these impulses [m/s]
+    Vec3<S> r, r_other;  // from the joints
+    Vec3<S> t, u;        // tangents
+    S soft, slick;       // velocity that a unit impulse leaves: contact by penalty
+    S gap;               // [m]
+    S push, push_bound;  // pseudo impulse [N s]; what it brings about [m/s]
+    S push_v;            // pseudo velocity along the normal, beyond push_bound [m/s]
+    S mu, bounce;        // bounce: restitution
+    Vec3<S> at;          // [m], in the world
+    S rise;              // normal velocity after a bounce; what it may be without one [m/s]
+    MaskOf<S> impact;    // an impact may come to it
+    S blow;              // its impulse in the impacts of this step [N s]
+    MaskOf<S> struck;    // one has: its impulse says nothing of the next step's
+    Vec3<S> v_first;     // relative velocity after the inelastic solve [m/s]
+    S first[3];          // impulses of that solve
 };
 
 template <class S>

@@ -755,8 +755,8 @@ class GaussSeidel {
         }
     }
 
-    // Unit impulses of a contact along n, t, u go up the bodies of a slot; what the joints get goes to
-    // y. Returns the response to each other. One copy: the three directions are lanes.
+    // Unit impulses of a contact along n, t, u go up the bodies of a slot; what the joints get goes
+    // to y. Returns the response to each other. One copy: the three directions are lanes.
     Sym3<S> climb_contact(const Slot<S>& o, int count, const Vec3<S>& r, const Vec3<S>& r2,
                           const Vec3<S>& n, S* y) {
         using V = Pack<T, 4>;
@@ -831,18 +831,17 @@ class GaussSeidel {
             const int i = h.body[k];
             S* to = y + 3 * place(i);
             switch (f.body[i].kind) {
-            case Kind::free: climb_joint<Kind::free>(i, to, own); break;
-            case Kind::ball: climb_joint<Kind::ball>(i, to, own); break;
-            case Kind::hinge: climb_joint<Kind::hinge>(i, to, own); break;
-            default: climb_joint<Kind::slide>(i, to, own);
+                case Kind::free: climb_joint<Kind::free>(i, to, own); break;
+                case Kind::ball: climb_joint<Kind::ball>(i, to, own); break;
+                case Kind::hinge: climb_joint<Kind::hinge>(i, to, own); break;
+                default: climb_joint<Kind::slide>(i, to, own);
             }
         }
         return own;
     }
     // Of a contact along n, t, u, on either body. Not inlined: the same for rows that copies share.
     POISE_NOINLINE static void unit_impulses(const Slot<S>& o, const Vec3<S>& r, const Vec3<S>& r2,
-                                             const Vec3<S>& n, Wrench<S>* mine,
-                                             Wrench<S>* theirs) {
+                                             const Vec3<S>& n, Wrench<S>* mine, Wrench<S>* theirs) {
         const Vec3<S>* const direction[3] = {&n, &o.t, &o.u};
         for (int dir = 0; dir < 3; ++dir) {
             mine[dir] = impulse_at(r, *direction[dir]);
@@ -1306,7 +1305,9 @@ class GaussSeidel {
     template <class Row>
     void load_push(Slot<S>& o, const Row* row) {
         S x_[2];
-        const auto fields = [](const Row& a) { return std::array<const S*, 2>{&a.push_v, &a.push}; };
+        const auto fields = [](const Row& a) {
+            return std::array<const S*, 2>{&a.push_v, &a.push};
+        };
         gather(o, row, fields, x_);
         o.v[0] = x_[0];
         o.push = x_[1];
