@@ -26,6 +26,7 @@ from efforts import efforts
 from files import files
 from interop import interop
 from kernels import kernels, rest
+from large_steps import large_steps
 from limits import fma, growth, limits
 from memory import memory
 from meshes import meshes
@@ -60,6 +61,7 @@ SECTIONS = {
     "moving": moving,
     "iterations": iterations,
     "edges": edges,
+    "large-steps": large_steps,
     "ragdolls": ragdolls,
     "memory": memory,
     "batch": batch,

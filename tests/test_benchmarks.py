@@ -53,6 +53,7 @@ def test_every_section_runs(record: dict[str, Any]) -> None:
         "moving",
         "iterations",
         "edges",
+        "large-steps",
         "ragdolls",
         "memory",
         "batch",

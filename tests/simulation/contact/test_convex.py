@@ -437,8 +437,13 @@ def test_copies_have_the_same_bits_in_any_company_and_for_any_thread_count(dtype
 
 
 def test_a_world_of_one_differs_from_a_crowd_by_rounding_only() -> None:
-    """One copy runs in another kernel than many."""
-    many, one = crowd(7), crowd(1)
+    """One copy runs in another kernel than many.
+
+    The contact solve runs to convergence here: iterations that end early leave what depends on
+    where they began, and in redundant contacts rounding decides that.
+    """
+    exact: dict[str, Any] = {"iterations": 200, "tolerance": 1e-8}
+    many, one = crowd(7, **exact), crowd(1, **exact)
     one.reset(State(many.state.q[5], many.state.v[5]))
     one.step(steps=20)
     many.step(steps=20)
