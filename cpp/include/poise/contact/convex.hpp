@@ -181,7 +181,7 @@ inline bool nearest_on_tetrahedron(Simplex& s) {
         const double in = dot(n, s.x[f[3]].w - a), out = -dot(n, a);
         // a flat one has no inside
         if (in * out > 0 && in * in > 1e-24 * dot(n, n) * dot(a, a)) continue;
-        Simplex t;
+        Simplex t = s;
         for (int k = 0; k < 3; ++k) t.x[k] = s.x[f[k]];
         t.n = 3;
         nearest_on_triangle(t);

@@ -113,9 +113,13 @@ class GaussSeidel {
     void solve(const Masks& some, S* dv, bool late = false) {
         for (int t = 0; t < islands.trees(); ++t) c.asked[islands.tree(t)] = some[islands.tree(t)];
         respond(c.real, dv, false);
-        find_work();
-        weaken(dv);
         find_unsettled();
+        // what will be swept is looked at afterwards
+        for (int t = 0; t < islands.trees(); ++t) {
+            const int tree = islands.tree(t);
+            c.found[tree] = c.asked[tree] & negate(c.live[tree]);
+        }
+        weaken(c.found, dv);
         keep_live(c.asked);
         bool swept = false;
         for (int round = 0; round < kJoinRounds && any(islands.copies(c.live)); ++round) {
@@ -134,7 +138,7 @@ class GaussSeidel {
             keep_live(c.found);
             swept = true;
         }
-        if (swept && weaken(dv)) find_missing();
+        if (swept && weaken(c.asked, dv)) find_missing();
     }
 
     // Pseudo impulses of some islands; push velocities in dv.
@@ -335,6 +339,8 @@ class GaussSeidel {
         find_speeds();
         islands.fill(c.live, constant_mask<S>(false));
         islands.fill(c.missing, zero);
+        islands.fill(c.free_work, zero);
+        islands.fill(c.own_work, zero);
         for (int t = 0; t < islands.trees(); ++t)
             c.exit[islands.tree(t)] = settled_within(c.fastest[islands.tree(t)]);
         for (int k = 0; k < c.contacts; ++k) {
@@ -345,6 +351,7 @@ class GaussSeidel {
             const S vn = dot(a.n, a.v) - a.bound + a.soft * a.ln;
             const S vt = dot(a.t, a.v) + a.slick * a.lt, vu = dot(a.u, a.v) + a.slick * a.lu;
             const auto pushes = zero < a.ln;
+            add_work(a, pushes);
             const auto open = negate(pushes) & (-tol < vn);
             const S missing2 = vn * vn + vt * vt + vu * vu;
             const auto still = pushes & (missing2 < tol * tol);
@@ -358,6 +365,7 @@ class GaussSeidel {
             const S tol = c.exit[tree];
             a.v = rate(a) - a.bound;
             const auto pushes = zero < a.l;
+            add_work(a, pushes);
             const auto right = (-tol < a.v) & (negate(pushes) | (a.v < tol));
             c.live[tree] = c.live[tree] | (a.on & negate(right));
             c.missing[tree] =
@@ -379,9 +387,9 @@ class GaussSeidel {
         }
     }
     // Impulses l add energy if l'(c + G l / 2) > 0, c the velocities that are missing without them:
-    // those of the step before may, and what few sweeps leave of them. Such islands of those that
-    // are asked for take the multiple of l that adds least; whether there are any.
-    bool weaken(S* dv) {
+    // those of the step before may, and what few sweeps leave of them. Such islands of some take
+    // the multiple of l that adds least; whether there are any. The work of l has been found.
+    bool weaken(const Masks& some, S* dv) {
         if (x.model == ContactModel::penalty) return false;
         const S zero(T(0)), half(T(0.5)), one(T(1));
         islands.unite_sums(c.free_work);
@@ -389,7 +397,7 @@ class GaussSeidel {
         bool gain = false;
         for (int t = 0; t < islands.trees(); ++t) {
             const int tree = islands.tree(t);
-            const auto gains = c.asked[tree] & (zero < c.free_work[tree] + half * c.own_work[tree]);
+            const auto gains = some[tree] & (zero < c.free_work[tree] + half * c.own_work[tree]);
             const S best = -c.free_work[tree] / larger(c.own_work[tree], S(T(1e-30)));
             c.share[tree] = select(gains, larger(best, zero), one);
             gain = gain || any(gains);
@@ -404,28 +412,13 @@ class GaussSeidel {
         }
         for (int k = 0; k < c.limits; ++k)
             c.limit[k].l = c.share[x.root[c.limit[k].body]] * c.limit[k].l;
-        respond(c.real, dv, false);
+        // what they bring about is linear in them
+        for (int i = 0; i < f.nb; ++i) {
+            Motion<S>& m = c.real.m[i];
+            m = {c.share[x.root[i]] * m.al, c.share[x.root[i]] * m.a};
+        }
+        for (int k = 0; k < f.nv; ++k) dv[k] = c.share[x.root[f.dof_body[k]]] * dv[k];
         return true;
-    }
-    // Work of the present impulses, in c.free_work and c.own_work.
-    void find_work() {
-        const S zero(T(0));
-        islands.fill(c.free_work, zero);
-        islands.fill(c.own_work, zero);
-        for (int k = 0; k < c.contacts; ++k) {
-            Contact<S>& a = c.contact[k];
-            const auto pushes = zero < a.ln;
-            if (!any(pushes)) continue;
-            a.v = velocity(a);
-            add_work(a, pushes);
-        }
-        for (int k = 0; k < c.limits; ++k) {
-            LimitRow<S>& a = c.limit[k];
-            const auto pushes = zero < a.l;
-            if (!any(pushes)) continue;
-            a.v = rate(a) - a.bound;
-            add_work(a, pushes);
-        }
     }
     // a.v has been found
     void add_work(const Contact<S>& a, const MaskOf<S>& pushes) {
