@@ -32,6 +32,7 @@ struct Contact {
     S mu, bounce;        // bounce: restitution
     Vec3<S> at;          // [m], in the world
     S rise;              // normal velocity after a bounce; what it may be without one [m/s]
+    MaskOf<S> fresh;     // above the ground, and its arc has been followed
     MaskOf<S> impact;    // an impact may come to it
     S blow;              // its impulse in the impacts of this step [N s]
     MaskOf<S> struck;    // one has: its impulse says nothing of the next step's

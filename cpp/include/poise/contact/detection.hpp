@@ -944,7 +944,7 @@ class Detector {
         a.lt = select(a.on, k * t, zero);
         a.lu = select(a.on, k * u, zero);
         a.push = a.soft = a.slick = zero;
-        a.struck = constant_mask<S>(false);
+        a.struck = a.fresh = constant_mask<S>(false);
     }
 
     // ---- bounds of joints

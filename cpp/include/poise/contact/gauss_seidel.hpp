@@ -40,6 +40,8 @@ constexpr double kMoving = 3.0;
 constexpr double kFastIsland = 0.15;
 constexpr double kFastShare = 0.3;
 constexpr int kLeastSweeps = 3;
+// Of the fastest velocity before the step: what changes by more in a sweep gets all of them.
+constexpr double kMuch = 0.2;
 // Sweeps between two extrapolations, and the largest contraction that one of them trusts.
 constexpr int kExtrapolate = 3;
 constexpr double kLargestContraction = 0.9;
@@ -119,7 +121,7 @@ class GaussSeidel {
             const int tree = islands.tree(t);
             c.found[tree] = c.asked[tree] & negate(c.live[tree]);
         }
-        weaken(c.found, dv);
+        const bool weaker = weaken(c.found, dv);
         keep_live(c.asked);
         bool swept = false;
         for (int round = 0; round < kJoinRounds && any(islands.copies(c.live)); ++round) {
@@ -138,7 +140,7 @@ class GaussSeidel {
             keep_live(c.found);
             swept = true;
         }
-        if (swept && weaken(c.asked, dv)) find_missing();
+        if (swept ? weaken(c.asked, dv) : weaker) find_missing();
     }
 
     // Pseudo impulses of some islands; push velocities in dv.
@@ -412,12 +414,9 @@ class GaussSeidel {
         }
         for (int k = 0; k < c.limits; ++k)
             c.limit[k].l = c.share[x.root[c.limit[k].body]] * c.limit[k].l;
-        // what they bring about is linear in them
-        for (int i = 0; i < f.nb; ++i) {
-            Motion<S>& m = c.real.m[i];
-            m = {c.share[x.root[i]] * m.al, c.share[x.root[i]] * m.a};
-        }
-        for (int k = 0; k < f.nv; ++k) dv[k] = c.share[x.root[f.dof_body[k]]] * dv[k];
+        // not a multiple of what they brought about: to the last bit the same as whenever another
+        // copy has all responses found again
+        respond(c.real, dv, false);
         return true;
     }
     // a.v has been found
@@ -1006,9 +1005,15 @@ class GaussSeidel {
         const int share = static_cast<int>(kFastShare * most);
         const int quick = share < kLeastSweeps ? kLeastSweeps : share;
         int since = 0;  // sweeps since an extrapolation
+        S exit = c.exit[islands.tree(0)];
         for (int k = 0; k < most && any(going); ++k) {
             if (c.timer.profile) ++c.timer.profile->iterations;
             S change(T(0));
+            if (k + 1 == quick) {
+                exit = widened(islands.tree(0));
+                for (int i = 0; i < h.slots && !alone; ++i) widen_exit(h.slot[i]);
+                for (int i = 0; i < h.limits && !alone; ++i) widen_exit(h.limit[i]);
+            }
             if (since) keep_sweep(since + 1 == kExtrapolate);
             for (int i = 0; i < h.slots; ++i) {
                 Slot<S>& o = h.slot[i];
@@ -1028,7 +1033,7 @@ class GaussSeidel {
                 if (!any(on)) continue;
                 note_change<alone>(o, visit_limit(o, on, h.u.data(), o.v[0], o.l[0]), change);
             }
-            going = end_sweep<alone>(going, change, k + 1 >= quick);
+            going = end_sweep<alone>(going, change, exit);
             if (k + 2 >= most || !any(going)) continue;
             since = since + 1 < kExtrapolate ? since + 1 : 0;
             if (!since) extrapolate<alone>(going);
@@ -1119,18 +1124,24 @@ class GaussSeidel {
                 if (get(far, lane)) put(c.changed[o.island[lane]], lane, true);
         }
     }
-    // Islands that have changed by more than c.exit go on, fast ones not for long; the copies with
-    // any.
+    // Fast islands have had their sweeps, unless those still change much. For this round of sweeps:
+    // how far it comes depends on the other copies.
+    S widened(int tree) const {
+        const S much = S(T(kMuch)) * c.fastest[tree];
+        return select(c.swift[tree], larger(c.exit[tree], much), c.exit[tree]);
+    }
+    void widen_exit(Slot<S>& o) {
+        for (int lane = 0; lane < lanes; ++lane)
+            if (o.row[lane] >= 0) put(o.exit, lane, get(widened(o.island[lane]), lane));
+    }
+    // Islands that have changed by more than their exit go on; the copies with any. alone: by more
+    // than exit.
     template <bool alone>
-    MaskOf<S> end_sweep(const MaskOf<S>& going, const S& change, bool quick) {
-        if constexpr (alone) {
-            const auto left = going & (c.exit[islands.tree(0)] < change);
-            return quick ? left & negate(c.swift[islands.tree(0)]) : left;
-        }
+    MaskOf<S> end_sweep(const MaskOf<S>& going, const S& change, const S& exit) {
+        if constexpr (alone) return going & (exit < change);
         auto left = constant_mask<S>(false), ended = left;
         for (int i = 0; i < islands.count(); ++i) {
             auto &go = c.going[islands.first(i)], &changed = c.changed[islands.first(i)];
-            if (quick) changed = changed & negate(c.swift[islands.first(i)]);
             ended = ended | (go & negate(changed));
             go = go & changed;
             left = left | go;
@@ -1343,7 +1354,7 @@ class GaussSeidel {
                 if (!any(on)) continue;
                 note_change<alone>(o, visit_limit(o, on, u, o.v[0], o.push), change);
             }
-            going = end_sweep<alone>(going, change, false);
+            going = end_sweep<alone>(going, change, c.exit[islands.tree(0)]);
         }
     }
 

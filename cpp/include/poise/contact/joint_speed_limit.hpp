@@ -12,6 +12,9 @@
 namespace poise::inline POISE_ISA {
 
 constexpr double kTurn = 0.35;  // [rad]
+// The same in flight, where faster joints gain energy from the step itself: those but hinges
+// without bounds, which may be wheels [rad].
+constexpr double kTumble = 1.0;
 
 // Which joints nothing holds.
 template <class S>
@@ -41,13 +44,20 @@ MaskOf<S> touches_something(const ContactScratch<S>& c, int first, int last) {
     return found;
 }
 
+inline bool has_bounds(const CollisionModel& x, int body) {
+    for (int k = 0; k < x.bounds; ++k)
+        if (x.bound[k].body == body) return true;
+    return false;
+}
+
 // Rows for the joints that turn too fast with the impulses found so far, c.dv; the islands with any
 // in c.found.
 template <class S>
-POISE_NOINLINE void limit_joint_speeds(const Forest& f, const Work<S>* work, double dt,
+POISE_NOINLINE void limit_joint_speeds(const Forest& f, const CollisionModel& x,
+                                       const Work<S>* work, double dt,
                                        const PassiveJoints<S>& passive, ContactScratch<S>& c) {
     using T = Element<S>;
-    const S most(T(kTurn / dt)), zero(T(0)), one(T(1));
+    const S most(T(kTurn / dt)), wild(T(kTumble / dt)), zero(T(0)), one(T(1));
     c.islands.fill(c.found, constant_mask<S>(false));
     int root = 0, asked = -1;
     auto touched = constant_mask<S>(false);
@@ -65,7 +75,8 @@ POISE_NOINLINE void limit_joint_speeds(const Forest& f, const Work<S>* work, dou
         auto on = (most * most < size2) & passive.at(b.v);
         if (!any(on)) continue;
         if (asked != root) touched = touches_something(c, root, end_of_tree(f, asked = root));
-        on = on & touched;
+        const bool wheel = b.kind == Kind::hinge && !has_bounds(x, i);
+        on = on & (wheel ? touched : touched | (wild * wild < size2));
         if (!any(on)) continue;
         c.found[root] = c.found[root] | on;
         LimitRow<S>& o = c.limit[c.limits];

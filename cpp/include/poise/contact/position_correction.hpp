@@ -24,6 +24,8 @@ constexpr double kPushWild = 1e6;
 constexpr double kStuck = 5e-3;
 // What turns by less than this in a step moves straight [rad].
 constexpr double kArc = 0.02;
+// A point that impulses stop higher than this above the ground is let down [m].
+constexpr double kHigh = 1e-3;
 // What turns by more than this in a step is not followed [rad].
 constexpr double kWild = 1.0;
 // What accelerates more than this off its contact does not pivot there [m/s^2].
@@ -77,8 +79,36 @@ struct PositionCorrection {
             const S lift = speed_along_arc(a) - normal_speed(a, c.base.data());
             auto tame = dot(c.base[a.body].al, c.base[a.body].al) < wild;
             if (a.other >= 0) tame = tame & (dot(c.base[a.other].al, c.base[a.other].al) < wild);
-            a.bound = a.bound - select(above & turns(a) & tame, larger(lift, zero), zero);
+            a.fresh = above & turns(a) & tame;
+            a.bound = a.bound - select(a.fresh, larger(lift, zero), zero);
         }
+    }
+
+    // Impulses change the arcs: a point above the ground that they stop before it gets there may go
+    // on. Whether there are any; their islands in c.found.
+    bool extend_arcs() {
+        if (x.model == ContactModel::penalty) return false;
+        const S zero(T(0)), high{T(kHigh)};
+        bool looked = false, found = false;
+        for (int k = 0; k < c.contacts; ++k) {
+            Contact<S>& a = c.contact[k];
+            auto stops = a.fresh & (high < a.gap) & (zero < a.ln);
+            if (!any(stops)) continue;
+            if (!looked) {
+                if (!find_turning(Stage::kept, S(T(kArc / dt)))) return false;
+                arrive(Stage::kept);
+                c.islands.fill(c.found, constant_mask<S>(false));
+                looked = true;
+            }
+            const S left = a.gap + S(T(dt)) * speed_along_arc(a);
+            stops = stops & turns(a) & (high < left);
+            if (!any(stops)) continue;
+            found = true;
+            a.bound = a.bound - select(stops, S(T(1 / dt)) * left, zero);
+            mark(c.found, a.body, stops);
+        }
+        if (found) c.islands.unite(c.found);
+        return found;
     }
 
     // What the rows ask for; the islands in which there is anything, in c.deep.

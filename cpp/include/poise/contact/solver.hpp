@@ -66,6 +66,7 @@ struct ContactStep {
         correction.follow_arcs();
         correction.pivot();
         sweeper.solve(constant_mask<S>(true), c.dv.data());
+        if (correction.extend_arcs()) sweeper.solve(c.found, c.dv.data(), true);
         slow_down(sweeper, passive);
     }
     // those of some copies again, for the same rows, with other responses c.give and motions
@@ -124,7 +125,7 @@ struct ContactStep {
     void slow_down(GaussSeidel<S>& sweeper, const PassiveJoints<S>& passive) {
         for (int round = 0; round < kBrakeRounds && !passive.none; ++round) {
             const int first = c.limits;
-            limit_joint_speeds(f, work, dt, passive, c);
+            limit_joint_speeds(f, x, work, dt, passive, c);
             if (first == c.limits) return;
             sweeper.prepare_more(first);
             sweeper.solve(c.found, c.dv.data(), true);
