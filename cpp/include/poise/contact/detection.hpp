@@ -9,6 +9,8 @@
 
 namespace poise::inline POISE_ISA {
 
+// Impacts elsewhere may throw a limb to the ground faster than it moves without them by this [m/s].
+constexpr double kKick = 2.0;
 // No contact is looked for beyond this [m].
 constexpr double kFarthest = 1.0;
 // Shapes further apart than this at the start of a step meet only if their paths do [m].
@@ -136,7 +138,7 @@ class Detector {
             if (p.collider != last) {
                 // the whole shape first
                 last = p.collider;
-                reach_n = S(T(kNear)) + S(T(dt)) * c.speed[last];
+                reach_n = S(T(kNear + dt * kKick)) + S(T(dt)) * c.speed[last];
                 close = near_ground(o, c.center[last], reach_n);
             }
             if (!any(close)) continue;

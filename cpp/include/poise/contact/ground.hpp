@@ -7,6 +7,8 @@ namespace poise::inline POISE_ISA {
 
 // Contacts closer than this take part, and those that the step may close [m].
 constexpr double kNear = 0.002;
+// Facets closer than this to a ball are looked at, and those that the step may close [m].
+constexpr double kNearFacet = 0.03;
 
 // The surface under a place of one copy: a plane through at, and the triangle it is of.
 struct Facet {
@@ -172,7 +174,7 @@ inline int ball_touches(const Ground& g, const Vec3<double>& p, const Vec3<doubl
         out[0] = {(p.z - under.height) * under.n[2] - radius, {under.n[0], under.n[1], under.n[2]}};
         return 1;
     }
-    const double far = std::sqrt(dot(way, way)), reach = radius + kNear + far;
+    const double far = std::sqrt(dot(way, way)), reach = radius + kNearFacet + far;
     const CellRange cols = cells_within(g.x0, g.dx, p.x - reach, p.x + reach);
     const CellRange rows = cells_within(g.y0, g.dy, p.y - reach, p.y + reach);
     // where cells are skipped, the one below is not
