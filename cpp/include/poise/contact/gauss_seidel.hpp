@@ -37,7 +37,7 @@ constexpr double kStirring = 0.01;
 constexpr double kMoving = 3.0;
 // Of the sweeps: what islands in which something is faster than this [m/s] get of them, but at
 // least kLeastSweeps. Their impulses change from step to step.
-constexpr double kFastIsland = 0.15;
+constexpr double kFastIsland = 0.5;
 constexpr double kFastShare = 0.3;
 constexpr int kLeastSweeps = 3;
 // Of the fastest velocity before the step: what changes by more in a sweep gets all of them.
@@ -305,7 +305,9 @@ class GaussSeidel {
     // ---- who takes part
 
     int late_sweeps() const { return thorough_ || sweeps_ < kLateSweeps ? sweeps_ : kLateSweeps; }
-    int push_sweeps() const { return sweeps_ < kPushSweeps ? sweeps_ : kPushSweeps; }
+    int push_sweeps() const {
+        return thorough_ || sweeps_ < kPushSweeps ? sweeps_ : kPushSweeps;
+    }
     S tolerance() const { return S(T(tolerance_)); }
     // Impulses that are off by less than this need no sweep. Bodies at rest come this near over
     // several steps, as far as the precision of the numbers allows.

@@ -103,7 +103,8 @@ struct ContactStep {
     // Where bodies of c.stuck_trees have come to, but are too deep: c.push takes their islands out,
     // those in c.deep.
     void correct_positions() {
-        GaussSeidel<S> sweeper(f, x, work, c, false);
+        // seldom, and the last look at them
+        GaussSeidel<S> sweeper(f, x, work, c, true);
         sweeper.prepare();
         PositionCorrection<S> correction = {f, x, work, dt, c};
         correction.ask_at_rest();
