@@ -9,8 +9,10 @@
 
 namespace poise::inline POISE_ISA {
 
-// Impacts elsewhere may throw a limb to the ground faster than it moves without them by this [m/s].
-constexpr double kKick = 2.0;
+// Blows elsewhere may throw a limb to the ground faster than it moves without them by this [m/s];
+// if it then is not deeper than this [m], it needs no row.
+constexpr double kBlow = 3.0;
+constexpr double kBlowDepth = 0.0125;
 // No contact is looked for beyond this [m].
 constexpr double kFarthest = 1.0;
 // Shapes further apart than this at the start of a step meet only if their paths do [m].
@@ -131,6 +133,7 @@ class Detector {
         int last = -1;
         auto close = constant_mask<S>(false);
         S reach_n(T(0));
+        const double blown = dt * kBlow > kBlowDepth ? dt * kBlow - kBlowDepth : 0;
         for (int k = 0; k < x.probes; ++k) {
             const Probe& p = x.probe[k];
             const Collider& o = x.collider[p.collider];
@@ -138,7 +141,7 @@ class Detector {
             if (p.collider != last) {
                 // the whole shape first
                 last = p.collider;
-                reach_n = S(T(kNear + dt * kKick)) + S(T(dt)) * c.speed[last];
+                reach_n = S(T(kNear + blown)) + S(T(dt)) * c.speed[last];
                 close = near_ground(o, c.center[last], reach_n);
             }
             if (!any(close)) continue;

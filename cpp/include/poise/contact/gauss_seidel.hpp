@@ -41,7 +41,7 @@ constexpr double kFastIsland = 0.5;
 constexpr double kFastShare = 0.3;
 constexpr int kLeastSweeps = 3;
 // Of the fastest velocity before the step: what changes by more in a sweep gets all of them.
-constexpr double kMuch = 0.2;
+constexpr double kMuch = 0.4;
 // Sweeps between two extrapolations, and the largest contraction that one of them trusts.
 constexpr int kExtrapolate = 3;
 constexpr double kLargestContraction = 0.9;
@@ -49,7 +49,7 @@ constexpr double kLargestContraction = 0.9;
 constexpr double kPushTolerance = 1e-3;
 constexpr int kPushSweeps = 6;
 // Sweeps of rounds after the first: rows that joined late, joints that turn too fast.
-constexpr int kLateSweeps = 6;
+constexpr int kLateSweeps = 4;
 // Of the tolerance, and of the sweeps the inverse, where a solve has to be thorough.
 constexpr double kThorough = 0.1;
 // How often rows may join.
@@ -111,10 +111,10 @@ class GaussSeidel {
         islands.fill(c.found, copies);
         solve(c.found, dv);
     }
-    // Of some islands.
+    // Of some islands. late: impulses have not changed since a solve.
     void solve(const Masks& some, S* dv, bool late = false) {
         for (int t = 0; t < islands.trees(); ++t) c.asked[islands.tree(t)] = some[islands.tree(t)];
-        respond(c.real, dv, false);
+        if (!late) respond(c.real, dv, false);
         find_unsettled();
         // what will be swept is looked at afterwards
         for (int t = 0; t < islands.trees(); ++t) {
@@ -305,9 +305,7 @@ class GaussSeidel {
     // ---- who takes part
 
     int late_sweeps() const { return thorough_ || sweeps_ < kLateSweeps ? sweeps_ : kLateSweeps; }
-    int push_sweeps() const {
-        return thorough_ || sweeps_ < kPushSweeps ? sweeps_ : kPushSweeps;
-    }
+    int push_sweeps() const { return thorough_ || sweeps_ < kPushSweeps ? sweeps_ : kPushSweeps; }
     S tolerance() const { return S(T(tolerance_)); }
     // Impulses that are off by less than this need no sweep. Bodies at rest come this near over
     // several steps, as far as the precision of the numbers allows.
@@ -1329,7 +1327,7 @@ class GaussSeidel {
                     put(c.limit[h.limit[k].row[lane]].push, lane, get(h.limit[k].push, lane));
     }
     void sweep_push() {
-        islands.fill(c.exit, S(T(kPushTolerance)));
+        islands.fill(c.exit, S(T((thorough_ ? kThorough : 1.0) * kPushTolerance)));
         if (islands.single()) sweep_push_of<true>();
         else sweep_push_of<false>();
     }

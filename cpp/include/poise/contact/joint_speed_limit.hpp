@@ -12,6 +12,9 @@
 namespace poise::inline POISE_ISA {
 
 constexpr double kTurn = 0.35;  // [rad]
+// What has been braked, or turns faster since others have been, may do so by this factor: few
+// sweeps leave something.
+constexpr double kBraked = 1.2;
 // The same in flight, where faster joints gain energy from the step itself: those but hinges
 // without bounds, which may be wheels [rad].
 constexpr double kTumble = 1.0;
@@ -51,13 +54,15 @@ inline bool has_bounds(const CollisionModel& x, int body) {
 }
 
 // Rows for the joints that turn too fast with the impulses found so far, c.dv; the islands with any
-// in c.found.
+// in c.found. again: others have been braked.
 template <class S>
 POISE_NOINLINE void limit_joint_speeds(const Forest& f, const CollisionModel& x,
                                        const Work<S>* work, double dt,
-                                       const PassiveJoints<S>& passive, ContactScratch<S>& c) {
+                                       const PassiveJoints<S>& passive, bool again,
+                                       ContactScratch<S>& c) {
     using T = Element<S>;
-    const S most(T(kTurn / dt)), wild(T(kTumble / dt)), zero(T(0)), one(T(1));
+    const S bound(T(kTurn / dt)), most(T((again ? kBraked : 1.0) * kTurn / dt)),
+        wild(T(kTumble / dt)), zero(T(0)), one(T(1));
     c.islands.fill(c.found, constant_mask<S>(false));
     int root = 0, asked = -1;
     auto touched = constant_mask<S>(false);
@@ -86,7 +91,7 @@ POISE_NOINLINE void limit_joint_speeds(const Forest& f, const CollisionModel& x,
         o.on = on;
         o.g = b.kind == Kind::ball ? work[i].R * g : g;
         o.slack = S(T(kTurn));
-        o.bound = -most;
+        o.bound = -bound;
         o.l = o.push = zero;
         ++c.limits;
     }

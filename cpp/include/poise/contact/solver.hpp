@@ -126,7 +126,7 @@ struct ContactStep {
     void slow_down(GaussSeidel<S>& sweeper, const PassiveJoints<S>& passive) {
         for (int round = 0; round < kBrakeRounds && !passive.none; ++round) {
             const int first = c.limits;
-            limit_joint_speeds(f, x, work, dt, passive, c);
+            limit_joint_speeds(f, x, work, dt, passive, round > 0, c);
             if (first == c.limits) return;
             sweeper.prepare_more(first);
             sweeper.solve(c.found, c.dv.data(), true);
@@ -141,9 +141,34 @@ struct ContactStep {
             sweeper.solve_push(c.deep, c.push.data());
             correction.ask_again();
         }
+        find_blown();
         c.islands.unite(c.stuck_trees);
         c.stuck = c.islands.copies(c.stuck_trees);
     }
+    // Bodies that impulses make so much faster that they may have come to ground for which they
+    // have no rows: their trees are looked at where the step ends.
+    void find_blown() {
+        if (x.model == ContactModel::penalty || x.ground.kind == GroundKind::none) return;
+        const S blow{T(kBlow)}, h{T(dt)};
+        const bool plane = x.ground.kind == GroundKind::plane;
+        // all bodies: which ones are marked depends on the other copies
+        for (int i = 0; i < f.nb; ++i) {
+            const Ball& ball = x.ball[i];
+            if (ball.reach < 0) continue;
+            const Motion<S> m = c.base[i] + c.real.m[i];
+            const Vec3<S> v = point_velocity(m, work[i].R * constant3(ball.p));
+            const S reach{T(ball.reach)};
+            const S quick = square_root(dot(v, v)) + reach * square_root(dot(m.al, m.al));
+            auto on = c.quickness[i] + blow < quick;
+            if (!any(on)) continue;
+            if (plane) {
+                const Vec3<S> n = constant3(x.ground.normal);
+                on = on & (dot(n, c.middle[i]) - S(T(x.ground.offset)) < reach + h * quick);
+            }
+            c.stuck_trees[x.root[i]] = c.stuck_trees[x.root[i]] | on;
+        }
+    }
+    static Vec3<S> constant3(const double* p) { return {S(T(p[0])), S(T(p[1])), S(T(p[2]))}; }
     // Contact by springs and dampers is the same solve with rows that give way: with depth d before
     // the step the normal force k (d - dt v_n) - c v_n, at the velocities after it, is the impulse
     // of
