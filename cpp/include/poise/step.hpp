@@ -61,17 +61,26 @@ void touch_in_rotation(const Forest& f, const StepCall& call, const Tile<S>& t, 
     }
 }
 
-// Rows of contact and of joints near their bounds, at the accelerations s.qdd without contact;
-// whether there are any.
+// held: copies that are dragged
 template <class S>
-bool start_contacts(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<S>& s) {
+PassiveJoints<S> passive_joints(const StepCall& call, const Tile<S>& t, const MaskOf<S>& held,
+                                const Scratch<S>& s) {
+    const bool commanded = call.force.p || call.acceleration.p;
+    return {s.v_next.data(), t.gain, t.seen.nv, held, commanded};
+}
+
+// Rows of contact and of joints near their bounds, at the accelerations s.qdd without contact;
+// whether there are any, or will be.
+template <class S>
+bool start_contacts(const Forest& f, const StepCall& call, const Tile<S>& t,
+                    const PassiveJoints<S>& passive, Scratch<S>& s) {
     ContactScratch<S>& c = *t.contact;
     const S h(Element<S>(call.dt));
     for (int k = 0; k < f.nv; ++k) s.v_next[k] = t.v[k] + h * s.qdd[k];
     c.moved = c.stuck = constant_mask<S>(false);
     find_contacts(f, call, t, s.v_next.data(), true, s);
     if (c.contacts) touch_in_rotation(f, call, t, s);
-    return c.contacts || c.limits;
+    return c.contacts || c.limits || may_tumble(f, *t.touch, call.dt, passive);
 }
 
 template <class S>
@@ -83,21 +92,14 @@ ContactStep<S> contact_step(const Forest& f, const StepCall& call, const Tile<S>
         thorough};
 }
 
-// held: copies that are dragged
-template <class S>
-PassiveJoints<S> passive_joints(const StepCall& call, const Tile<S>& t, const MaskOf<S>& held,
-                                const Scratch<S>& s) {
-    const bool commanded = call.force.p || call.acceleration.p;
-    return {s.v_next.data(), t.gain, t.seen.nv, held, commanded};
-}
-
 // Accelerations s.qdd without contact become those with it, and with joints within their bounds.
 template <class S>
 void solve_contacts(const Forest& f, const StepCall& call, const Tile<S>& t, const Vec3<S>& gravity,
                     const MaskOf<S>& held, Scratch<S>& s) {
     ContactScratch<S>& c = *t.contact;
-    if (!start_contacts(f, call, t, s)) return;
-    contact_step(f, call, t, gravity, s).solve(passive_joints(call, t, held, s));
+    const PassiveJoints<S> passive = passive_joints(call, t, held, s);
+    if (!start_contacts(f, call, t, passive, s)) return;
+    contact_step(f, call, t, gravity, s).solve(passive);
     const S per(Element<S>(1 / call.dt));
     for (int k = 0; k < f.nv; ++k) s.qdd[k] = s.qdd[k] + per * c.dv[k];
 }
@@ -258,7 +260,8 @@ void accelerate_within_limits(const Forest& f, const StepCall& call, const Tile<
             }
         };
         c.timer.mark(Phase::dynamics);
-        if (start_contacts(f, call, t, s)) {
+        const PassiveJoints<S> passive = passive_joints(call, t, loads.held, s);
+        if (start_contacts(f, call, t, passive, s)) {
             ContactStep<S> contact = contact_step(f, call, t, gravity, s);
             GaussSeidel<S> sweeper = contact.impulses();
             const auto keep_limits = [&](auto open) {
@@ -275,7 +278,7 @@ void accelerate_within_limits(const Forest& f, const StepCall& call, const Tile<
                     open = drive.errors(open);
                 }
             };
-            contact.start(sweeper, passive_joints(call, t, loads.held, s));
+            contact.start(sweeper, passive);
             add_contact();
             drive.start_contact(f.nv, t.touch->tolerance / call.dt);
             keep_limits(drive.errors(drive.everywhere()));

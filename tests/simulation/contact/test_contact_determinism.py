@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -110,6 +111,35 @@ def test_other_company_changes_nothing(dtype: str) -> None:
         world.step(command(), steps=90)
     np.testing.assert_array_equal(few.state.q, all_.state.q[chosen])
     np.testing.assert_array_equal(few.state.v, all_.state.v[chosen])
+
+
+@both_dtypes
+def test_limp_joints_that_whirl_in_flight_are_braked_in_any_company(dtype: str) -> None:
+    """In a tile where nothing touches, and beside copies that lie on the ground."""
+    loose = replace(
+        HUMANOID,
+        links=tuple(
+            replace(link, joints=tuple(replace(joint, limits=None) for joint in link.joints))
+            for link in HUMANOID.links
+        ),
+    )
+    n, whirls = 5, 3
+    q, v = np.tile(HUMANOID.rest_q, (n, 1)), np.zeros((n, HUMANOID.nv))
+    q[whirls, 2] = 50.0
+    neck = HUMANOID.v_slice("neck")
+    v[whirls, neck] = 50.0
+
+    def end(rows: list[int]) -> Any:
+        world = World(loose, n=len(rows), dt=1 / 60, dtype=dtype, self_collision=False)
+        world.reset(State(q[rows], v[rows]))
+        world.step(steps=20)
+        assert not world.diverged
+        return world.state
+
+    company, alone = end(list(range(n))), end([whirls, whirls])
+    np.testing.assert_array_equal(company.q[whirls], alone.q[0])
+    np.testing.assert_array_equal(company.v[whirls], alone.v[0])
+    assert np.abs(alone.v[0, neck]).max() < 40.0
 
 
 @both_dtypes

@@ -53,6 +53,33 @@ inline bool has_bounds(const CollisionModel& x, int body) {
     return false;
 }
 
+// Angular velocity of a ball joint in child axes; of a hinge in x.
+template <class S>
+Vec3<S> turning(const Body& b, const S* v) {
+    if (b.kind == Kind::ball) return vec_at(v + b.v);
+    const S zero(Element<S>(0));
+    return {v[b.v], zero, zero};
+}
+inline bool turns(const Body& b) { return b.kind == Kind::ball || b.kind == Kind::hinge; }
+inline bool may_be_wheel(const Forest& f, const CollisionModel& x, int body) {
+    return f.body[body].kind == Kind::hinge && !has_bounds(x, body);
+}
+
+// Whether a joint may turn too fast in flight, in any copy: a step has rows then, although nothing
+// touches. limit_joint_speeds decides.
+template <class S>
+bool may_tumble(const Forest& f, const CollisionModel& x, double dt,
+                const PassiveJoints<S>& passive) {
+    const S wild(Element<S>(0.999 * kTumble / dt));
+    for (int i = 0; i < f.nb && !passive.none; ++i) {
+        const Body& b = f.body[i];
+        if (!turns(b)) continue;
+        const Vec3<S> w = turning(b, passive.v);
+        if (any((wild * wild < dot(w, w)) & passive.at(b.v)) && !may_be_wheel(f, x, i)) return true;
+    }
+    return false;
+}
+
 // Rows for the joints that turn too fast with the impulses found so far, c.dv; the islands with any
 // in c.found. again: others have been braked.
 template <class S>
@@ -69,19 +96,13 @@ POISE_NOINLINE void limit_joint_speeds(const Forest& f, const CollisionModel& x,
     for (int i = 0; i < f.nb; ++i) {
         const Body& b = f.body[i];
         if (b.parent < 0) root = i;
-        if (b.kind != Kind::ball && b.kind != Kind::hinge) continue;
-        Vec3<S> w = zero3<S>();
-        w.x = passive.v[b.v] + c.dv[b.v];
-        if (b.kind == Kind::ball) {
-            w.y = passive.v[b.v + 1] + c.dv[b.v + 1];
-            w.z = passive.v[b.v + 2] + c.dv[b.v + 2];
-        }
+        if (!turns(b)) continue;
+        const Vec3<S> w = turning(b, passive.v) + turning<S>(b, c.dv.data());
         const S size2 = dot(w, w);
         auto on = (most * most < size2) & passive.at(b.v);
         if (!any(on)) continue;
         if (asked != root) touched = touches_something(c, root, end_of_tree(f, asked = root));
-        const bool wheel = b.kind == Kind::hinge && !has_bounds(x, i);
-        on = on & (wheel ? touched : touched | (wild * wild < size2));
+        on = on & (may_be_wheel(f, x, i) ? touched : touched | (wild * wild < size2));
         if (!any(on)) continue;
         c.found[root] = c.found[root] | on;
         LimitRow<S>& o = c.limit[c.limits];
