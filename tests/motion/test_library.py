@@ -30,6 +30,14 @@ def test_all_clips_are_there_with_their_keyframes() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_poses_are_multiples_of_the_resolution(name: str) -> None:
+    """Their last bits would be a third of the package."""
+    with np.load(library.builtin_clips()[name]) as archive:
+        steps = archive["frames"] / library.RESOLUTION
+    np.testing.assert_array_equal(steps, np.round(steps))
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_clip_of_ours_could_be_true(name: str) -> None:
     clip = poise.load_clip(name)
     bad = [str(finding) for finding in check(clip) if finding.good is False]

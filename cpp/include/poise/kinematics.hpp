@@ -164,7 +164,7 @@ POISE_INLINE void link_pose(const Forest& f, int link, const Work<S>* work, cons
     using T = Element<S>;
     const double* lp = f.link_p + 3 * link;
     const double* le = f.link_E + 4 * link;
-    p = {S(T(lp[0])), S(T(lp[1])), S(T(lp[2]))};
+    p = constant3<S>(lp);
     Q = {S(T(le[0])), S(T(le[1])), S(T(le[2])), S(T(le[3]))};
     const int b = f.link_body[link];
     if (b < 0) return;

@@ -213,6 +213,13 @@ template <class S>
 POISE_INLINE Quat<S> quat_at(const S* q) {
     return {q[0], q[1], q[2], q[3]};
 }
+// The same in all copies.
+template <class S>
+POISE_INLINE Vec3<S> constant3(const double* p) {
+    using T = Element<S>;
+    return {S(T(p[0])), S(T(p[1])), S(T(p[2]))};
+}
+
 template <class S>
 POISE_INLINE Vec3<S> vec_at(const S* v) {
     return {v[0], v[1], v[2]};

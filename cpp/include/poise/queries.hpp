@@ -104,7 +104,7 @@ class QueryEvaluator {
 
     void pose(const S* qdd, bool with_gravity) {
         Vec3<S> g = zero3<S>();
-        if (with_gravity) g = {S(T(o.gravity[0])), S(T(o.gravity[1])), S(T(o.gravity[2]))};
+        if (with_gravity) g = constant3<S>(o.gravity);
         move(f, constants.data(), q.data(), v.data(), qdd, g, s.work.data());
         place(f, s.work.data(), s.origin.data());
     }
@@ -119,7 +119,7 @@ class QueryEvaluator {
             S w[6];
             for (int k = 0; k < 6; ++k) w[k] = rows(o.external).at(0, 6 * l + k);
             const double* p = f.link_p + 3 * l;
-            const Vec3<S> arm = s.work[i].R * Vec3<S>{S(T(p[0])), S(T(p[1])), S(T(p[2]))};
+            const Vec3<S> arm = s.work[i].R * constant3<S>(p);
             const Wrench<S> at = {{w[3], w[4], w[5]}, {w[0], w[1], w[2]}};
             s.external[i] = s.external[i] + shift(at, arm);
         }
@@ -149,7 +149,7 @@ class QueryEvaluator {
             Vec3<S> linear = zero3<S>(), angular = zero3<S>();
             if (b >= 0) {
                 const double* p = f.link_p + 3 * l;
-                const Vec3<S> arm = s.work[b].R * Vec3<S>{S(T(p[0])), S(T(p[1])), S(T(p[2]))};
+                const Vec3<S> arm = s.work[b].R * constant3<S>(p);
                 angular = s.work[b].motion.w;
                 linear = s.velocity[b] + cross(angular, arm);
             }
@@ -272,7 +272,7 @@ class QueryEvaluator {
         composites(f, constants.data(), s.work.data(), s.composite.data());
         S mass;
         const Vec3<S> c = center_of_mass(f, s.composite.data(), s.origin.data(), fixed, mass);
-        const Vec3<S> g = {S(T(o.gravity[0])), S(T(o.gravity[1])), S(T(o.gravity[2]))};
+        const Vec3<S> g = constant3<S>(o.gravity);
         out[0] = kinetic;
         out[1] = -(mass * dot(g, c));
         give(o.out0, 2);

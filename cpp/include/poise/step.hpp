@@ -530,7 +530,7 @@ void store_impulses(const Tile<S>& t, const MaskOf<S>& frozen, bool report) {
 template <class S>
 void step_tile(const Forest& f, const StepCall& call, const Tile<S>& t, Scratch<S>& s) {
     using T = Element<S>;
-    const Vec3<S> gravity = {S(T(call.gravity[0])), S(T(call.gravity[1])), S(T(call.gravity[2]))};
+    const Vec3<S> gravity = constant3<S>(call.gravity);
     auto frozen = constant_mask<S>(false);
     // lanes beyond the last copy repeat it
     for (int lane = 0; lane < Traits<S>::lanes; ++lane)

@@ -85,7 +85,6 @@ class Detector {
         }
     };
 
-    static Vec3<S> constant(const double* p) { return {S(T(p[0])), S(T(p[1])), S(T(p[2]))}; }
     static S absolute(S a) { return larger(a, -a); }
 
     // what goes further in a step may pass through others
@@ -99,7 +98,7 @@ class Detector {
         for (int i = 0; i < f.nb; ++i) {
             const Ball& ball = x.ball[i];
             if (ball.reach < 0) continue;
-            const Vec3<S> r = work[i].R * constant(ball.p);
+            const Vec3<S> r = work[i].R * constant3<S>(ball.p);
             const Motion<S>& m = c.base[i];
             const Vec3<S> v = point_velocity(m, r);
             c.middle[i] = origin[i] + r;
@@ -110,9 +109,9 @@ class Detector {
         }
         for (int k = 0; k < x.colliders; ++k) {
             const Collider& o = x.collider[k];
-            const Vec3<S> p = constant(o.p);
+            const Vec3<S> p = constant3<S>(o.p);
             c.center[k] = p;
-            c.axis[k] = constant(o.axis[2]);
+            c.axis[k] = constant3<S>(o.axis[2]);
             c.speed[k] = c.spin[k] = S(T(0));
             c.velocity[k] = zero3<S>();
             if (o.body < 0) continue;
@@ -154,7 +153,7 @@ class Detector {
         const Ground& g = x.ground;
         if (g.kind == GroundKind::plane) {
             const double* n = g.normal;
-            return dot(constant(n), center) < S(T(g.offset + o.reach)) + near;
+            return dot(constant3<S>(n), center) < S(T(g.offset + o.reach)) + near;
         }
         auto close = constant_mask<S>(false);
         for (int lane = 0; lane < lanes; ++lane) {
@@ -167,7 +166,7 @@ class Detector {
 
     void meet_ground(int slot, const Probe& p, const Collider& o, const MaskOf<S>& close, S near) {
         const Mat3<S>& R = work[o.body].R;
-        Vec3<S> r = R * constant(p.point), n;
+        Vec3<S> r = R * constant3<S>(p.point), n;
         S gap;
         const auto meet = [&] {
             Vec3<S> way = zero3<S>();
@@ -414,7 +413,7 @@ class Detector {
     void axes(int k, Vec3<S>* u) const {
         const Collider& o = x.collider[k];
         for (int j = 0; j < 2; ++j) {
-            u[j] = constant(o.axis[j]);
+            u[j] = constant3<S>(o.axis[j]);
             if (o.body >= 0) u[j] = work[o.body].R * u[j];
         }
         u[2] = c.axis[k];
@@ -994,7 +993,7 @@ class Detector {
         const auto flip = p.w < zero;
         p = {select(flip, -p.w, p.w), select(flip, -p.x, p.x), select(flip, -p.y, p.y),
              select(flip, -p.z, p.z)};
-        const Vec3<S> axis = constant(b.axis), v = {p.x, p.y, p.z};
+        const Vec3<S> axis = constant3<S>(b.axis), v = {p.x, p.y, p.z};
         const S s = dot(v, axis);
         const Vec3<S> side = v - s * axis;
         const S near = near_bound(rate_of(b.body));

@@ -291,7 +291,7 @@ POISE_INLINE void ground_gap(const Ground& g, const Vec3<S>& p, const Vec3<S>& w
                              int rank, FieldTouches<S>& field, S& gap, Vec3<S>& n) {
     using T = Element<S>;
     if (g.kind == GroundKind::plane) {
-        n = {S(T(g.normal[0])), S(T(g.normal[1])), S(T(g.normal[2]))};
+        n = constant3<S>(g.normal);
         gap = dot(n, p) - S(T(g.offset + radius));
         return;
     }
@@ -328,7 +328,7 @@ POISE_INLINE void ground_gap(const Ground& g, const Vec3<S>& p, const Vec3<S>& w
 template <class S>
 POISE_INLINE Vec3<S> rim_point(const Probe& p, const Mat3<S>& R, const Vec3<S>& n) {
     using T = Element<S>;
-    const Vec3<S> axis = R * Vec3<S>{S(T(p.axis[0])), S(T(p.axis[1])), S(T(p.axis[2]))};
+    const Vec3<S> axis = R * constant3<S>(p.axis);
     Vec3<S> t, u;
     tangents(axis, t, u);
     const S dt = dot(n, t), du = dot(n, u);

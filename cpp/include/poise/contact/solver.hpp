@@ -156,19 +156,18 @@ struct ContactStep {
             const Ball& ball = x.ball[i];
             if (ball.reach < 0) continue;
             const Motion<S> m = c.base[i] + c.real.m[i];
-            const Vec3<S> v = point_velocity(m, work[i].R * constant3(ball.p));
+            const Vec3<S> v = point_velocity(m, work[i].R * constant3<S>(ball.p));
             const S reach{T(ball.reach)};
             const S quick = square_root(dot(v, v)) + reach * square_root(dot(m.al, m.al));
             auto on = c.quickness[i] + blow < quick;
             if (!any(on)) continue;
             if (plane) {
-                const Vec3<S> n = constant3(x.ground.normal);
+                const Vec3<S> n = constant3<S>(x.ground.normal);
                 on = on & (dot(n, c.middle[i]) - S(T(x.ground.offset)) < reach + h * quick);
             }
             c.stuck_trees[x.root[i]] = c.stuck_trees[x.root[i]] | on;
         }
     }
-    static Vec3<S> constant3(const double* p) { return {S(T(p[0])), S(T(p[1])), S(T(p[2]))}; }
     // Contact by springs and dampers is the same solve with rows that give way: with depth d before
     // the step the normal force k (d - dt v_n) - c v_n, at the velocities after it, is the impulse
     // of

@@ -207,8 +207,15 @@ def _check_rig(rig: Rig) -> None:
 # writing
 
 
-def write(clip: Clip, path: str | Path) -> None:
-    """Write a clip, whole or not at all."""
+def write(clip: Clip, path: str | Path, resolution: float = 0.0) -> None:
+    """Write a clip, whole or not at all.
+
+    Args:
+        clip: What to write.
+        path: Where.
+        resolution: Poses are rounded to its multiples [m, rad]: their last bits are noise that no
+            compression makes smaller. 0 keeps all.
+    """
     meta = {
         "format": FORMAT,
         "version": VERSION,
@@ -221,8 +228,9 @@ def write(clip: Clip, path: str | Path) -> None:
     if clip.contacts is not None:
         meta["contacts"] = [list(point) for point in clip.contacts.points]
         meta |= {name: True for name in FLAGS if getattr(clip.contacts, name)}
+    frames = resolution * np.round(clip.frames / resolution) if resolution else clip.frames
     members: dict[str, NDArray[Any]] = {
-        "frames": np.asarray(clip.frames, dtype="<f8"),
+        "frames": np.asarray(frames, dtype="<f8"),
         "character": text_bytes(yaml.dump(clip.character)),
         "meta": text_bytes(json.dumps(meta, ensure_ascii=False)),
     }
