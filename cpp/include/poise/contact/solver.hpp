@@ -155,9 +155,13 @@ struct ContactStep {
         for (int i = 0; i < f.nb; ++i) {
             const Ball& ball = x.ball[i];
             if (ball.reach < 0) continue;
-            const Motion<S> m = c.base[i] + c.real.m[i];
-            const Vec3<S> v = point_velocity(m, work[i].R * constant3<S>(ball.p));
             const S reach{T(ball.reach)};
+            const Vec3<S> r = work[i].R * constant3<S>(ball.p);
+            // most are not: the squares of what impulses add say so
+            const Vec3<S> dv = point_velocity(c.real.m[i], r), dw = reach * c.real.m[i].al;
+            if (!any(S(T(0.5)) * blow * blow < dot(dv, dv) + dot(dw, dw))) continue;
+            const Motion<S> m = c.base[i] + c.real.m[i];
+            const Vec3<S> v = point_velocity(m, r);
             const S quick = square_root(dot(v, v)) + reach * square_root(dot(m.al, m.al));
             auto on = c.quickness[i] + blow < quick;
             if (!any(on)) continue;
