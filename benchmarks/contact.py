@@ -63,8 +63,9 @@ def contact(plan: Plan) -> Section:
 
 
 def _ours(human: Character, hold: Hold, plan: Plan) -> list[Case]:
-    # windows of a few milliseconds, as the peers have: on a busy machine longer ones are cut up
-    one, batch = min(plan.rows, 200), min(plan.batch_rows, 1)
+    # short windows, as the peers have: on a busy machine long ones are cut up. But several steps:
+    # at rest some need a solve and others none
+    one, batch = min(plan.rows, 200), 2 if plan.quick else 10
     return [
         standing_case("one", human, hold, plan, 1, one),
         standing_case("batch f64", human, hold, plan, plan.batch, batch),

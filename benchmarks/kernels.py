@@ -27,7 +27,8 @@ SIZES = {"one float64": "float64", "batch float64": "float64", "batch float32": 
 
 # on the ground
 GROUND_DT = 1 / 120  # [s]
-GROUND_BATCH = 256  # copies, at most: windows of a millisecond, which a busy machine rarely cuts up
+GROUND_BATCH = 256  # copies, at most: windows of milliseconds, which a busy machine rarely cuts up
+GROUND_ROWS = 10  # steps in a window of a batch: at rest some need a solve and others none
 FREQUENCY = 30.0  # of the joints [Hz]: stiff enough to stand
 SETTLED = 1.0  # [s] before the clock runs
 
@@ -93,7 +94,7 @@ def _standing(
     name: str, character: Character, *, n: int, rows: int, dtype: str, quick: bool
 ) -> Case:
     """n copies that hold the rest pose on the ground, the root free."""
-    n, rows = min(n, GROUND_BATCH), min(rows, 100 if n == 1 else 1)
+    n, rows = min(n, GROUND_BATCH), min(rows, 100) if n == 1 else 2 if quick else GROUND_ROWS
     world = World(character, n=n, dt=GROUND_DT, dtype=dtype, threads=1)
     hold = Drive(suggest_gains(character, FREQUENCY, root="free"), Target(character.rest_q))
     command = Command(drive=hold)
