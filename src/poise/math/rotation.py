@@ -77,8 +77,12 @@ def between(a: ArrayLike, b: ArrayLike) -> Floats:
 
 
 def align_signs(quat: Floats) -> Floats:
-    """Unit quaternions (k, ..., 4) whose signs go the short way from frame to frame."""
-    quat = quat / np.linalg.norm(quat, axis=-1, keepdims=True)
+    """Unit quaternions (k, ..., 4) whose signs go the short way from frame to frame.
+
+    Those that are so already stay the same, to the bit.
+    """
+    length = np.linalg.norm(quat, axis=-1, keepdims=True)
+    quat = np.where(np.abs(length - 1.0) < 1e-15, quat, quat / length)
     flips = np.sum(quat[1:] * quat[:-1], axis=-1) < 0.0
     quat[1:] *= np.where(np.cumsum(flips, axis=0) % 2 == 1, -1.0, 1.0)[..., None]
     return quat

@@ -41,7 +41,7 @@ constexpr double kFastIsland = 0.5;
 constexpr double kFastShare = 0.3;
 constexpr int kLeastSweeps = 3;
 // Of the fastest velocity before the step: what changes by more in a sweep gets all of them.
-constexpr double kMuch = 0.4;
+constexpr double kMuch = 0.2;
 // Sweeps between two extrapolations, and the largest contraction that one of them trusts.
 constexpr int kExtrapolate = 3;
 constexpr double kLargestContraction = 0.9;

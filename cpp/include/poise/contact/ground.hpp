@@ -124,6 +124,7 @@ struct CellRange {
 };
 
 inline CellRange cells_within(double origin, double spacing, double low, double high) {
+    if (!(low <= high)) return {0, 0, 1};  // numbers that are none, too
     const auto first = static_cast<std::int64_t>(std::floor(cell_place(low, origin, spacing)));
     const auto last = static_cast<std::int64_t>(std::floor(cell_place(high, origin, spacing)));
     const std::int64_t all = last - first + 1, stride = (all + kMostCells - 1) / kMostCells;
