@@ -13,6 +13,8 @@ namespace poise::inline POISE_ISA {
 // if it then is not deeper than this [m], it needs no row.
 constexpr double kBlow = 3.0;
 constexpr double kBlowDepth = 0.0125;
+// Nothing is further away than this [m].
+constexpr double kEverywhere = 1e15;
 // No contact is looked for beyond this [m].
 constexpr double kFarthest = 1.0;
 // Shapes further apart than this at the start of a step meet only if their paths do [m].
@@ -932,7 +934,9 @@ class Detector {
         }
     }
     void finish(Contact<S>& a) const {
-        const S zero(T(0));
+        const S zero(T(0)), all{T(kEverywhere)};
+        // numbers that are none touch nothing
+        a.on = a.on & (dot(a.at, a.at) < all * all) & (-all < a.gap);
         // a body of the world's comes second
         a.r = a.at - origin[a.body];
         a.r_other = a.other < 0 ? zero3<S>() : a.at - origin[a.other];

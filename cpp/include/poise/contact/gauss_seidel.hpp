@@ -52,6 +52,8 @@ constexpr int kPushSweeps = 6;
 constexpr int kLateSweeps = 4;
 // Of the tolerance, and of the sweeps the inverse, where a solve has to be thorough.
 constexpr double kThorough = 0.1;
+// What answers an impulse by more has almost no inertia [1/kg].
+constexpr double kMostResponse = 1e15;
 // How often rows may join.
 constexpr int kJoinRounds = 4;
 
@@ -401,7 +403,7 @@ class GaussSeidel {
             const int tree = islands.tree(t);
             const auto gains = some[tree] & (zero < c.free_work[tree] + half * c.own_work[tree]);
             const S best = -c.free_work[tree] / larger(c.own_work[tree], S(T(1e-30)));
-            c.share[tree] = select(gains, larger(best, zero), one);
+            c.share[tree] = select(gains, select(zero < best, best, zero), one);
             gain = gain || any(gains);
         }
         if (!gain) return false;
@@ -897,7 +899,19 @@ class GaussSeidel {
         S own = zero;
         for (int k = 0; k < o.size; ++k) own = own + y[k] * y[k];
         o.inv_n = S(T(1)) / larger(own, S(T(1e-30)));
+        leave_out(o, own, y, 1);
         o.push = zero;
+    }
+    // What has almost no inertia answers beyond all numbers: it takes no part.
+    void leave_out(Slot<S>& o, const S& response, S* y, int directions) {
+        const auto out = o.on & negate(response < S(T(kMostResponse)));
+        if (!any(out)) return;
+        const S zero(T(0));
+        o.on = o.on & negate(out);
+        for (int k = 0; k < directions * o.size; ++k) y[k] = select(out, zero, y[k]);
+        for (S* x : {&o.inv_n, &o.inv_t, &o.inv_u, &o.at, &o.au, &o.weight})
+            *x = select(out, zero, *x);
+        for (int d = 0; d < 3; ++d) o.l[d] = select(out, zero, o.l[d]);
     }
 
     // The own response of a contact, and the tangents that make it diagonal.
@@ -982,9 +996,13 @@ class GaussSeidel {
             for (int lane = 0; lane < lanes; ++lane) {
                 if (!get(o.live, lane)) continue;
                 Contact<S>& a = c.contact[o.row[lane]];
-                put(a.ln, lane, get(o.l[0], lane));
-                put(a.lt, lane, get(o.l[1], lane));
-                put(a.lu, lane, get(o.l[2], lane));
+                // what overflows is no impulse
+                const T l[3] = {get(o.l[0], lane), get(o.l[1], lane), get(o.l[2], lane)};
+                const T sum = l[0] + l[1] + l[2];
+                const bool good = sum - sum == T(0);
+                put(a.ln, lane, good ? l[0] : T(0));
+                put(a.lt, lane, good ? l[1] : T(0));
+                put(a.lu, lane, good ? l[2] : T(0));
             }
         }
         for (int k = 0; k < h.limits; ++k) {
