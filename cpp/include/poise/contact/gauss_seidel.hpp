@@ -909,8 +909,8 @@ class GaussSeidel {
         const S zero(T(0));
         o.on = o.on & negate(out);
         for (int k = 0; k < directions * o.size; ++k) y[k] = select(out, zero, y[k]);
-        for (S* x : {&o.inv_n, &o.inv_t, &o.inv_u, &o.at, &o.au, &o.weight})
-            *x = select(out, zero, *x);
+        for (S* number : {&o.inv_n, &o.inv_t, &o.inv_u, &o.at, &o.au, &o.weight})
+            *number = select(out, zero, *number);
         for (int d = 0; d < 3; ++d) o.l[d] = select(out, zero, o.l[d]);
     }
 
