@@ -175,7 +175,7 @@ def test_a_soft_root_gives_way_and_comes_back_and_a_held_one_hardly_moves() -> N
 
 
 def test_a_free_root_falls() -> None:
-    recording = prepare_trial("walk", root="free", duration=6.0).run()
+    recording = prepare_trial("walk", root="free", duration=3.0).run()
     assert measure.fallen(recording.scene, recording.q[-1], recording.contacts(-1))
 
 
